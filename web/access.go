@@ -14,7 +14,7 @@ import (
 // addAcceptRules registers the operations on accept rules.
 func (s *Server) addAcceptRules() {
 	now := s.cfg.Now
-	addNoun(s, noun[inventory.AcceptRule]{
+	addNoun(s.rest, noun[inventory.AcceptRule]{
 		singular: "acceptrule", plural: "acceptrules", article: "an", needs: inventory.Admin,
 		name:    func(r inventory.AcceptRule) string { return r.Name },
 		version: func(r inventory.AcceptRule) int64 { return r.Version },
@@ -74,7 +74,7 @@ func (s *Server) addTokens() {
 		}
 		return inventory.Token{}, err
 	}
-	addNoun(s, noun[inventory.Token]{
+	addNoun(s.rest, noun[inventory.Token]{
 		singular: "token", plural: "tokens", article: "a", needs: anybody, readNeeds: anybody,
 		name:    func(t inventory.Token) string { return t.Name },
 		version: func(inventory.Token) int64 { return 0 },
@@ -86,7 +86,7 @@ func (s *Server) addTokens() {
 		},
 		remove: func(tx inventory.Tx, name string) error { return tx.DeleteToken(name) },
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/tokens", id: "create-token", tag: "tokens", summary: "Create a token", needs: anybody,
 		about: "The answer has its secret, which is shown only once. It may do no more than its maker.", status: http.StatusCreated,
 		errors: []int{http.StatusConflict, http.StatusForbidden, http.StatusNotFound},
@@ -114,7 +114,7 @@ func (s *Server) createToken(req *Request, in *tokenInput) (*one[NewToken], erro
 	}
 	secret := NewSecret()
 	t.Hash = HashToken(secret)
-	err := s.write(req, false, func(tx inventory.Tx) (err error) {
+	err := s.rest.write(req, false, func(tx inventory.Tx) (err error) {
 		if isClusters {
 			t.Namespaces = unique(in.Body.Namespaces)
 			if t.Cluster, err = uidOfTokens(tx, in.Body.Cluster); err != nil {
@@ -129,7 +129,7 @@ func (s *Server) createToken(req *Request, in *tokenInput) (*one[NewToken], erro
 		}
 		edited(req, "token", t.Name, inventory.AuditCreate, nil, t, 0)
 		req.trail.fix("a token is ended by deleting it")
-		return s.changed(req, tx, "token/"+t.Name, "token "+t.Name+" ("+allowedTo(&t)+") created")
+		return s.rest.changed(req, tx, "token/"+t.Name, "token "+t.Name+" ("+allowedTo(&t)+") created")
 	})
 	return &one[NewToken]{Body: NewToken{
 		Name: t.Name, Secret: secret, User: t.User, Grants: t.Grants, Cluster: t.Cluster, Namespaces: t.Namespaces, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,

@@ -50,23 +50,23 @@ type deleteAddressInput struct {
 
 // addAddresses registers the operations on static addresses.
 func (s *Server) addAddresses() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/addresses", id: "list-addresses", scope: ofPools, tag: "addresses", errors: []int{http.StatusNotFound},
 		summary: "List the static addresses of machines", about: "Those that are kept for them out of the static ranges of subnets, and those that their configurations name.",
 	}, s.listAddresses)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/addresses/{address}", id: "put-address", scope: ofPools, tag: "addresses", dry: true, result: Address{},
 		summary: "Keep an address for a machine, in place of the one that it has in that subnet", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "The machine gets it with its next installation. An address that somebody or something has is refused.",
 	}, s.putAddress)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/addresses/{address}", id: "delete-address", scope: ofPools, tag: "addresses", dry: true, status: http.StatusNoContent,
 		summary: "Free an address", errors: []int{http.StatusNotFound, http.StatusConflict}, about: "Refused while the configuration of its machine asks for one of that subnet.",
 	}, s.deleteAddress)
 }
 
 func (s *Server) listAddresses(req *Request, in *addressQuery) (out *listed[Address], err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		f := inventory.AddressFilter{Subnet: in.Subnet}
 		switch {
 		case in.Machine != "":
@@ -159,7 +159,7 @@ func (s *Server) putAddress(req *Request, in *putAddressInput) (*written, error)
 		return nil, inventory.Errorf(inventory.Invalid, "an address is kept for one machine or host").At("machine").WithHint("name either machine or host")
 	}
 	var kept inventory.Allocation
-	err = s.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
 		m, h, err := holderOf(tx, in.Body.Machine, in.Body.Host)
 		if err != nil {
 			return err
@@ -169,14 +169,14 @@ func (s *Server) putAddress(req *Request, in *putAddressInput) (*written, error)
 		}
 		req.trail.concern(kept.HostID)
 		edited(req, "address", a.String(), inventory.AuditUpdate, nil, kept, 0)
-		return s.changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" kept for "+kept.Holder.String())
+		return s.rest.changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" kept for "+kept.Holder.String())
 	})
 	if err != nil {
 		return nil, s.unnamed(req, err)
 	}
 	row := Address{Address: kept.Address, Subnet: kept.Subnet, Machine: kept.Machine, HostID: kept.HostID, Host: kept.Host, From: "person", CreatedAt: kept.CreatedAt}
 	if in.DryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(nil, row), Result: row}}, nil
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(nil, row), Result: row}}, nil
 	}
 	return &written{Status: http.StatusOK, Body: row}, nil
 }
@@ -204,7 +204,7 @@ func (s *Server) deleteAddress(req *Request, in *deleteAddressInput) (*written, 
 		return nil, err
 	}
 	var kept inventory.Allocation
-	err = s.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
 		if kept, err = tx.FindAllocation(a); err != nil {
 			return err
 		}
@@ -213,13 +213,13 @@ func (s *Server) deleteAddress(req *Request, in *deleteAddressInput) (*written, 
 		}
 		req.trail.concern(kept.HostID)
 		edited(req, "address", a.String(), inventory.AuditDelete, kept, nil, 0)
-		return s.changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" of "+kept.Holder.String()+" freed")
+		return s.rest.changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" of "+kept.Holder.String()+" freed")
 	})
 	if err != nil {
 		return nil, err
 	}
 	if in.DryRun {
-		w := &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(kept, nil)}}
+		w := &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(kept, nil)}}
 		return w.does(foresight.Delete(foresight.Thing{Noun: "address", Name: kept.Address.String()})), nil
 	}
 	return &written{Status: http.StatusNoContent}, nil

@@ -107,6 +107,9 @@ type operation struct {
 	forClusters  bool               // the token of a cluster is let in: the handler keeps it to what is the cluster's
 }
 
+// readFor is how long the body of a request may take to arrive.
+const readFor = 2 * time.Minute
+
 // Statuses that any operation may give.
 var always = []int{
 	http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
@@ -114,7 +117,7 @@ var always = []int{
 }
 
 // register adds an operation. Errors of the handler become problem bodies.
-func register[I, O any](s *Server, o operation, handler func(*Request, *I) (*O, error)) {
+func register[I, O any](f *Frame, o operation, handler func(*Request, *I) (*O, error)) {
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: "/api/v1" + o.path, Tags: []string{o.tag}, Summary: o.summary, Description: o.about,
 		DefaultStatus: o.status, SkipValidateParams: o.anyQuery, MaxBodyBytes: o.body, BodyReadTimeout: readFor, Responses: map[string]*huma.Response{},
@@ -125,13 +128,13 @@ func register[I, O any](s *Server, o operation, handler func(*Request, *I) (*O, 
 	if o.isLong {
 		op.Middlewares = huma.Middlewares{unhurried}
 	}
-	op.Middlewares = append(huma.Middlewares{s.permitted(o)}, op.Middlewares...)
+	op.Middlewares = append(huma.Middlewares{f.permitted(o)}, op.Middlewares...)
 	if (o.method != http.MethodGet || o.isLogged) && !o.asks {
-		op.Middlewares = append(huma.Middlewares{s.audited(o)}, op.Middlewares...)
-		s.operations[o.id] = o
+		op.Middlewares = append(huma.Middlewares{f.audited(o)}, op.Middlewares...)
+		f.operations[o.id] = o
 	}
-	s.describe(&op, o)
-	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+	f.describe(&op, o)
+	huma.Register(f.api, op, func(ctx context.Context, in *I) (*O, error) {
 		if !o.isLong {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, o.within)
@@ -141,13 +144,13 @@ func register[I, O any](s *Server, o operation, handler func(*Request, *I) (*O, 
 		req.trail.begin(o, in)
 		out, err := handler(req, in)
 		if err != nil {
-			err = problemOf(req, s.cfg.Log, err)
+			err = problemOf(req, f.log, err)
 		}
 		var said any
 		if out != nil {
 			said = out
 		}
-		s.finished(req, o, said, err)
+		f.finished(req, o, said, err)
 		if err != nil {
 			return nil, err
 		}
@@ -165,8 +168,8 @@ func unhurried(ctx huma.Context, next func(huma.Context)) {
 }
 
 // describe writes down the responses of an operation.
-func (s *Server) describe(op *huma.Operation, o operation) {
-	registry := s.api.OpenAPI().Components.Schemas
+func (f *Frame) describe(op *huma.Operation, o operation) {
+	registry := f.api.OpenAPI().Components.Schemas
 	schema := func(v any) *huma.Schema { return registry.Schema(typeOf(v), true, "") }
 	success := o.status
 	if success == 0 {
@@ -290,15 +293,15 @@ func (o WriteOptions) check(noun, name string, version int64) error {
 var errDryRun = errors.New("dry run")
 
 // write runs fn in a transaction, which a dry run rolls back.
-func (s *Server) write(req *Request, isDryRun bool, fn func(inventory.Tx) error) error {
-	err := s.store.Write(req, func(tx inventory.Tx) error {
+func (f *Frame) write(req *Request, isDryRun bool, fn func(inventory.Tx) error) error {
+	err := f.store.Write(req, func(tx inventory.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
 		if isDryRun {
 			return errDryRun
 		}
-		return s.enter(req, tx)
+		return f.enter(req, tx)
 	})
 	if isDryRun && errors.Is(err, errDryRun) {
 		return nil
@@ -310,6 +313,18 @@ func (s *Server) write(req *Request, isDryRun bool, fn func(inventory.Tx) error)
 }
 
 // changed adds the event that says what an admin changed.
-func (s *Server) changed(req *Request, tx inventory.Tx, subject, detail string) error {
-	return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventChanged, Subject: subject, Detail: detail + " by " + req.by()})
+func (f *Frame) changed(req *Request, tx inventory.Tx, subject, detail string) error {
+	return tx.AddEvent(&inventory.Event{At: f.now(), Kind: inventory.EventChanged, Subject: subject, Detail: detail + " by " + req.by()})
+}
+
+func typeOf(v any) reflect.Type { return reflect.TypeOf(v) }
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
 }

@@ -91,7 +91,7 @@ func (s *Server) addAppliance() {
 		func(req *Request, a Appliance, _ *struct{}) (info ApplianceInfo, err error) {
 			c := req.caller
 			info = ApplianceInfo{Site: a.Site(), Cluster: c.cluster, Namespaces: c.namespaces}
-			err = s.store.Read(req, func(tx inventory.Tx) (err error) {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 				info.LastEvent, err = tx.LastEventID()
 				return err
 			})
@@ -288,13 +288,13 @@ func question[I, O any](s *Server, method, path, id, summary string, do func(req
 	}
 	if _, isDone := any(*new(O)).(done); isDone {
 		o.status = http.StatusNoContent
-		register(s, o, func(req *Request, in *I) (*struct{}, error) {
+		register(s.rest, o, func(req *Request, in *I) (*struct{}, error) {
 			_, err := find(req, in)
 			return nil, err
 		})
 		return
 	}
-	register(s, o, func(req *Request, in *I) (*struct{ Body O }, error) {
+	register(s.rest, o, func(req *Request, in *I) (*struct{ Body O }, error) {
 		out, err := find(req, in)
 		return &struct{ Body O }{out}, err
 	})

@@ -49,12 +49,6 @@ func (s *Server) applianceOf(req *Request) (Appliance, error) {
 	return v.of[key], nil
 }
 
-// errOfCluster refuses the token of a cluster what is not for controllers.
-func errOfCluster(c caller) error {
-	return inventory.Errorf(inventory.Forbidden, "%s is for the controllers of cluster %s, and for nothing else", c.name, c.cluster).
-		WithHint("log in as a user, or make a token with a role: slipway token create NAME --role ROLE")
-}
-
 type (
 	deleteOwnedInput struct {
 		NameRef
@@ -152,7 +146,7 @@ func (s *Server) addApplianceEvents() {
 		summary: "Follow what happens to the machines of a cluster, and to the hosts that it may see", plain: "text/event-stream",
 		about: "For controllers of custom resources that run in a cluster. Each event comes with its id: (resume with Last-Event-ID).",
 	}
-	register(s, o, func(req *Request, in *followInput) (*huma.StreamResponse, error) {
+	register(s.rest, o, func(req *Request, in *followInput) (*huma.StreamResponse, error) {
 		q := &eventQuery{After: in.After, LastID: in.LastID, Accept: in.Accept}
 		if !q.isStream() {
 			return nil, inventory.Errorf(inventory.Invalid, "these events are a stream").WithHint("ask with Accept: text/event-stream")

@@ -69,6 +69,20 @@ func (t *trail) succeeds(status int) {
 	t.success = status
 }
 
+// undoes says which entry the request takes back.
+func (t *trail) undoes(id int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.row.UndoOf = id
+}
+
+// entry returns the entry as it is now.
+func (t *trail) entry() inventory.Audit {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.row
+}
+
 // concern names the host that a request concerned.
 func (t *trail) concern(id inventory.HostID) {
 	t.mu.Lock()
@@ -117,7 +131,7 @@ func auditJSON(v any) (text json.RawMessage, isCut bool) {
 }
 
 // worded is an input that can say in words what it asks for.
-type worded interface{ asked() string }
+type worded interface{ Asked() string }
 
 // rowOf begins a row with who asks.
 func rowOf(req *Request, operation, noun string) inventory.Audit {
@@ -131,26 +145,9 @@ func rowOf(req *Request, operation, noun string) inventory.Audit {
 	return r
 }
 
-// consoleOpened notes that somebody looks at the console of a host. A console without its entry is not opened.
-func (s *Server) consoleOpened(req *Request, h inventory.Host) error {
-	r := rowOf(req, "open-console", "host")
-	r.Name, r.HostID, r.Status = h.Name, h.ID, http.StatusOK
-	return s.store.Write(req.detached(), func(tx inventory.Tx) error { return s.add(tx, &r) })
-}
-
-// tokenRefused notes that somebody came with a token that is unknown, has expired, or whose user may not come in.
-func (s *Server) tokenRefused(r *http.Request, c caller, err error) {
-	req := requestOf(r.Context())
-	req.caller = caller{name: c.name, source: c.source}
-	row := rowOf(req, "use-token", "token")
-	row.Name, row.Status = c.token, http.StatusUnauthorized
-	req.trail = &trail{row: row}
-	s.finish(req, row.Status, problemOf(req, s.cfg.Log, err).Detail)
-}
-
 // audited is the first thing around every operation that may change something: it begins the trail, and writes down what
 // never gets to the handler.
-func (s *Server) audited(o operation) func(huma.Context, func(huma.Context)) {
+func (f *Frame) audited(o operation) func(huma.Context, func(huma.Context)) {
 	return func(hc huma.Context, next func(huma.Context)) {
 		req, t := edgeOf(hc.Context()), &trail{success: cmp.Or(o.status, http.StatusOK)}
 		req.trail = t
@@ -164,12 +161,12 @@ func (s *Server) audited(o operation) func(huma.Context, func(huma.Context)) {
 		}
 		defer func() {
 			if p := recover(); p != nil {
-				s.finish(req, http.StatusInternalServerError, "something went wrong in the server")
+				f.finish(req, http.StatusInternalServerError, "something went wrong in the server")
 				panic(p)
 			}
 		}()
 		next(hc)
-		s.finish(req, cmp.Or(humaecho.UnwrapV4(hc).Response().Status, http.StatusOK), "")
+		f.finish(req, cmp.Or(humaecho.UnwrapV4(hc).Response().Status, http.StatusOK), "")
 	}
 }
 
@@ -185,7 +182,7 @@ func (t *trail) refused(p *Problem) {
 // begin notes what the handler is asked for, before it works.
 func (t *trail) begin(o operation, in any) {
 	if a, ok := in.(worded); ok {
-		t.say(a.asked())
+		t.say(a.Asked())
 	}
 	if o.tag == "appliance" && o.method != http.MethodGet {
 		h := wish(in)
@@ -197,7 +194,7 @@ func (t *trail) begin(o operation, in any) {
 
 // enter writes an edit into the transaction that makes it. It is called last in it, and once it is committed the trail
 // counts as written.
-func (s *Server) enter(req *Request, tx inventory.Tx) error {
+func (f *Frame) enter(req *Request, tx inventory.Tx) error {
 	t := req.trail
 	t.mu.Lock()
 	last, isWritten := t.last, t.isWritten
@@ -213,29 +210,29 @@ func (s *Server) enter(req *Request, tx inventory.Tx) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.Status = t.success
-	return s.add(tx, &t.row)
+	return f.add(tx, &t.row)
 }
 
 // witness writes the entry of what the engine is asked for into the engine's transaction.
 type witness struct {
-	s   *Server
+	f   *Frame
 	req *Request
 }
 
 // Enter implements provision.Witness.
-func (w witness) Enter(_ context.Context, tx inventory.Tx) error { return w.s.enter(w.req, tx) }
+func (w witness) Enter(_ context.Context, tx inventory.Tx) error { return w.f.enter(w.req, tx) }
 
 // Entered implements provision.Witness.
 func (w witness) Entered(context.Context) { entered(w.req) }
 
 // asker is the caller, as the engine knows askers: the engine's transaction holds the entry of what it does for the caller.
-func (s *Server) asker(req *Request) provision.Asker {
-	return provision.Asker{By: req.by(), Witness: witness{s, req}}
+func (f *Frame) asker(req *Request) provision.Asker {
+	return provision.Asker{By: req.by(), Witness: witness{f, req}}
 }
 
 // begun writes the entry of what cannot be taken back and is in no transaction, such as a command to a controller, before
 // it is done. What is not in the audit is not done; what then fails leaves an entry more, which says why.
-func (s *Server) begun(req *Request) error {
+func (f *Frame) begun(req *Request) error {
 	t := req.trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -243,7 +240,7 @@ func (s *Server) begun(req *Request) error {
 		return nil
 	}
 	t.row.Status = t.success
-	err := s.store.Write(req.detached().needing(inventory.Viewer), func(tx inventory.Tx) error { return s.add(tx, &t.row) })
+	err := f.store.Write(req.detached().needing(inventory.Viewer), func(tx inventory.Tx) error { return f.add(tx, &t.row) })
 	t.isBegun = err == nil
 	return err
 }
@@ -257,8 +254,8 @@ func entered(req *Request) {
 }
 
 // add fills in what the inventory knows of the subject, and stores a row.
-func (s *Server) add(tx inventory.Tx, r *inventory.Audit) error {
-	r.At = s.cfg.Now()
+func (f *Frame) add(tx inventory.Tx, r *inventory.Audit) error {
+	r.At = f.now()
 	if r.HostID == "" && r.Name != "" {
 		switch r.Noun {
 		case "host", "bmc":
@@ -275,12 +272,12 @@ func (s *Server) add(tx inventory.Tx, r *inventory.Audit) error {
 			}
 		}
 	}
-	s.trails.forget(r)
+	f.trails.forget(r)
 	return tx.AddAudit(r)
 }
 
 // finish writes the row of a request that has its answer, unless it is written, was a dry run, or is one too many.
-func (s *Server) finish(req *Request, status int, refused string) {
+func (f *Frame) finish(req *Request, status int, refused string) {
 	t := req.trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -296,21 +293,21 @@ func (s *Server) finish(req *Request, status int, refused string) {
 		r.Change, r.Before, r.After, r.Version, r.Fixed = "", nil, nil, 0, ""
 		r.Detail = strings.Trim(r.Detail+"; "+inventory.Clean(refused, 500), "; ")
 	}
-	if t.isDryRun || !s.trails.admits(r, s.cfg.Now(), t.asked) {
+	if t.isDryRun || !f.trails.admits(r, f.now(), t.asked) {
 		return
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(req), 5*time.Second)
 	defer cancel()
-	if err := s.store.Write(req.with(late).needing(inventory.Viewer), func(tx inventory.Tx) error { return s.add(tx, r) }); err != nil {
-		s.cfg.Log.Error("not in the audit", "op", r.RequestID, "operation", r.Operation, "actor", r.Actor, "name", r.Name, "status", r.Status, "err", err)
+	if err := f.store.Write(req.with(late).needing(inventory.Viewer), func(tx inventory.Tx) error { return f.add(tx, r) }); err != nil {
+		f.log.Error("not in the audit", "op", r.RequestID, "operation", r.Operation, "actor", r.Actor, "name", r.Name, "status", r.Status, "err", err)
 	}
 }
 
 // finished is finish with the outcome of a handler.
-func (s *Server) finished(req *Request, o operation, out any, err error) {
+func (f *Frame) finished(req *Request, o operation, out any, err error) {
 	if err != nil {
-		p := problemOf(req, s.cfg.Log, err)
-		s.finish(req, p.Status, p.Detail)
+		p := problemOf(req, f.log, err)
+		f.finish(req, p.Status, p.Detail)
 		return
 	}
 	if _, ok := out.(*huma.StreamResponse); ok {
@@ -323,7 +320,7 @@ func (s *Server) finished(req *Request, o operation, out any, err error) {
 	if w, ok := out.(*written); ok && w != nil {
 		status = cmp.Or(w.Status, status)
 	}
-	s.finish(req, status, "")
+	f.finish(req, status, "")
 }
 
 // trails bounds what is written of requests that are refused or repeat themselves.

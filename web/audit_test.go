@@ -46,7 +46,7 @@ func TestEveryOperationThatMayChangeSomethingLeavesOneEntry(t *testing.T) {
 	r.seed()
 	param := regexp.MustCompile(`\{[^}]*\}`)
 	n := 0
-	for path, item := range r.srv.api.OpenAPI().Paths {
+	for path, item := range r.srv.rest.api.OpenAPI().Paths {
 		for method, id := range operationsOf(item) {
 			n++
 			at := param.ReplaceAllStringFunc(path, func(p string) string {
@@ -145,8 +145,8 @@ func TestAnEditWithoutItsEntryIsNotMade(t *testing.T) {
 		return before.String()
 	}
 	was := look()
-	whole := r.srv.store
-	r.srv.store = unaudited{whole}
+	whole := r.srv.rest.store
+	r.srv.rest.store = unaudited{whole}
 	for _, c := range [][3]string{
 		{"PATCH", "/hosts/r1-u01", `{"place":{"unit":7}}`},
 		{"POST", "/hosts", `{"name":"new","nics":[{"mac":"52:54:00:00:00:01"}]}`},
@@ -162,7 +162,7 @@ func TestAnEditWithoutItsEntryIsNotMade(t *testing.T) {
 	} {
 		r.must(503, nil, c[0], "/api/v1"+c[1], c[2])
 	}
-	r.srv.store = whole
+	r.srv.rest.store = whole
 	if now := look(); now != was {
 		t.Errorf("something changed without an entry:\n%s\n%s", was, now)
 	}

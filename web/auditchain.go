@@ -19,7 +19,7 @@ const exportStep = 20
 
 // addAuditChain registers what keeps the audit honest: a look at the chain of its hashes, and an export.
 func (s *Server) addAuditChain() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/audit/chain", id: "check-audit", tag: "audit", needs: inventory.Admin, within: checkFor,
 		summary: "Look whether an entry of the audit was changed, taken out or put in",
 		about: "Every entry has the hash of itself and of the one before. Anyone who can write the database can also write the chain again: note " +
@@ -28,7 +28,7 @@ func (s *Server) addAuditChain() {
 		c, err := inventory.CheckAudits(in.Noted, func(after int64) ([]inventory.Audit, error) { return s.walkAudits(req, after) })
 		return &one[inventory.AuditChain]{Body: c}, err
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/audit/export", id: "export-audit", tag: "audit", needs: inventory.Admin,
 		summary: "List whole entries of the audit, oldest first, with what they changed and their hashes",
 	}, func(req *Request, in *auditExportInput) (*listed[inventory.Audit], error) {
@@ -39,7 +39,7 @@ func (s *Server) addAuditChain() {
 
 // walkAudits reads a few entries in a transaction of their own: nothing of them changes meanwhile.
 func (s *Server) walkAudits(req *Request, after int64) (rows []inventory.Audit, err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		rows, err = tx.WalkAudits(after, exportStep)
 		return err
 	})

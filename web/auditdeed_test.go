@@ -107,14 +107,14 @@ func TestACommandToAControllerIsWrittenBeforeItIsGiven(t *testing.T) {
 		return string(b.Device)
 	}
 	was := device()
-	whole := r.srv.store
-	r.srv.store = unaudited{whole}
+	whole := r.srv.rest.store
+	r.srv.rest.store = unaudited{whole}
 	for _, c := range [][2]string{{"boot", `{"device":"pxe"}`}, {"media", `{"url":"http://10.0.0.1/x.iso"}`}, {"user", `{"user":"ops","password":"a long password"}`}} {
 		r.must(503, nil, "POST", "/api/v1/hosts/r1-u01/bmc/"+c[0], c[1])
 	}
 	r.must(503, nil, "DELETE", "/api/v1/hosts/r1-u01/bmc/log", "")
 	r.must(503, nil, "POST", "/api/v1/hosts/r1-u01/locate", `{"on":true}`)
-	r.srv.store = whole
+	r.srv.rest.store = whole
 	if now := device(); now != was {
 		t.Errorf("the boot device is %s without an entry", now)
 	}

@@ -68,18 +68,6 @@ func subnetBurden(tx inventory.Tx, n inventory.Subnet) (string, error) {
 	return fmt.Sprintf("%d of its reservations go with it", len(rows)), nil
 }
 
-// fix notes why the deletion of an item could not be undone.
-func (n noun[T]) fix(req *Request, tx inventory.Tx, item T) error {
-	if n.burden == nil {
-		return nil
-	}
-	why, err := n.burden(tx, item)
-	if err == nil && why != "" {
-		req.trail.fix(strings.Replace(why, " go ", " went ", 1))
-	}
-	return err
-}
-
 // What inputs ask for, in words.
 
 func onOff(on bool) string {
@@ -89,31 +77,31 @@ func onOff(on bool) string {
 	return "off"
 }
 
-func (in *onInput) asked() string { return onOff(in.Body.On) }
+func (in *onInput) Asked() string { return onOff(in.Body.On) }
 
-func (in *installInput) asked() string {
+func (in *installInput) Asked() string {
 	if in.Body.Profile == "" {
 		return ""
 	}
 	return "profile " + in.Body.Profile
 }
 
-func (in *cleanInput) asked() string {
+func (in *cleanInput) Asked() string {
 	if in.Body.Mode == "" {
 		return "quick"
 	}
 	return string(in.Body.Mode)
 }
 
-func (in *powerInput) asked() string   { return string(in.Body.Action) }
-func (in *confirmInput) asked() string { return "seen to be " + string(in.Body.State) }
-func (in *ackInput) asked() string     { return string(in.Body.Step) + " of " + in.Body.Owner }
-func (in *holdInput) asked() string    { return string(in.Body.Step) + " of " + in.Body.Owner }
-func (in *scanInput) asked() string    { return in.Body.Range }
-func (in *mediaInput) asked() string   { return in.Body.URL }
-func (in *bootInput) asked() string    { return string(in.Body.Device) }
+func (in *powerInput) Asked() string   { return string(in.Body.Action) }
+func (in *confirmInput) Asked() string { return "seen to be " + string(in.Body.State) }
+func (in *ackInput) Asked() string     { return string(in.Body.Step) + " of " + in.Body.Owner }
+func (in *holdInput) Asked() string    { return string(in.Body.Step) + " of " + in.Body.Owner }
+func (in *scanInput) Asked() string    { return in.Body.Range }
+func (in *mediaInput) Asked() string   { return in.Body.URL }
+func (in *bootInput) Asked() string    { return string(in.Body.Device) }
 
-func (in *remediateInput) asked() string {
+func (in *remediateInput) Asked() string {
 	var steps []string
 	for _, s := range in.Body.Steps {
 		steps = append(steps, string(s))
@@ -121,14 +109,14 @@ func (in *remediateInput) asked() string {
 	return strings.Join(steps, ", ")
 }
 
-func (in *userInput) asked() string {
+func (in *userInput) Asked() string {
 	if in.Body.Remove {
 		return "remove account " + in.Body.User
 	}
 	return "account " + in.Body.User
 }
 
-func (in *deleteMachineInput) asked() string {
+func (in *deleteMachineInput) Asked() string {
 	if in.Force {
 		return "forced: neither fenced nor wiped"
 	}

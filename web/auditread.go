@@ -37,12 +37,12 @@ type auditInput struct {
 
 // addAudit registers what can be read of the audit, and the undo.
 func (s *Server) addAudit() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/audit", id: "list-audit", scope: ofPools, tag: "audit", summary: "List the requests to this API, latest first",
 		about: "Without before and after. An admin sees everything; others see what concerned the hosts that they may see, and what they " +
 			"asked themselves. A host that is gone is found by its id.",
 	}, s.listAudit)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/audit/{id}", id: "get-audit", scope: ofPools, tag: "audit",
 		summary: "Show an entry of the audit with what it changed", errors: []int{http.StatusNotFound},
 	},
@@ -53,11 +53,11 @@ func (s *Server) addAudit() {
 			}
 			e := AuditEntry{Audit: a, Changes: []Difference{}, NotUndoable: s.whyFixed(a)}
 			if a.Change != "" {
-				e.Changes = diff(rawOrNil(a.Before), rawOrNil(a.After))
+				e.Changes = compare(rawOrNil(a.Before), rawOrNil(a.After))
 			}
 			return &one[AuditEntry]{Body: e}, nil
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/audit/{id}/undo", id: "undo-audit", scope: ofPools, tag: "audit", dry: true, result: inventory.Audit{}, within: checkFor,
 		summary: "Take back an edit: delete what it created, bring back what it deleted or how the thing was before",
 		about: "It goes through the same checks as the edit, needs the same role, and is an entry itself, which it answers. A Conflict says " +
@@ -99,7 +99,7 @@ func maySee(req *Request, tx inventory.Tx, a *inventory.Audit) (bool, error) {
 }
 
 func (s *Server) listAudit(req *Request, in *auditQuery) (out *listed[inventory.Audit], err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		host, err := in.hostID(tx)
 		if inventory.IsKind(err, inventory.NotFound) && auditor(req) {
 			host, err = inventory.HostID(in.Host), nil // it may be gone
@@ -160,7 +160,7 @@ func visible(req *Request, tx inventory.Tx, f inventory.AuditFilter, p inventory
 // findAudit finds an entry that the caller may see.
 func (s *Server) findAudit(req *Request, id int64) (a inventory.Audit, err error) {
 	none := inventory.Errorf(inventory.NotFound, "there is no entry %d in the audit", id).WithHint("slipway audit list shows them")
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		if a, err = tx.FindAudit(id); inventory.IsKind(err, inventory.NotFound) {
 			return none
 		} else if err != nil {

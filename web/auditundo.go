@@ -13,9 +13,6 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// undoer takes back an edit of one noun, through the same checks that the edit itself went through.
-type undoer func(req *Request, a inventory.Audit, isDryRun bool) (*written, error)
-
 type undoInput struct {
 	DryRun bool  `query:"dryRun" doc:"Check everything and show what would change, but change nothing"`
 	ID     int64 `path:"id" minimum:"1"`
@@ -30,13 +27,11 @@ func (s *Server) undo(req *Request, in *undoInput) (*written, error) {
 	t := req.trail
 	t.about(a.Noun, a.Name)
 	t.concern(a.HostID)
-	t.mu.Lock()
-	t.row.UndoOf = a.ID
-	t.mu.Unlock()
+	t.undoes(a.ID)
 	if err := s.mayUndo(req, a); err != nil {
 		return nil, err
 	}
-	w, err := s.undoers[a.Noun](req, a, in.DryRun)
+	w, err := s.rest.undoers[a.Noun](req, a, in.DryRun)
 	var with *statusError
 	if errors.As(err, &with) && with.status == http.StatusPreconditionFailed {
 		return nil, changedSince(a, "")
@@ -48,10 +43,8 @@ func (s *Server) undo(req *Request, in *undoInput) (*written, error) {
 	if err != nil || in.DryRun {
 		return w, err
 	}
-	s.finish(req, http.StatusOK, "")
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return &written{Status: http.StatusOK, Body: t.row}, nil
+	s.rest.finish(req, http.StatusOK, "")
+	return &written{Status: http.StatusOK, Body: t.entry()}, nil
 }
 
 // mayUndo says why an entry cannot be undone, as far as that shows without trying.
@@ -65,8 +58,8 @@ func (s *Server) mayUndo(req *Request, a inventory.Audit) error {
 	}
 	back := map[inventory.AuditChange]string{inventory.AuditCreate: "delete-", inventory.AuditDelete: "create-", inventory.AuditUpdate: "put-"}[a.Change] + a.Noun
 	for _, id := range []string{a.Operation, back} {
-		if o, ok := s.operations[id]; ok {
-			if err := s.permits(req, o, host); err != nil {
+		if o, ok := s.rest.operations[id]; ok {
+			if err := s.rest.permits(req, o, host); err != nil {
 				return err
 			}
 		}
@@ -74,7 +67,7 @@ func (s *Server) mayUndo(req *Request, a inventory.Audit) error {
 	if slices.Contains([]string{"host", "machine", "bmc"}, a.Noun) { // these change by themselves: their fields are compared
 		return nil
 	}
-	return s.store.Read(req, func(tx inventory.Tx) error {
+	return s.rest.store.Read(req, func(tx inventory.Tx) error {
 		rows, err := tx.ListAudits(inventory.AuditFilter{Noun: a.Noun, Name: a.Name, IsChange: true}, inventory.Page{Limit: 1})
 		if err == nil && len(rows) > 0 && rows[0].ID != a.ID {
 			err = changedSince(a, fmt.Sprintf(" by %s (entry %d)", rows[0].Actor, rows[0].ID))
@@ -92,7 +85,7 @@ func (s *Server) whyFixed(a inventory.Audit) string {
 		return "it is no edit, and what was done is done"
 	case a.Fixed != "":
 		return a.Fixed
-	case s.undoers[a.Noun] == nil:
+	case s.rest.undoers[a.Noun] == nil:
 		return "the values that the API does not show are not kept"
 	case a.Noun == "machine" && a.Change == inventory.AuditCreate:
 		return "a machine ends by being deleted, which wipes its host"
@@ -102,62 +95,11 @@ func (s *Server) whyFixed(a inventory.Audit) string {
 	return ""
 }
 
-func changedSince(a inventory.Audit, by string) error {
-	return inventory.Errorf(inventory.Conflict, "%s %s has changed since entry %d%s", a.Noun, a.Name, a.ID, by).
-		WithHint("undo the later change first, or change it by hand; slipway audit list --noun %s --name %s shows what was done", a.Noun, a.Name)
-}
-
-// undoer is how edits of a noun are undone.
-func (n noun[T]) undoer(s *Server) undoer {
-	return func(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
-		o := WriteOptions{DryRun: isDryRun, IfMatch: etag(a.Version)}
-		ref := NameRef{Name: a.Name, isPlain: true}
-		if a.Change == inventory.AuditCreate {
-			return n.undoCreate(req, s, a, &deleteInput{WriteOptions: o, NameRef: ref})
-		}
-		var item T
-		if err := json.Unmarshal(a.Before, &item); err != nil {
-			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
-		}
-		if a.Change == inventory.AuditDelete {
-			return n.createOne(req, s, item, isDryRun)
-		}
-		return n.putOne(req, s, &putInput[T]{WriteOptions: o, NameRef: ref, Body: item}, fmt.Sprintf("brought back to before entry %d of the audit", a.ID))
-	}
-}
-
-// undoCreate deletes what was created, unless it carries by now what no undo brings back.
-func (n noun[T]) undoCreate(req *Request, s *Server, a inventory.Audit, in *deleteInput) (*written, error) {
-	if n.remove == nil {
-		return nil, inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: a %s is not simply deleted", a.ID, n.singular).
-			WithHint("slipway %s -h shows how it ends", n.singular)
-	}
-	if n.burden == nil {
-		return n.deleteOne(req, s, in)
-	}
-	err := s.store.Read(req, func(tx inventory.Tx) error {
-		item, err := n.find(tx, a.Name)
-		if err != nil {
-			return err
-		}
-		why, err := n.burden(tx, item)
-		if err == nil && why != "" {
-			err = inventory.Errorf(inventory.Conflict, "%s %s is in use since entry %d: %s", a.Noun, a.Name, a.ID, why).
-				WithHint("to delete it by hand: slipway %s delete %s", a.Noun, a.Name)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return n.deleteOne(req, s, in)
-}
-
 // addUndoers registers how hosts, machines and BMCs are undone. Those change by themselves all the time, so that what counts
 // is whether the fields that the edit changed are still as it left them.
 func (s *Server) addUndoers() {
-	s.undoers["host"] = s.undoHost
-	s.undoers["machine"] = func(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
+	s.rest.undoers["host"] = s.undoHost
+	s.rest.undoers["machine"] = func(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
 		m, err := s.readMachine(req, a.Name)
 		if err != nil {
 			return nil, err
@@ -167,10 +109,10 @@ func (s *Server) addUndoers() {
 			return nil, err
 		}
 		return s.putMachine(req, &putInput[inventory.Machine]{
-			WriteOptions: WriteOptions{DryRun: isDryRun, IfMatch: etag(m.Version)}, NameRef: NameRef{Name: m.Name, isPlain: true}, Body: body,
+			WriteOptions: WriteOptions{DryRun: isDryRun, IfMatch: etag(m.Version)}, NameRef: plainRef(m.Name), Body: body,
 		})
 	}
-	s.undoers["bmc"] = s.undoBMC
+	s.rest.undoers["bmc"] = s.undoBMC
 }
 
 func (s *Server) undoHost(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
@@ -225,7 +167,7 @@ func (s *Server) undoBMC(req *Request, a inventory.Audit, isDryRun bool) (*writt
 		return nil, err
 	}
 	if isDryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(is, body), Result: body}}, nil
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(is, body), Result: body}}, nil
 	}
 	out, err := s.putBMC(req, &putBMCInput{IfMatch: etag(b.Version), HostRef: ref, Body: SetBMC{HostBMC: body}})
 	if err != nil {

@@ -88,7 +88,7 @@ func (r *rig) plain(path string) string {
 		return "none"
 	}
 	var out []string
-	for _, d := range diff(nil, rawOrNil([]byte(a.body))) {
+	for _, d := range compare(nil, rawOrNil([]byte(a.body))) {
 		if !strings.HasPrefix(d.Field, "hosts.") && d.Field != "nextAt" && d.Field != "reason" && d.Field != "hint" {
 			out = append(out, fmt.Sprint(d.Field, "=", d.To))
 		}

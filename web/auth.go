@@ -19,37 +19,6 @@ import (
 	"slipway.dev/slipway/web/proxy"
 )
 
-// caller is who sent a request.
-type caller struct {
-	name    string // "user NAME", "token NAME", or "USER (local)"
-	isLocal bool   // came through the Unix socket
-	via     string // viaLogin, viaToken or viaSocket
-	user    string // the user's name; "" for a token without owner and for the socket
-	token   string // the token's name; "" without one
-	login   string // the login's id; "" without one
-	grants  inventory.Grants
-	// cluster is the UID of the cluster whose controllers ask, and namespaces those that they speak for; such a caller has no
-	// grants, and is let in by operations that are forClusters only.
-	cluster    string
-	namespaces []string
-	// mustSetUp: a second factor comes before anything else; until then there are no grants.
-	mustSetUp bool
-	source    netip.Addr // zero for the socket
-	secure    bool       // the client's own connection is encrypted
-	// again asks anew who it is, for what goes on for long; nil where nothing can change.
-	again func(ctx context.Context) (caller, error)
-}
-
-// The ways to come in.
-const (
-	viaLogin  = "login"
-	viaToken  = "token"
-	viaSocket = "socket"
-)
-
-// role is the most that the caller may do anywhere.
-func (c caller) role() inventory.UserRole { return c.grants.Highest() }
-
 // admitLocal lets everybody in: who could open the socket is an admin.
 func admitLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
 
 // operations lists every method and path there is, with example values in the paths.
 func (r *rig) operations() (all [][2]string) {
-	for path, item := range r.srv.api.OpenAPI().Paths {
+	for path, item := range r.srv.rest.api.OpenAPI().Paths {
 		path = pathParameter.ReplaceAllString(path, "x")
 		for method, has := range map[string]bool{"GET": item.Get != nil, "POST": item.Post != nil, "PUT": item.Put != nil, "PATCH": item.Patch != nil, "DELETE": item.Delete != nil} {
 			if has {

@@ -11,12 +11,6 @@ import (
 	"slipway.dev/slipway/machineconfig/reference"
 )
 
-// savedBy says who saves something now.
-func savedBy(req *Request) inventory.Saved {
-	c := req.caller
-	return inventory.Saved{SavedBy: c.name, SavedByAdmin: c.grants.Everywhere() == inventory.Admin}
-}
-
 // authored is a transaction that writes down who saves what may name secrets, and refuses names that are not for whoever
 // saves them. Handlers, imports and undoing reach the store only through it.
 type authored struct {
@@ -167,36 +161,12 @@ func (t authored) UpdateLayer(l *inventory.Layer, now time.Time) error {
 	return t.holds(t.Tx.UpdateLayer(l, now), "", l)
 }
 
-// signed writes into a profile or layer who saves it, before it is looked at.
-func signed(req *Request, item any) {
-	switch x := item.(type) {
-	case *inventory.Profile:
-		x.Saved = savedBy(req)
-	case *inventory.Layer:
-		x.Saved = savedBy(req)
-	}
-}
-
-// isTakenOver reports whether an admin saves, as it is, what no admin has saved: it then counts as an admin's word.
-func isTakenOver(req *Request, stored any) bool {
-	if !savedBy(req).SavedByAdmin {
-		return false
-	}
-	switch x := stored.(type) {
-	case inventory.Profile:
-		return !x.SavedByAdmin
-	case inventory.Layer:
-		return !x.SavedByAdmin
-	}
-	return false
-}
-
 // signMachine writes down who has changed what a machine is to become. Hooks and the way its node is emptied are no part of
 // that.
 func signMachine(req *Request, old inventory.Machine, m *inventory.Machine) {
 	same := old
 	same.Hooks, same.Drain = m.Hooks, m.Drain
-	if s := savedBy(req); len(diff(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && old.Owner == "" && len(diff(old, *m)) == 0 {
+	if s := savedBy(req); len(compare(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && old.Owner == "" && len(compare(old, *m)) == 0 {
 		m.Saved = s
 	}
 }

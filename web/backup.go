@@ -40,13 +40,13 @@ type BackupStatus struct {
 
 // addBackup registers the backup of the database.
 func (s *Server) addBackup() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/backup", id: "get-backup", tag: "backup", plain: "application/gzip", isLong: true, isLogged: true,
 		summary: "Take a backup of the database while everything goes on", errors: []int{http.StatusConflict}, needs: inventory.Admin,
 		about: "All that was answered before the request is in it. The key of the secrets is not, and neither are the files of images: " +
 			"keep a copy of secret.key apart. One is taken at a time. slipway restore puts it into a data directory.",
 	}, s.getBackup)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/backup/status", id: "get-backup-status", tag: "backup", needs: inventory.Admin,
 		summary: "Show when the last backup was taken, and what the next one needs",
 	},
@@ -96,7 +96,7 @@ func (s *Server) sendBackup(req *Request, hc huma.Context, b Backup) {
 		return
 	}
 	s.cfg.Log.Warn("backup cut short", "op", req.id, "err", err)
-	s.finish(req, http.StatusInternalServerError, b.Name()+" was cut short")
+	s.rest.finish(req, http.StatusInternalServerError, b.Name()+" was cut short")
 	panic(http.ErrAbortHandler)
 }
 
@@ -127,7 +127,7 @@ func (s *Server) backupStatus(req *Request) (out BackupStatus, err error) {
 	if out.DatabaseBytes, out.FreeBytes, err = s.cfg.Backups.BackupSpace(); err != nil {
 		return out, err
 	}
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		if err := out.count(tx); err != nil {
 			return err
 		}

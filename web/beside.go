@@ -10,12 +10,12 @@ import (
 
 // addBeside registers what is asked about networks that have other DHCP servers.
 func (s *Server) addBeside() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/subnets/{name}/foreign-servers", id: "list-foreign-servers", scope: ofNobody, tag: "subnets",
 		errors: []int{http.StatusNotFound}, summary: "List the other DHCP servers that were noticed on a subnet in the last hour",
 		about: "A server that answered is there. One that only a machine named need not be.",
 	}, s.listForeign)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/subnets/{name}/probe", id: "probe-subnet", needs: inventory.Operator, scope: ofNobody, tag: "subnets",
 		errors: []int{http.StatusNotFound, http.StatusConflict}, summary: "Ask the DHCP servers of a subnet what they tell machines that boot from the network",
 		about: "It asks as BIOS, UEFI, UEFI HTTP Boot, ARM and iPXE would, and takes no address. The answer shows where each kind is led. It takes three seconds.",
@@ -30,7 +30,7 @@ func modeWords() (words []string) {
 }
 
 func (s *Server) findSubnet(req *Request, name string) (n inventory.Subnet, err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		n, err = tx.FindSubnet(name)
 		return err
 	})

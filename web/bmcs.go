@@ -48,9 +48,9 @@ type putBMCInput struct {
 
 // addBMCs registers the operations on the ways to power hosts; addBMCVerbs adds what is done with them.
 func (s *Server) addBMCs() {
-	register(s, operation{method: http.MethodGet, path: "/bmcs", id: "list-bmcs", scope: ofPools, tag: "bmcs", summary: "List how hosts are powered"},
+	register(s.rest, operation{method: http.MethodGet, path: "/bmcs", id: "list-bmcs", scope: ofPools, tag: "bmcs", summary: "List how hosts are powered"},
 		func(req *Request, in *Page) (out *listed[HostBMC], err error) {
-			err = s.store.Read(req, func(tx inventory.Tx) error {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 				rows, err := tx.ListBMCs(in.more())
 				if err != nil {
 					return err
@@ -68,7 +68,7 @@ func (s *Server) addBMCs() {
 			})
 			return out, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/bmc", id: "get-bmc", scope: ofPools, tag: "bmcs", summary: "Show how a host is powered",
 		errors: []int{http.StatusNotFound},
 		about: "The last answer of its controller. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
@@ -78,11 +78,11 @@ func (s *Server) addBMCs() {
 			h, b, err := s.readBMC(req, in.Host)
 			return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/hosts/{host}/bmc", id: "put-bmc", needs: inventory.Admin, scope: ofPools, tag: "bmcs", summary: "Say how a host is powered",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 	}, s.putBMC)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/hosts/{host}/bmc", id: "delete-bmc", needs: inventory.Admin, scope: ofPools, tag: "bmcs", dry: true, status: http.StatusNoContent,
 		summary: "Forget how a host is powered", about: "Its power is switched by hand from then on.",
 		errors: []int{http.StatusNotFound, http.StatusPreconditionFailed},
@@ -104,7 +104,7 @@ func findBMC(tx inventory.Tx, ref string) (inventory.Host, inventory.BMC, error)
 }
 
 func (s *Server) readBMC(req *Request, ref string) (h inventory.Host, b inventory.BMC, err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		h, b, err = findBMC(tx, ref)
 		return err
 	})
@@ -116,7 +116,7 @@ func (s *Server) putBMC(req *Request, in *putBMCInput) (*one[HostBMC], error) {
 		h   inventory.Host
 		old inventory.BMC
 	)
-	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 		if h, err = findHost(tx, in.Host); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (s *Server) putBMC(req *Request, in *putBMCInput) (*one[HostBMC], error) {
 		return nil, err
 	}
 	b.HostID = h.ID
-	if old.Version == 0 || in.Body.Password != "" || len(diff(old, b)) > 0 {
+	if old.Version == 0 || in.Body.Password != "" || len(compare(old, b)) > 0 {
 		req.trail.lastly(func(tx inventory.Tx) error {
 			b, err := tx.FindBMC(h.ID)
 			if err == nil {
@@ -145,7 +145,7 @@ func (s *Server) putBMC(req *Request, in *putBMCInput) (*one[HostBMC], error) {
 			}
 			return err
 		})
-		if b, err = s.cfg.Lifecycle.SaveBMC(req, b, in.Body.Password, s.asker(req)); err != nil {
+		if b, err = s.cfg.Lifecycle.SaveBMC(req, b, in.Body.Password, s.rest.asker(req)); err != nil {
 			return nil, s.unnamed(req, err)
 		}
 	}
@@ -185,7 +185,7 @@ type deleteBMCInput struct {
 
 func (s *Server) deleteBMC(req *Request, in *deleteBMCInput) (*written, error) {
 	var told HostBMC
-	err := s.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
 		h, b, err := findBMC(tx, in.Host)
 		if err != nil {
 			return err
@@ -205,7 +205,7 @@ func (s *Server) deleteBMC(req *Request, in *deleteBMCInput) (*written, error) {
 	if err != nil || !in.DryRun {
 		return &written{Status: http.StatusNoContent}, err
 	}
-	w := &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(told, nil)}}
+	w := &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(told, nil)}}
 	return w.does(foresight.Delete(foresight.Thing{Noun: "bmc", Name: "host " + told.Host})), nil
 }
 
@@ -234,7 +234,7 @@ type scanInput struct {
 
 // addScans registers the search for controllers.
 func (s *Server) addScans() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/scans", id: "scan", needs: inventory.Admin, tag: "bmcs", isLong: true,
 		summary: "Look for controllers in a range of addresses", errors: []int{http.StatusConflict},
 		about: "Logs in nowhere. It takes up to ten minutes, and one runs at a time.",
@@ -262,7 +262,7 @@ func (s *Server) scan(req *Request, in *scanInput) (*one[List[FoundBMC]], error)
 	}
 	found = append([]FoundBMC{}, found[:min(len(found), scanMax)]...)
 	slices.SortStableFunc(found, func(a, b FoundBMC) int { return compareText(a.Address, b.Address) })
-	err = s.store.Read(req.detached(), func(tx inventory.Tx) error { return nameKnown(tx, found) })
+	err = s.rest.store.Read(req.detached(), func(tx inventory.Tx) error { return nameKnown(tx, found) })
 	return &one[List[FoundBMC]]{Body: List[FoundBMC]{Items: found}}, err
 }
 

@@ -117,7 +117,7 @@ func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler f
 	case id == "rotate-bmc":
 		o.status = http.StatusAccepted
 	}
-	register(s, o, handler)
+	register(s.rest, o, handler)
 }
 
 // withBMC runs fn with the driver of a host's controller, as what it can do besides switching power.
@@ -149,7 +149,7 @@ func onBMC[D any](ctx context.Context, s *Server, h inventory.Host, what string,
 
 // note adds to a host's timeline what an admin told its controller.
 func (s *Server) note(req *Request, h inventory.Host, detail string) error {
-	return s.store.Write(req.detached(), func(tx inventory.Tx) error {
+	return s.rest.store.Write(req.detached(), func(tx inventory.Tx) error {
 		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventBMC, HostID: h.ID, Detail: inventory.Clean(detail, 500) + " by " + req.by()})
 	})
 }
@@ -246,7 +246,7 @@ func (s *Server) bmcLog(req *Request, in *logInput) (*one[BMCLog], error) {
 
 func (s *Server) clearBMCLog(req *Request, in *HostRef) (*struct{}, error) {
 	return nil, withBMC(req, s, in.Host, "keeps no event log", func(h inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
-		if err := s.begun(req); err != nil {
+		if err := s.rest.begun(req); err != nil {
 			return err
 		}
 		if err := d.ClearLog(req); err != nil {
@@ -280,7 +280,7 @@ func (s *Server) bmcUsers(req *Request, in *HostRef) (*one[List[bmc.User]], erro
 func (s *Server) setBMCUser(req *Request, in *userInput) (*one[List[bmc.User]], error) {
 	out := List[bmc.User]{Items: []bmc.User{}}
 	err := withBMC(req, s, in.Host, "has no accounts", func(h inventory.Host, d bmc.UserManager, b inventory.BMC) error {
-		if err := s.begun(req); err != nil {
+		if err := s.rest.begun(req); err != nil {
 			return err
 		}
 		done, err := changeUser(req, d, b, in.Body.User, in.Body.Password, in.Body.Remove)
@@ -337,7 +337,7 @@ func (s *Server) setBMCMedia(req *Request, in *mediaInput) (*one[BMCMedia], erro
 	}
 	out := in.Body
 	err := withBMC(req, s, in.Host, "has no virtual drive", func(h inventory.Host, d bmc.MediaMounter, _ inventory.BMC) error {
-		if err := s.begun(req); err != nil {
+		if err := s.rest.begun(req); err != nil {
 			return err
 		}
 		did := "image ejected from the virtual drive"
@@ -380,7 +380,7 @@ func (s *Server) setBMCBoot(req *Request, in *bootInput) (*one[BMCBoot], error) 
 	}
 	var out BMCBoot
 	err := withBMC(req, s, in.Host, "cannot choose the boot device", func(h inventory.Host, d bmc.Booter, _ inventory.BMC) error {
-		if err := s.begun(req); err != nil {
+		if err := s.rest.begun(req); err != nil {
 			return err
 		}
 		if err := d.SetBoot(req, bmc.Boot(in.Body)); err != nil {
@@ -399,7 +399,7 @@ func (s *Server) setBMCBoot(req *Request, in *bootInput) (*one[BMCBoot], error) 
 // resetBMC restarts the controller itself. That it was told so is all that is known: it is away for some minutes.
 func (s *Server) resetBMC(req *Request, in *HostRef) (*struct{}, error) {
 	return nil, withBMC(req, s, in.Host, "cannot be restarted by us", func(h inventory.Host, d bmc.ControllerResetter, _ inventory.BMC) error {
-		if err := s.begun(req); err != nil {
+		if err := s.rest.begun(req); err != nil {
 			return err
 		}
 		if err := d.ResetController(req); err != nil {
@@ -414,6 +414,6 @@ func (s *Server) rotateBMC(req *Request, in *HostRef) (*one[inventory.Operation]
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.cfg.Lifecycle.RotateBMC(req, h.ID, s.asker(req))
+	o, err := s.cfg.Lifecycle.RotateBMC(req, h.ID, s.rest.asker(req))
 	return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 }

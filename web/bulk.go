@@ -57,7 +57,7 @@ type bulkInput struct {
 	Body   BulkRequest
 }
 
-func (in *bulkInput) asked() string {
+func (in *bulkInput) Asked() string {
 	which := strings.Join(in.Body.Hosts, " ")
 	if in.Body.Strangers {
 		which = "strangers"
@@ -70,7 +70,7 @@ func (in *bulkInput) asked() string {
 
 // addBulk registers the one operation that does something to many hosts.
 func (s *Server) addBulk() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/hosts/bulk", id: "bulk-hosts", tag: "hosts", scope: ofPools, summary: "Do something to many hosts",
 		about: "Each host by itself: one that cannot be acted on is skipped, with the reason, and does not hold up the others. With dryRun it " +
 			"says that of every host and changes nothing.",
@@ -160,7 +160,7 @@ func (r *BulkRequest) check() error {
 // bulkHosts finds the hosts that are asked for. What is none stands among the items with the reason; a host that is named
 // twice is there once.
 func (s *Server) bulkHosts(req *Request, r BulkRequest) (items []BulkItem, hosts []inventory.Host, err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		items, hosts = []BulkItem{}, nil
 		add := func(h inventory.Host) {
 			items, hosts = append(items, BulkItem{Host: h.Name, ID: h.ID}), append(hosts, h)
@@ -215,19 +215,15 @@ func (s *Server) bulkOne(req *Request, in *bulkInput, h *inventory.Host) (does s
 		f.Verb, f.On, f.Action, f.Mode, f.Profile = r.Verb, r.On != nil && *r.On, string(r.Action), r.Mode, r.Profile
 		return foresight.Say(f), err
 	}
-	all := req.trail
-	all.mu.Lock()
-	row := all.row
-	all.mu.Unlock()
+	row := req.trail.entry()
 	row.Noun, row.Name, row.HostID, row.Detail = "host", h.Name, h.ID, in.Body.Verb
-	req = req.with(req.Context)
-	req.trail = &trail{row: row, success: http.StatusOK}
-	if err := s.actOn(req, s.asker(req), in, h); err != nil {
+	req = req.enteredAs(row)
+	if err := s.actOn(req, s.rest.asker(req), in, h); err != nil {
 		p := problemOf(req, s.cfg.Log, err)
-		s.finish(req, p.Status, p.Detail)
+		s.rest.finish(req, p.Status, p.Detail)
 		return "", err
 	}
-	s.finish(req, http.StatusOK, "")
+	s.rest.finish(req, http.StatusOK, "")
 	return "", nil
 }
 

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 
 // Time limits of a request; streams and artefact checks set their own.
 const (
-	readFor   = 2 * time.Minute // until the body has been read
 	answerFor = 2 * time.Minute // until the answer has been taken
 	// bodyMax bounds every body. Operations set less; only imports of inventory files come near it.
 	bodyMax = 32 << 20
@@ -26,7 +24,7 @@ func (s *Server) chain(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		id := newRequestID()
-		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, newRequest(r.Context(), id)))
+		r = r.WithContext(begin(r.Context(), id))
 		h := w.Header()
 		h.Set("X-Request-ID", id)
 		h.Set("X-Content-Type-Options", "nosniff")

@@ -5,7 +5,7 @@ import "slipway.dev/slipway/inventory"
 // addClasses registers the operations on classes of DHCP clients.
 func (s *Server) addClasses() {
 	now := s.cfg.Now
-	addNoun(s, noun[inventory.Class]{
+	addNoun(s.rest, noun[inventory.Class]{
 		singular: "class", plural: "classes", needs: inventory.Admin, scope: ofNobody, article: "a",
 		name:    func(c inventory.Class) string { return c.Name },
 		version: func(c inventory.Class) int64 { return c.Version },

@@ -22,13 +22,13 @@ type putClusterAccessInput struct {
 // addClusterAccess registers what an admin lets clusters do.
 func (s *Server) addClusterAccess() {
 	errs := []int{http.StatusNotFound, http.StatusConflict}
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/clusters/{name}/access", id: "get-cluster-access", tag: "clusters", errors: errs,
 		summary: "Show which machines a cluster may take over, and which pools it may use",
 		about:   "The name is that of an attached cluster, or the UID of any cluster.",
 	}, func(req *Request, in *nameInput) (*one[inventory.ClusterAccess], error) {
 		var a inventory.ClusterAccess
-		err := s.store.Read(req, func(tx inventory.Tx) error {
+		err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 			uid, err := uidOfCluster(tx, in.Name)
 			if err == nil {
 				a, err = tx.FindClusterAccess(uid)
@@ -38,7 +38,7 @@ func (s *Server) addClusterAccess() {
 		a.TakesFrom, a.Pools = orEmpty(a.TakesFrom), orEmpty(a.Pools)
 		return &one[inventory.ClusterAccess]{Body: a}, err
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/clusters/{name}/access", id: "put-cluster-access", needs: inventory.Admin, tag: "clusters", errors: errs,
 		summary: "Say which machines a cluster may take over, and which pools it may use",
 		about:   "The name is that of an attached cluster, or the UID of any cluster: it is the UID of the namespace kube-system.",
@@ -47,7 +47,7 @@ func (s *Server) addClusterAccess() {
 
 func (s *Server) putClusterAccess(req *Request, in *putClusterAccessInput) (*one[inventory.ClusterAccess], error) {
 	var was, a inventory.ClusterAccess
-	err := s.store.Write(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Write(req, func(tx inventory.Tx) error {
 		uid, err := uidOfCluster(tx, in.Name)
 		if err != nil {
 			return err

@@ -88,20 +88,20 @@ func (s *Server) clusterOps() noun[inventory.Cluster] {
 // addClusters registers the operations on attached clusters.
 func (s *Server) addClusters() {
 	n := s.clusterOps()
-	addNoun(s, n)
-	register(s, operation{
+	addNoun(s.rest, n)
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/clusters/{name}", id: "delete-cluster", needs: inventory.Admin, tag: "clusters", dry: true, status: http.StatusNoContent,
 		summary: "Detach a cluster", about: "Its controllers end and remove our finalizers from its objects. Every server runs on.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed}, within: clusterFor,
 	}, func(req *Request, in *deleteClusterInput) (*written, error) {
 		return s.detachCluster(req, n, in)
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/clusters/{name}/check", id: "check-cluster", tag: "clusters",
 		summary: "Check an attached cluster", errors: []int{http.StatusNotFound}, about: "Speaks to the cluster, and changes nothing there.",
 	}, func(req *Request, in *nameInput) (*one[ClusterCheck], error) {
 		var c inventory.Cluster
-		err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+		err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 			c, err = tx.Clusters().Find(in.Name)
 			return err
 		})
@@ -110,7 +110,7 @@ func (s *Server) addClusters() {
 		}
 		return s.checkCluster(req, c, nil)
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/clusters/check", id: "check-kubeconfig", needs: inventory.Admin, tag: "clusters", asks: true,
 		summary: "Look whether a cluster could be attached", about: "Speaks to the cluster, and changes nothing there. The kubeconfig is not kept.",
 	}, func(req *Request, in *checkClusterInput) (*one[ClusterCheck], error) {
@@ -143,7 +143,7 @@ func (s *Server) detachCluster(req *Request, n noun[inventory.Cluster], in *dele
 		c    inventory.Cluster
 		does string
 	)
-	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 		if c, err = tx.Clusters().Find(in.Name); err != nil {
 			return err
 		}

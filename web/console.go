@@ -120,3 +120,10 @@ func (s *Server) relay(conn interface {
 		}
 	}
 }
+
+// consoleOpened notes that somebody looks at the console of a host. A console without its entry is not opened.
+func (s *Server) consoleOpened(req *Request, h inventory.Host) error {
+	r := rowOf(req, "open-console", "host")
+	r.Name, r.HostID, r.Status = h.Name, h.ID, http.StatusOK
+	return s.rest.store.Write(req.detached(), func(tx inventory.Tx) error { return s.rest.add(tx, &r) })
+}

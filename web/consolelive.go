@@ -53,13 +53,13 @@ type typeInput struct {
 
 // addConsoles registers the serial console in the form that browsers can use, and its recording.
 func (s *Server) addConsoles() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/console/stream", id: "follow-console", needs: inventory.Operator, scope: ofPools, tag: "hosts", plain: "text/event-stream", isLong: true,
 		summary: "Follow the serial console of a host", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "A stream of events whose data is base64 of what the console says, beginning with the end of what was recorded. " +
 			"The console is shared: it is open for as long as anybody follows it. Type with POST /hosts/{host}/console/type.",
 	}, s.followConsole)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/hosts/{host}/console/type", id: "type-into-console", asks: true, scope: ofPools, tag: "hosts", status: http.StatusNoContent,
 		summary: "Type into the serial console of a host that is open", errors: []int{http.StatusNotFound, http.StatusConflict},
 	},
@@ -70,7 +70,7 @@ func (s *Server) addConsoles() {
 			}
 			return nil, s.lines.typeInto(h, []byte(in.Body.Text))
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/console/log", id: "get-console-log", needs: inventory.Operator, scope: ofPools, tag: "hosts",
 		summary: "Show what was recorded of the serial console of a host", errors: []int{http.StatusNotFound},
 		about: "The last 256 KiB of its output while it was open, for a reader or an operation. " +

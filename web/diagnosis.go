@@ -31,7 +31,7 @@ const packetsType = "application/vnd.tcpdump.pcap"
 
 // addDiagnoses registers why machines do not boot, and what was on the wire.
 func (s *Server) addDiagnoses() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/diagnosis", id: "diagnose-host", scope: ofPools, tag: "hosts",
 		summary: "Say why a host does not boot: ranked causes with what was seen, and its latest packets", errors: []int{http.StatusNotFound},
 	},
@@ -43,7 +43,7 @@ func (s *Server) addDiagnoses() {
 			d, err := s.cfg.Lifecycle.Diagnose(req, id, mac)
 			return &one[provision.Diagnosis]{Body: d}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/packets", id: "packets-of-host", scope: ofPools, needs: inventory.Operator, tag: "hosts", plain: packetsType,
 		summary: "Download the latest packets of a host's boots as a capture file", errors: []int{http.StatusNotFound},
 		about: "The last packets of each port are kept in memory. File contents, configurations and keys are left out.",
@@ -55,7 +55,7 @@ func (s *Server) addDiagnoses() {
 			}
 			return s.packets(req, id, mac)
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/strangers/{mac}/diagnosis", id: "diagnose-stranger", tag: "hosts",
 		summary: "Say why a machine that is not listed does not boot", errors: []int{http.StatusNotFound},
 	},
@@ -67,7 +67,7 @@ func (s *Server) addDiagnoses() {
 			d, err := s.cfg.Lifecycle.Diagnose(req, "", mac)
 			return &one[provision.Diagnosis]{Body: d}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/strangers/{mac}/packets", id: "packets-of-stranger", needs: inventory.Operator, tag: "hosts", plain: packetsType,
 		summary: "Download the latest packets of a machine that is not listed", errors: []int{http.StatusNotFound},
 	},

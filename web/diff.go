@@ -31,8 +31,8 @@ type Difference struct {
 // bookkeeping are fields that change with every write and say nothing.
 var bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "revision", "savedBy", "savedByAdmin"}
 
-// diff compares two things by their JSON; nil stands for none. Lists count as one value.
-func diff(before, after any) []Difference {
+// compare compares two things by their JSON; nil stands for none. Lists count as one value.
+func compare(before, after any) []Difference {
 	b, a := fields(before), fields(after)
 	names := slices.Sorted(maps.Keys(b))
 	for name := range a {

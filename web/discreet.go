@@ -40,7 +40,7 @@ func (s *Server) discreetly(req *Request, fn func(d *discretion) error) error {
 	if c := req.caller; len(c.grants) == 0 || c.grants.Everywhere().Allows(inventory.Viewer) {
 		return nil
 	}
-	return s.store.Read(req, func(tx inventory.Tx) error {
+	return s.rest.store.Read(req, func(tx inventory.Tx) error {
 		t, isScoped := tx.(*scoped.Tx)
 		if !isScoped {
 			return nil

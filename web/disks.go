@@ -24,7 +24,7 @@ type HostDisk struct {
 
 // addDisks registers what would become of the disks of a host.
 func (s *Server) addDisks() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/disks", id: "list-disks", scope: ofPools, tag: "hosts",
 		summary: "List the disks of a host: which would be written to, and which are kept", errors: []int{http.StatusNotFound},
 		about: "As its newest inspection found them, and by what the host says of its root disk; a machine may ask for another.",

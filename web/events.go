@@ -40,7 +40,7 @@ func (s *Server) addEvents() {
 		about: "With Accept: text/event-stream the events come as they happen, each with its id: (resume with Last-Event-ID). " +
 			"Otherwise it is a list, oldest first.", result: List[inventory.Event]{}, errors: []int{http.StatusNotFound}, isLong: true,
 	}
-	register(s, o, func(req *Request, in *eventQuery) (*huma.StreamResponse, error) {
+	register(s.rest, o, func(req *Request, in *eventQuery) (*huma.StreamResponse, error) {
 		f, after, err := s.eventStart(req, in)
 		if err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (s *Server) addEvents() {
 			return one[0], ok
 		})
 	})
-	get := s.api.OpenAPI().Paths["/api/v1/events"].Get
+	get := s.rest.api.OpenAPI().Paths["/api/v1/events"].Get
 	get.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
@@ -93,7 +93,7 @@ func (s *Server) eventStart(req *Request, in *eventQuery) (f inventory.EventFilt
 			return f, 0, inventory.Errorf(inventory.Invalid, "%q is not the id of an event", inventory.Clean(text, 40))
 		}
 	}
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		id, err := in.hostID(tx)
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func countBack(tx inventory.Tx, f inventory.EventFilter, last, n int64) (after i
 
 func (s *Server) listEvents(req *Request, f inventory.EventFilter, after int64, limit int) (*huma.StreamResponse, error) {
 	var rows []inventory.Event
-	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 		rows, err = tx.ListEvents(f, after, limit+1)
 		return err
 	})

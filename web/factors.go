@@ -90,21 +90,21 @@ const ticketFor = 15 * time.Minute
 
 // addFactors registers the operations on second factors. A user sets up the own one; an admin may set up and take away anybody's.
 func (s *Server) addFactors() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/users/{name}/second-factor", id: "get-second-factor", tag: "users", needs: anybody,
 		summary: "Say which second factors a user has", errors: []int{http.StatusForbidden, http.StatusNotFound},
 	}, s.getFactors)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/users/{name}/second-factor", id: "begin-second-factor", tag: "users", needs: anybody,
 		summary: "Begin to set up an authenticator app (TOTP, RFC 6238)", about: "Nothing is stored yet: the first code does that.",
 		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, s.beginFactor)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/users/{name}/second-factor", id: "put-second-factor", tag: "users", needs: anybody,
 		summary: "Set up an authenticator app by its first code", about: "Replaces the one before. The answer has recovery codes, once. The user's other logins end.",
 		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, s.putFactor)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/users/{name}/second-factor", id: "delete-second-factor", tag: "users", needs: anybody,
 		summary: "Take a second factor away", about: "One's own needs a code; an admin may take anybody's.", status: http.StatusNoContent,
 		errors: []int{http.StatusForbidden, http.StatusNotFound},
@@ -162,7 +162,7 @@ func (s *Server) putFactor(req *Request, in *factorConfirm) (*one[RecoveryCodes]
 	}
 	codes, hashes := totp.NewRecovery()
 	c := req.caller
-	err = s.write(req, false, func(tx inventory.Tx) error {
+	err = s.rest.write(req, false, func(tx inventory.Tx) error {
 		u, f, err := s.keeper.factorsOf(tx, u.Name)
 		if err != nil {
 			return err
@@ -188,7 +188,7 @@ func (s *Server) deleteFactor(req *Request, in *factorRemove) (*struct{}, error)
 			return nil, err
 		}
 	}
-	return nil, s.write(req, false, func(tx inventory.Tx) error {
+	return nil, s.rest.write(req, false, func(tx inventory.Tx) error {
 		u, f, err := s.keeper.factorsOf(tx, u.Name)
 		what := "second factor of user " + u.Name + " taken away"
 		switch {
@@ -220,7 +220,7 @@ func (s *Server) factorSet(req *Request, tx inventory.Tx, u *inventory.User, f f
 			return err
 		}
 	}
-	return s.changed(req, tx, "user/"+u.Name, what)
+	return s.rest.changed(req, tx, "user/"+u.Name, what)
 }
 
 func (s *Server) getFactors(req *Request, in *factorBegin) (*one[SecondFactors], error) {

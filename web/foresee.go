@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"slices"
-	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
@@ -22,7 +21,7 @@ type foreseeInput struct {
 
 // addForesight registers the questions what would happen. Deletions answer them in their dry runs, too.
 func (s *Server) addForesight() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/machines/{name}/foresight", id: "foresee-machine", scope: ofPools, tag: "machines",
 		summary: "Say what a verb would do to a machine, its host and its disks", about: "Nothing is changed. It refuses a request in the same words as the real one.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
@@ -41,26 +40,6 @@ func (s *Server) foreseeMachine(req *Request, name, verb string) (string, error)
 		return "", err
 	}
 	return foresight.End(e), nil
-}
-
-// foreseen says what a deletion or a change would do besides what it writes, "" for nothing worth a word. after is nil for a deletion.
-func (n noun[T]) foreseen(tx inventory.Tx, before, after *T) (string, error) {
-	if before == nil || after != nil && n.how == nil {
-		return "", nil
-	}
-	t := foresight.Thing{Noun: n.singular, Name: n.name(*before)}
-	if n.how != nil {
-		if t.How = n.how(before, after); t.How == "" && after != nil {
-			return "", nil
-		}
-	}
-	if n.counts != nil {
-		var err error
-		if t.N, err = n.counts(tx, *before); err != nil {
-			return "", err
-		}
-	}
-	return foresight.Delete(t), nil
 }
 
 func countsOfSubnet(tx inventory.Tx, n inventory.Subnet) (map[string]int, error) {
@@ -129,13 +108,4 @@ func (in *deleteClusterInput) how() string {
 		return "purge"
 	}
 	return ""
-}
-
-// does adds to a dry run what it would do.
-func (w *written) does(text string) *written {
-	if d, ok := w.Body.(Diff); ok && text != "" {
-		d.Does = strings.TrimSuffix(text, ".")
-		w.Body = d
-	}
-	return w
 }

@@ -104,7 +104,7 @@ func (x *ears) hears(req *Request, e inventory.Event) bool {
 		return k.ok
 	}
 	ok := false
-	err := x.s.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := x.s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 		if t, isScoped := tx.(*scoped.Tx); isScoped {
 			ok, err = t.SeesEvent(e)
 		}
@@ -118,4 +118,14 @@ func (x *ears) hears(req *Request, e inventory.Event) bool {
 	}
 	x.known[key] = hearing{ok, x.s.cfg.Now()}
 	return ok
+}
+
+// tokenRefused notes that somebody came with a token that is unknown, has expired, or whose user may not come in.
+func (s *Server) tokenRefused(r *http.Request, c caller, err error) {
+	req := requestOf(r.Context())
+	req.caller = caller{name: c.name, source: c.source}
+	row := rowOf(req, "use-token", "token")
+	row.Name, row.Status = c.token, http.StatusUnauthorized
+	req = req.enteredAs(row)
+	s.rest.finish(req, row.Status, problemOf(req, s.cfg.Log, err).Detail)
 }

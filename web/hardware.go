@@ -34,7 +34,7 @@ type (
 
 // addHardware registers what is known of a host's hardware, and its acceptance sheet.
 func (s *Server) addHardware() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/hardware", id: "get-hardware", scope: ofPools, tag: "hosts",
 		summary: "Show what a host is made of, as our agent found it", errors: []int{http.StatusNotFound},
 	},
@@ -49,7 +49,7 @@ func (s *Server) addHardware() {
 			})
 			return &one[inventory.Inspection]{Body: i}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/inspections", id: "list-inspections", scope: ofPools, tag: "hosts",
 		summary: "List the inspections of a host, newest first", errors: []int{http.StatusNotFound},
 	},
@@ -62,7 +62,7 @@ func (s *Server) addHardware() {
 			})
 			return &one[List[inventory.Inspection]]{Body: out}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/reports", id: "list-reports", scope: ofPools, tag: "hosts",
 		summary: "List the reports of burn-ins, wipes and installations of a host, newest first", errors: []int{http.StatusNotFound},
 	},
@@ -80,16 +80,16 @@ func (s *Server) addHardware() {
 
 // addSheets registers the acceptance sheet, as data and as a page.
 func (s *Server) addSheets() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/report", id: "get-report", scope: ofPools, tag: "hosts", result: acceptance.Sheet{},
 		summary: "Show the acceptance sheet of a host", errors: []int{http.StatusNotFound}, about: "With Accept: text/html it is a page that can be printed.",
 	},
 		func(req *Request, in *sheetInput) (*huma.StreamResponse, error) {
 			return s.sheet(req, in.Host, strings.Contains(in.Accept, "text/html"))
 		})
-	get := s.api.OpenAPI().Paths["/api/v1/hosts/{host}/report"].Get
+	get := s.rest.api.OpenAPI().Paths["/api/v1/hosts/{host}/report"].Get
 	get.Responses["200"].Content["text/html"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/report.html", id: "get-report-page", scope: ofPools, tag: "hosts", plain: "text/html",
 		summary: "Show the acceptance sheet of a host as a page that can be printed", errors: []int{http.StatusNotFound},
 	},
@@ -100,7 +100,7 @@ func (s *Server) addSheets() {
 
 // ofHost runs fn on a host in one snapshot.
 func (s *Server) ofHost(req *Request, ref string, fn func(inventory.Tx, inventory.Host) error) error {
-	return s.store.Read(req, func(tx inventory.Tx) error {
+	return s.rest.store.Read(req, func(tx inventory.Tx) error {
 		h, err := findHost(tx, ref)
 		if err != nil {
 			return err

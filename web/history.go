@@ -7,23 +7,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// ByHost narrows a list to a host.
-type ByHost struct {
-	Host string `query:"host" doc:"Only those of this host: its name, id or one of its MACs" maxLength:"255"`
-}
-
-// hostID returns the id of the host named, "" if none is.
-func (q ByHost) hostID(tx inventory.Tx) (inventory.HostID, error) {
-	if q.Host == "" {
-		return "", nil
-	}
-	h, err := findHost(tx, q.Host)
-	return h.ID, err
-}
-
 // addSessions registers the operations on boot sessions.
 func (s *Server) addSessions() {
-	addNoun(s, noun[inventory.BootSession]{
+	addNoun(s.rest, noun[inventory.BootSession]{
 		singular: "session", plural: "sessions", scope: ofPools, article: "a",
 		name:    func(b inventory.BootSession) string { return string(b.ID) },
 		version: func(inventory.BootSession) int64 { return 0 },
@@ -31,7 +17,7 @@ func (s *Server) addSessions() {
 			return tx.FindSession(inventory.SessionID(name))
 		},
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/sessions", id: "list-sessions", scope: ofPools, tag: "sessions", summary: "List boot sessions, latest first",
 		errors: []int{http.StatusNotFound},
 	},
@@ -40,7 +26,7 @@ func (s *Server) addSessions() {
 			ByHost
 		},
 		) (out *listed[inventory.BootSession], err error) {
-			err = s.store.Read(req, func(tx inventory.Tx) error {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 				id, err := in.hostID(tx)
 				if err != nil {
 					return err
@@ -55,7 +41,7 @@ func (s *Server) addSessions() {
 
 // addIssues registers the operations on issues: rules open and close them, people read them.
 func (s *Server) addIssues() {
-	addNoun(s, noun[inventory.Issue]{
+	addNoun(s.rest, noun[inventory.Issue]{
 		singular: "issue", plural: "issues", scope: ofPools, article: "an",
 		name:    func(i inventory.Issue) string { return strconv.FormatInt(i.ID, 10) },
 		version: func(inventory.Issue) int64 { return 0 },
@@ -67,12 +53,12 @@ func (s *Server) addIssues() {
 			return tx.FindIssue(id)
 		},
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/issues", id: "list-issues", scope: ofPools, tag: "issues", summary: "List open issues, newest first",
 		errors: []int{http.StatusNotFound},
 	},
 		func(req *Request, in *issueQuery) (out *listed[inventory.Issue], err error) {
-			err = s.store.Read(req, func(tx inventory.Tx) error {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 				id, err := in.hostID(tx)
 				if err != nil {
 					return err

@@ -55,12 +55,12 @@ type rowQuery struct {
 
 // addHostRows registers the list of hosts that screens are made of.
 func (s *Server) addHostRows() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hostrows", id: "list-hostrows", tag: "hosts", scope: ofPools, summary: "List hosts in few words",
 		about: "In order of their names, each with what other tables know of it: power, pool, address, open issues. To follow many hosts, " +
 			"read the list once, and then by ids the hosts that events name.",
 	}, func(req *Request, in *rowQuery) (out *listed[HostRow], err error) {
-		err = s.store.Read(req, func(tx inventory.Tx) error {
+		err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 			hosts, err := rowHosts(tx, *in)
 			if err != nil {
 				return err

@@ -10,14 +10,6 @@ import (
 	"slipway.dev/slipway/web/scoped"
 )
 
-// HostRef names a host.
-type HostRef struct {
-	Host string `path:"host" doc:"Its name, id or one of its MACs" maxLength:"255"`
-}
-
-// findHost finds a host by what people call it: its name, its id, or one of its MACs in any spelling.
-func findHost(tx inventory.Tx, ref string) (inventory.Host, error) { return scoped.FindHost(tx, ref) }
-
 // hostQuery narrows the list of hosts.
 type hostQuery struct {
 	Page
@@ -31,45 +23,45 @@ type hostQuery struct {
 
 // addHosts registers the operations on hosts as things; addHostVerbs adds what is done to them.
 func (s *Server) addHosts() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts", id: "list-hosts", scope: ofPools, tag: "hosts", summary: "List hosts",
 		about: "In order of their names. The machines that nobody has accepted yet are among them, in state discovered.",
 	},
 		func(req *Request, in *hostQuery) (out *listed[inventory.Host], err error) {
-			err = s.store.Read(req, func(tx inventory.Tx) error {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 				rows, err := selectHosts(tx, *in)
 				out = pageOf(rows, in.Limit, hostName)
 				return err
 			})
 			return out, err
 		})
-	register(s, operation{method: http.MethodGet, path: "/hosts/{host}", id: "get-host", scope: ofPools, tag: "hosts", summary: "Show a host", errors: []int{http.StatusNotFound}},
+	register(s.rest, operation{method: http.MethodGet, path: "/hosts/{host}", id: "get-host", scope: ofPools, tag: "hosts", summary: "Show a host", errors: []int{http.StatusNotFound}},
 		func(req *Request, in *HostRef) (*one[inventory.Host], error) {
 			h, err := s.readHost(req, in.Host)
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/role", id: "get-host-role", scope: ofPools, tag: "hosts", summary: "Say which role I have on a host",
 		about: "The highest in the pools that hold it; where a machine has it, that in the machine's pool.", errors: []int{http.StatusNotFound},
 	}, s.roleOnHost)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/hosts", id: "create-host", scope: ofPools, tag: "hosts", summary: "Add a host", dry: true,
 		result: inventory.Host{}, status: http.StatusCreated, errors: []int{http.StatusConflict, http.StatusNotFound},
 		about: "A host that a person adds counts as accepted.",
 	},
 		s.createHost)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/hosts/{host}", id: "put-host", scope: ofPools, tag: "hosts", summary: "Make a host as given, whether it exists or not",
 		dry: true, result: inventory.Host{}, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 		about: "Replaces what an admin says of a host; what the machine says of itself, its state and its flags stay.",
 	},
 		s.putHost)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPatch, path: "/hosts/{host}", id: "patch-host", scope: ofPools, tag: "hosts", summary: "Change some fields of a host",
 		dry: true, result: inventory.Host{}, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 	},
 		s.patchHost)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/hosts/{host}", id: "delete-host", scope: ofPools, tag: "hosts", summary: "Forget a host", dry: true,
 		status: http.StatusNoContent, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 		about: "If the machine boots again, it is discovered again.",
@@ -108,7 +100,7 @@ func selectHosts(tx inventory.Tx, in hostQuery) (rows []inventory.Host, err erro
 }
 
 func (s *Server) readHost(req *Request, ref string) (h inventory.Host, err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		h, err = findHost(tx, ref)
 		return err
 	})
@@ -122,7 +114,7 @@ type HostRole struct {
 
 func (s *Server) roleOnHost(req *Request, in *HostRef) (*one[HostRole], error) {
 	out := &one[HostRole]{}
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 		h, err := findHost(tx, in.Host)
 		if err != nil {
 			return err
@@ -141,7 +133,7 @@ type putHostInput struct {
 
 func (s *Server) createHost(req *Request, in *createInput[inventory.Host]) (*written, error) {
 	var h inventory.Host
-	err := s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		h, err = s.insertHost(req, tx, in.Body)
 		return err
 	})
@@ -153,7 +145,7 @@ func (s *Server) putHost(req *Request, in *putHostInput) (*written, error) {
 		h   inventory.Host
 		old *inventory.Host
 	)
-	err := s.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
 		stored, err := findHost(tx, in.Host)
 		switch {
 		case err == nil:
@@ -187,7 +179,7 @@ type patchHostInput struct {
 
 func (s *Server) patchHost(req *Request, in *patchHostInput) (*written, error) {
 	var old, h inventory.Host
-	err := s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		if old, err = findHost(tx, in.Host); err != nil {
 			return err
 		}
@@ -202,7 +194,7 @@ func (s *Server) deleteHost(req *Request, in *deleteHostInput) (*written, error)
 		return nil, err
 	}
 	var h inventory.Host
-	err := s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		if h, err = findHost(tx, in.Host); err != nil {
 			return err
 		}
@@ -229,7 +221,7 @@ func (s *Server) deleteHost(req *Request, in *deleteHostInput) (*written, error)
 	case err != nil:
 		return nil, err
 	case in.DryRun:
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(h, nil)}}, nil
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(h, nil)}}, nil
 	}
 	s.lines.forget(h.ID)
 	return &written{Status: http.StatusNoContent}, nil
@@ -247,7 +239,7 @@ func (s *Server) endOperation(req *Request, in *deleteHostInput) error {
 		return nil
 	}
 	var id string
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 		h, err := findHost(tx, in.Host)
 		if err != nil || h.IsProtected || h.ClaimID != "" {
 			return err
@@ -271,7 +263,7 @@ func (s *Server) endOperation(req *Request, in *deleteHostInput) error {
 // hostWritten makes the response to a write of a host.
 func hostWritten(old *inventory.Host, h inventory.Host, isDryRun bool, status int) *written {
 	if isDryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(deref(old), h), Result: h}}
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(deref(old), h), Result: h}}
 	}
 	return &written{Status: status, ETag: etag(h.Version), Body: h}
 }

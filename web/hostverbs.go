@@ -73,7 +73,7 @@ func (s *Server) addHostVerbs() {
 	})
 	s.addPower()
 	s.addDiagnoses()
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/explain", id: "explain-host", scope: ofPools, tag: "hosts",
 		summary: "Say what a host would boot now, and why", errors: []int{http.StatusNotFound},
 	},
@@ -81,7 +81,7 @@ func (s *Server) addHostVerbs() {
 			x, err := s.explain(req, in.Host)
 			return &one[provision.Explanation]{Body: x}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/script", id: "script-of-host", scope: ofPools, tag: "hosts", plain: "text/plain",
 		summary: "Show the boot script that a host would get now", errors: []int{http.StatusNotFound},
 	},
@@ -112,25 +112,23 @@ func (s *Server) explain(req *Request, ref string) (provision.Explanation, error
 }
 
 // named is an input that names a host.
-type named interface{ hostRef() string }
-
-func (in *HostRef) hostRef() string { return in.Host }
+type named interface{ NamedHost() string }
 
 // addVerb registers a verb on one host. Only the engine changes what such verbs change.
 func addVerb[I any, P interface {
 	*I
 	named
 }](s *Server, verb, summary string, do func(context.Context, provision.Asker, inventory.HostID, P) (inventory.Host, error)) {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/hosts/{host}/" + verb, id: verb + "-host", scope: ofPools, tag: "hosts", summary: summary,
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(req *Request, in *I) (*one[inventory.Host], error) {
-			h, err := s.readHost(req, P(in).hostRef())
+			h, err := s.readHost(req, P(in).NamedHost())
 			if err != nil {
 				return nil, err
 			}
-			h, err = do(req, s.asker(req), h.ID, in)
+			h, err = do(req, s.rest.asker(req), h.ID, in)
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
 }

@@ -23,7 +23,7 @@ func (s *Server) addArtefacts() {
 		}
 		return tx.FindArtefact(d)
 	}
-	addNoun(s, noun[inventory.Artefact]{
+	addNoun(s.rest, noun[inventory.Artefact]{
 		singular: "artefact", plural: "artefacts", scope: ofNobody, article: "an",
 		name:    func(a inventory.Artefact) string { return string(a.Digest) },
 		version: func(inventory.Artefact) int64 { return 0 },
@@ -33,7 +33,7 @@ func (s *Server) addArtefacts() {
 			return pageOf(rows, p.Limit, func(a inventory.Artefact) string { return string(a.Digest) }), err
 		},
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/artefacts/verify", id: "verify-artefacts", tag: "artefacts", isLong: true,
 		summary: "Read every artefact again and list those that are missing or damaged", about: "It takes as long as the disk needs to read them all.",
 	},
@@ -41,7 +41,7 @@ func (s *Server) addArtefacts() {
 			faults, err := s.cfg.Artefacts.Verify(req)
 			return pageOf(faults, len(faults), func(f images.Fault) string { return string(f.Digest) }), err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/artefacts/prune", id: "prune-artefacts", needs: inventory.Admin, tag: "artefacts", isLong: true,
 		summary: "Remove the artefacts that no image uses",
 	},
@@ -55,7 +55,7 @@ func (s *Server) addArtefacts() {
 			}
 			return &one[images.Pruned]{Body: p}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: uploadPath, id: "upload-artefact", tag: "artefacts", isLong: true, status: http.StatusCreated,
 		summary: "Store a file, so that an import can name it by its digest",
 		about:   "The body is the file. Until an image uses it, it is removed an hour later by a prune. An import takes it with sha256:<hex> as the source of a file.",
@@ -100,7 +100,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 
 // addImages registers the operations on images and the catalogue. Images come by imports.
 func (s *Server) addImages() {
-	addNoun(s, noun[inventory.Image]{
+	addNoun(s.rest, noun[inventory.Image]{
 		singular: "image", plural: "images", scope: ofNobody, article: "an",
 		name:    func(i inventory.Image) string { return i.Name },
 		version: func(i inventory.Image) int64 { return i.Version },
@@ -111,7 +111,7 @@ func (s *Server) addImages() {
 		},
 		remove: func(tx inventory.Tx, name string) error { return tx.DeleteImage(name) },
 	})
-	register(s, operation{method: http.MethodGet, path: "/catalogue", id: "list-catalogue", scope: ofNobody, tag: "images", summary: "List what can be imported by name"},
+	register(s.rest, operation{method: http.MethodGet, path: "/catalogue", id: "list-catalogue", scope: ofNobody, tag: "images", summary: "List what can be imported by name"},
 		func(_ *Request, in *Page) (*listed[images.Entry], error) {
 			all := slices.Clone(s.cfg.Catalogue)
 			key := func(e images.Entry) string { return e.OS + " " + slices.Max(append(slices.Clone(e.Releases), "")) }
@@ -120,21 +120,7 @@ func (s *Server) addImages() {
 		})
 }
 
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 // isAdminEverywhere reports whether the caller is an admin everywhere.
-func isAdminEverywhere(req *Request) bool {
-	return req.caller.grants.Everywhere().Allows(inventory.Admin)
-}
-
 type importInput struct {
 	Body images.ImportRequest
 }
@@ -149,7 +135,7 @@ const waitFor = 20 * time.Second
 
 // addImports registers the operations on image imports.
 func (s *Server) addImports() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/imports", id: "start-import", tag: "imports", summary: "Start to import an image",
 		about:  "Answers at once; the import goes on by itself. Files of the server's own disk can be named over the Unix socket only.",
 		status: http.StatusAccepted, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusForbidden},
@@ -160,7 +146,7 @@ func (s *Server) addImports() {
 			j, err := s.cfg.Jobs.Start(r)
 			return &one[images.Job]{Body: j}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/imports", id: "list-imports", scope: ofNobody, tag: "imports", summary: "List imports, oldest first",
 		about: "Imports are remembered until the server stops.",
 	},
@@ -168,11 +154,11 @@ func (s *Server) addImports() {
 			jobs := s.cfg.Jobs.List()
 			return pageOf(jobs, len(jobs), func(j images.Job) string { return j.ID }), nil
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/imports/{id}", id: "get-import", scope: ofNobody, tag: "imports", summary: "Show how far an import is",
 		errors: []int{http.StatusNotFound},
 	}, s.importJob)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/imports/{id}/retry", id: "retry-import", tag: "imports", status: http.StatusAccepted,
 		summary: "Start an import that failed once more", about: "As a new import, which does not fetch arrived parts again.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
@@ -184,7 +170,7 @@ func (s *Server) addImports() {
 			j, err := s.cfg.Jobs.Retry(in.ID, req.caller.isLocal, isAdminEverywhere(req))
 			return &one[images.Job]{Body: j}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/imports/{id}", id: "cancel-import", tag: "imports", summary: "Stop an import",
 		about: "The arrived part stays, and the next import of the same continues from there.", errors: []int{http.StatusNotFound},
 	},

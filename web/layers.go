@@ -23,12 +23,12 @@ const (
 // place of its id, and so do the answers.
 func (s *Server) addLayers() {
 	n := s.layers()
-	addNoun(s, n)
+	addNoun(s.rest, n)
 	addRevisions(s, n, inventory.RevisionOfLayer, func(tx inventory.Tx, name string) (string, error) {
 		l, err := layerOf(tx, name)
 		return l.Key(), err
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/layers/{name}/check", id: "check-layer", tag: "layers", body: configBody, within: checkFor, asks: true,
 		summary: "Say what a layer would do to its hosts, without saving it", errors: []int{http.StatusNotFound},
 		about: "Renders every host that it is for, before and after.",
@@ -149,7 +149,7 @@ func (s *Server) impactOf(req *Request, in inventory.Layer) (provision.Impact, e
 		return provision.Impact{}, errNoConfigs()
 	}
 	var l inventory.Layer
-	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 		l, err = stored(tx, in)
 		return err
 	})
@@ -177,7 +177,7 @@ func (s *Server) vetLayerGone(req *Request, l *inventory.Layer) (*provision.Impa
 
 func (s *Server) checkLayer(req *Request, in *checkInput[inventory.Layer]) (*one[provision.Impact], error) {
 	l := in.Body
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 		err := prepareLayer(tx, &l, in.Name, nil)
 		signed(req, &l)
 		return err
@@ -240,13 +240,13 @@ type rollbackInput struct {
 // addRevisions registers the operations on the revisions of a noun. key turns a name of the address into the one that
 // revisions are kept under.
 func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key func(inventory.Tx, string) (string, error)) {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions", id: "list-" + n.singular + "-revisions", scope: n.scope, tag: n.plural,
 		summary: "List the revisions of " + n.article + " " + n.singular + ", newest first", errors: []int{http.StatusNotFound},
 		about: "They outlive the " + n.singular + ", and their numbers go on when one of the same name is created again.",
 	},
 		func(req *Request, in *revisionsInput) (out *listed[Revision[T]], err error) {
-			err = s.store.Read(req, func(tx inventory.Tx) error {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 				before := 0
 				if in.After != "" {
 					if before, err = strconv.Atoi(in.After); err != nil || before < 1 {
@@ -270,7 +270,7 @@ func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key 
 			})
 			return out, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions/{revision}", id: "get-" + n.singular + "-revision", scope: n.scope, tag: n.plural,
 		summary: "Show a revision of " + n.article + " " + n.singular, errors: []int{http.StatusNotFound},
 	},
@@ -279,7 +279,7 @@ func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key 
 			return &one[Revision[T]]{Body: r}, err
 		})
 	var zero T
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/" + n.plural + "/{name}/rollback", id: "rollback-" + n.singular, tag: n.plural, dry: true, result: zero,
 		summary: "Make " + n.article + " " + n.singular + " what it was at a revision", within: checkFor,
 		about:  "That becomes a new revision. It brings back one that was deleted.",
@@ -291,12 +291,12 @@ func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key 
 				return nil, err
 			}
 			put := &putInput[T]{WriteOptions: in.WriteOptions, NameRef: in.NameRef, Body: *r.Body}
-			return n.putOne(req, s, put, fmt.Sprintf("rolled back to revision %d", r.N))
+			return n.putOne(req, s.rest, put, fmt.Sprintf("rolled back to revision %d", r.N))
 		})
 }
 
 func findRevision[T any](req *Request, s *Server, kind inventory.RevisionKind, name string, n int, key func(inventory.Tx, string) (string, error)) (r Revision[T], err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		k, err := key(tx, name)
 		if err != nil {
 			return err
@@ -331,7 +331,7 @@ func revisionsOf[T any](tx inventory.Tx, kind inventory.RevisionKind, name strin
 	}
 	for i := range out {
 		if i+1 < len(out) {
-			for _, d := range diff(*out[i+1].Body, *out[i].Body) {
+			for _, d := range compare(*out[i+1].Body, *out[i].Body) {
 				out[i].Changed = append(out[i].Changed, d.Field)
 			}
 		}

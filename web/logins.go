@@ -64,31 +64,31 @@ type loginOutput struct {
 
 // addLogins registers what lets browsers in. A program sends a token with each request and needs no login.
 func (s *Server) addLogins() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/me", id: "get-me", tag: "logins", summary: "Say who I am and what I may do", needs: anybody, forClusters: true,
 	}, func(req *Request, _ *struct{}) (*one[Me], error) {
 		me, err := s.me(req, req.caller)
 		return &one[Me]{Body: me}, err
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/logins/offers", id: "list-offers", tag: "logins", summary: "Say how one can log in", needs: anybody,
 		about: "Needs no login.",
 	}, s.offers)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/logins", id: "create-login", tag: "logins", summary: "Log in", needs: anybody,
 		about: "With user and password, or with a token. The answer sets a cookie, which is good for 12 hours without a request and for 7 days at most. " +
 			"Needs no login. An unknown user and a wrong password get the same answer.",
 		status: http.StatusCreated,
 	}, s.logIn)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/logins", id: "list-logins", tag: "logins", summary: "List where I am logged in", needs: anybody,
 		about: "An admin may ask for those of another user.", errors: []int{http.StatusForbidden},
 	}, s.listLogins)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/logins", id: "delete-logins", tag: "logins", summary: "Log out everywhere", needs: anybody,
 		about: "Ends all logins of the user, this one too unless others is set.", status: http.StatusNoContent, errors: []int{http.StatusForbidden},
 	}, s.logOutEverywhere)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/logins/{name}", id: "delete-login", tag: "logins", summary: "Log out", needs: anybody,
 		about: "The id current is this login.", status: http.StatusNoContent, errors: []int{http.StatusNotFound},
 	}, s.logOut)

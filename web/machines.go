@@ -24,43 +24,43 @@ type machineQuery struct {
 // addMachines registers the operations on machines as things; addMachineVerbs adds what is done to them. The engine
 // makes and ends machines; what they should be at their next installation is written here.
 func (s *Server) addMachines() {
-	addNoun(s, noun[inventory.Machine]{
+	addNoun(s.rest, noun[inventory.Machine]{
 		singular: "machine", plural: "machines", scope: ofPools, article: "a",
 		name:    machineName,
 		version: func(m inventory.Machine) int64 { return m.Version },
 		find:    findMachine,
 	})
-	register(s, operation{method: http.MethodGet, path: "/machines", id: "list-machines", scope: ofPools, tag: "machines", summary: "List machines"},
+	register(s.rest, operation{method: http.MethodGet, path: "/machines", id: "list-machines", scope: ofPools, tag: "machines", summary: "List machines"},
 		func(req *Request, in *machineQuery) (out *listed[inventory.Machine], err error) {
-			err = s.store.Read(req, func(tx inventory.Tx) error {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 				rows, err := tx.ListMachines(inventory.MachineFilter{Pool: in.Pool, Phase: in.Phase, Profile: in.Profile, OwnerPrefix: in.Owner}, in.more())
 				out = pageOf(rows, in.Limit, machineName)
 				return err
 			})
 			return out, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/machines", id: "create-machine", scope: ofPools, tag: "machines", summary: "Want a machine", dry: true,
 		result: inventory.Machine{}, status: http.StatusCreated, errors: []int{http.StatusConflict},
 		about: "A host is found for it at once or later. With an owner that has a machine already, it answers that one, with status 200.",
 	}, s.createMachine)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/machines/{name}", id: "put-machine", scope: ofPools, tag: "machines",
 		summary: "Make a machine as given, whether it exists or not", dry: true, result: inventory.Machine{},
 		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 		about:  "A machine that has a host keeps its pool and placement. Another profile, parameters and root disk count from its next installation on.",
 	}, s.putMachine)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPatch, path: "/machines/{name}", id: "patch-machine", scope: ofPools, tag: "machines", summary: "Change some fields of a machine",
 		dry: true, result: inventory.Machine{}, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 	}, s.patchMachine)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/machines/{name}", id: "delete-machine", scope: ofPools, tag: "machines", dry: true, status: http.StatusAccepted,
 		summary: "End a machine: its host is fenced, wiped and free again", result: inventory.Machine{},
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
 		about:  "Answers 204 when the machine is gone with that, and 202 with the machine while its host is being fenced or wiped.",
 	}, s.deleteMachine)
-	paths := s.api.OpenAPI().Paths
+	paths := s.rest.api.OpenAPI().Paths
 	paths["/api/v1/machines/{name}"].Delete.Responses["204"] = &huma.Response{Description: "It is gone"}
 	paths["/api/v1/machines"].Post.Responses["200"] = paths["/api/v1/machines/{name}"].Put.Responses["200"]
 }
@@ -72,7 +72,7 @@ func findMachine(tx inventory.Tx, name string) (inventory.Machine, error) {
 }
 
 func (s *Server) readMachine(req *Request, name string) (m inventory.Machine, err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		m, err = findMachine(tx, name)
 		return err
 	})
@@ -104,7 +104,7 @@ func (s *Server) insertMachine(req *Request, in inventory.Machine, isDryRun bool
 		return nil, err
 	}
 	isThere := false
-	err = s.write(req, true, func(tx inventory.Tx) error {
+	err = s.rest.write(req, true, func(tx inventory.Tx) error {
 		if err := mayPlace(tx, &want); err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (s *Server) insertMachine(req *Request, in inventory.Machine, isDryRun bool
 			return err
 		})
 	}
-	m, err := s.cfg.Lifecycle.CreateMachine(req, want, s.asker(req))
+	m, err := s.cfg.Lifecycle.CreateMachine(req, want, s.rest.asker(req))
 	return machineWritten(nil, m, false, status), s.unnamed(req, err)
 }
 
@@ -153,7 +153,7 @@ const noULID = "00000000000000000000000000"
 
 func machineWritten(old *inventory.Machine, m inventory.Machine, isDryRun bool, status int) *written {
 	if isDryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(deref(old), m), Result: m}}
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(deref(old), m), Result: m}}
 	}
 	return &written{Status: status, ETag: etag(m.Version), Body: m}
 }
@@ -201,7 +201,7 @@ func (s *Server) patchMachine(req *Request, in *patchMachineInput) (*written, er
 // editMachine changes what is wanted of a machine, and stores it if that changed anything.
 func (s *Server) editMachine(req *Request, o WriteOptions, name string, edit func(*inventory.Machine) error) (*written, error) {
 	var old, m inventory.Machine
-	err := s.write(req, o.DryRun, func(tx inventory.Tx) (err error) {
+	err := s.rest.write(req, o.DryRun, func(tx inventory.Tx) (err error) {
 		if old, err = findMachine(tx, name); err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (s *Server) deleteMachine(req *Request, in *deleteMachineInput) (*written, 
 		if err != nil {
 			return nil, err
 		}
-		return (&written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(m, nil)}}).does(does), nil
+		return (&written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(m, nil)}}).does(does), nil
 	}
 	req.trail.concern(m.HostID)
 	edited(req, "machine", m.Name, inventory.AuditDelete, m, nil, 0)
@@ -264,10 +264,10 @@ func (s *Server) deleteMachine(req *Request, in *deleteMachineInput) (*written, 
 		}
 		return err
 	})
-	if m, err = s.cfg.Lifecycle.DeleteMachine(req, in.Name, in.Force, s.asker(req)); err != nil {
+	if m, err = s.cfg.Lifecycle.DeleteMachine(req, in.Name, in.Force, s.rest.asker(req)); err != nil {
 		return nil, err
 	}
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		m, err = tx.FindMachineByUID(m.UID)
 		return err
 	})

@@ -60,7 +60,7 @@ func (s *Server) addMachineVerbs() {
 	addMachineVerb(s, "hold", "Say why a hook is not acknowledged yet", func(ctx context.Context, who provision.Asker, in *holdInput) (inventory.Machine, error) {
 		return life.HoldHook(ctx, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason, who)
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", scope: ofPools, tag: "machines", status: http.StatusCreated,
 		summary: "Make a machine of a server that runs already", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "Nothing is started on it, now or when the machine goes. The host is adopted first.",
@@ -69,15 +69,15 @@ func (s *Server) addMachineVerbs() {
 
 // addMachineVerb registers a verb on one machine.
 func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Context, provision.Asker, *I) (inventory.Machine, error)) {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/machines/{name}/" + verb, id: verb + "-machine", scope: ofPools, tag: "machines", summary: summary,
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(req *Request, in *I) (*one[inventory.Machine], error) {
-			if _, err := s.readMachine(req, any(in).(interface{ nameRef() string }).nameRef()); err != nil {
+			if _, err := s.readMachine(req, any(in).(interface{ NamedThing() string }).NamedThing()); err != nil {
 				return nil, err // the engine asks nobody who it is
 			}
-			m, err := do(req, s.asker(req), in)
+			m, err := do(req, s.rest.asker(req), in)
 			return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, err
 		})
 }
@@ -94,6 +94,6 @@ func (s *Server) adoptMachine(req *Request, in *adoptMachineInput) (*one[invento
 	if err := s.mayPlace(req, &want); err != nil {
 		return nil, err
 	}
-	m, err := s.cfg.Lifecycle.AdoptMachine(req, want, h.ID, s.asker(req))
+	m, err := s.cfg.Lifecycle.AdoptMachine(req, want, h.ID, s.rest.asker(req))
 	return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, s.unnamed(req, err)
 }

@@ -12,7 +12,7 @@ import (
 // addSubnets registers the operations on subnets and their ranges.
 func (s *Server) addSubnets() {
 	now := s.cfg.Now
-	addNoun(s, noun[inventory.Subnet]{
+	addNoun(s.rest, noun[inventory.Subnet]{
 		singular: "subnet", plural: "subnets", needs: inventory.Admin, scope: ofNobody, article: "a",
 		name:    func(n inventory.Subnet) string { return n.Name },
 		version: func(n inventory.Subnet) int64 { return n.Version },
@@ -54,7 +54,7 @@ func (s *Server) addSubnets() {
 			return slices.Delete(have, i, i+1), nil
 		}},
 	} {
-		register(s, operation{
+		register(s.rest, operation{
 			method: o.method, path: "/subnets/{name}/ranges/{range}", id: o.id, needs: inventory.Admin, tag: "subnets", summary: o.summary,
 			dry: true, result: inventory.Subnet{}, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 		},
@@ -75,7 +75,7 @@ func (s *Server) editRange(req *Request, in *rangeInput, what string, edit func(
 		return nil, err
 	}
 	var old, n inventory.Subnet
-	err = s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		if old, err = tx.FindSubnet(in.Name); err != nil {
 			return err
 		}
@@ -93,13 +93,13 @@ func (s *Server) editRange(req *Request, in *rangeInput, what string, edit func(
 			return err
 		}
 		edited(req, "subnet", n.Name, inventory.AuditUpdate, old, n, n.Version)
-		return s.changed(req, tx, "subnet/"+n.Name, strings.ReplaceAll(what, "-", " ")+" "+in.Range+" of subnet "+n.Name)
+		return s.rest.changed(req, tx, "subnet/"+n.Name, strings.ReplaceAll(what, "-", " ")+" "+in.Range+" of subnet "+n.Name)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if in.DryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(old, n), Result: n}}, nil
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(old, n), Result: n}}, nil
 	}
 	return &written{Status: http.StatusOK, ETag: etag(n.Version), Body: n}, nil
 }
@@ -135,7 +135,7 @@ func (s *Server) addReservations() {
 		}
 		return tx.FindReservation(a)
 	}
-	addNoun(s, noun[inventory.Reservation]{
+	addNoun(s.rest, noun[inventory.Reservation]{
 		singular: "reservation", plural: "reservations", needs: inventory.Admin, scope: ofPools, article: "a",
 		name:    func(r inventory.Reservation) string { return r.Address.String() },
 		version: func(r inventory.Reservation) int64 { return r.Version },
@@ -151,9 +151,9 @@ func (s *Server) addReservations() {
 			return tx.DeleteReservation(a)
 		},
 	})
-	register(s, operation{method: http.MethodGet, path: "/reservations", id: "list-reservations", scope: ofPools, tag: "reservations", summary: "List reservations"},
+	register(s.rest, operation{method: http.MethodGet, path: "/reservations", id: "list-reservations", scope: ofPools, tag: "reservations", summary: "List reservations"},
 		func(req *Request, in *bySubnet) (out *listed[inventory.Reservation], err error) {
-			err = s.store.Read(req, func(tx inventory.Tx) error {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 				rows, err := tx.ListReservations(in.Subnet, in.more())
 				out = pageOf(rows, in.Limit, func(r inventory.Reservation) string { return r.Address.String() })
 				return err
@@ -210,7 +210,7 @@ func (s *Server) addLeases() {
 		}
 		return tx.FindLease(a)
 	}
-	addNoun(s, noun[inventory.Lease]{
+	addNoun(s.rest, noun[inventory.Lease]{
 		singular: "lease", plural: "leases", needs: inventory.Admin, scope: ofPools, article: "a",
 		name:    func(l inventory.Lease) string { return l.Address.String() },
 		version: func(inventory.Lease) int64 { return 0 },
@@ -223,9 +223,9 @@ func (s *Server) addLeases() {
 			return tx.DeleteLease(l.Address)
 		},
 	})
-	register(s, operation{method: http.MethodGet, path: "/leases", id: "list-leases", scope: ofPools, tag: "leases", summary: "List leases", errors: []int{http.StatusNotFound}},
+	register(s.rest, operation{method: http.MethodGet, path: "/leases", id: "list-leases", scope: ofPools, tag: "leases", summary: "List leases", errors: []int{http.StatusNotFound}},
 		func(req *Request, in *leaseQuery) (out *listed[inventory.Lease], err error) {
-			err = s.store.Read(req, func(tx inventory.Tx) error {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 				if in.Host != "" {
 					out, err = leasesOfHost(tx, *in)
 					return err

@@ -71,7 +71,11 @@ type NameRef struct {
 	isPlain bool
 }
 
-func (n *NameRef) nameRef() string { return n.Name }
+// NamedThing is how a request names what it is about.
+func (n *NameRef) NamedThing() string { return n.Name }
+
+// plainRef is the reference to a thing by its name as it is.
+func plainRef(name string) NameRef { return NameRef{Name: name, isPlain: true} }
 
 // Resolve implements huma.Resolver. It may be called more than once.
 func (n *NameRef) Resolve(ctx huma.Context) []error {
@@ -85,68 +89,68 @@ func (n *NameRef) Resolve(ctx huma.Context) []error {
 }
 
 // addNoun registers the operations of a noun.
-func addNoun[T any](s *Server, n noun[T]) {
+func addNoun[T any](f *Frame, n noun[T]) {
 	if n.list != nil {
-		register(s, operation{method: http.MethodGet, path: "/" + n.plural, id: "list-" + n.plural, tag: n.plural, summary: "List " + n.plural, needs: n.readNeeds, scope: n.scope},
+		register(f, operation{method: http.MethodGet, path: "/" + n.plural, id: "list-" + n.plural, tag: n.plural, summary: "List " + n.plural, needs: n.readNeeds, scope: n.scope},
 			func(req *Request, in *Page) (out *listed[T], err error) {
-				err = s.store.Read(req, func(tx inventory.Tx) error {
+				err = f.store.Read(req, func(tx inventory.Tx) error {
 					out, err = n.list(tx, *in)
 					return err
 				})
 				return out, err
 			})
 	}
-	register(s, operation{
+	register(f, operation{
 		method: http.MethodGet, path: "/" + n.plural + "/{name}", id: "get-" + n.singular, tag: n.plural,
 		summary: "Show " + n.article + " " + n.singular, errors: []int{http.StatusNotFound}, needs: n.readNeeds, scope: n.scope,
 	},
 		func(req *Request, in *nameInput) (*one[T], error) {
 			var item T
-			err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+			err := f.store.Read(req, func(tx inventory.Tx) (err error) {
 				item, err = n.find(tx, in.Name)
 				return err
 			})
 			return &one[T]{ETag: etag(n.version(item)), Body: item}, err
 		})
 	if n.create != nil {
-		addNounWrites(s, n)
-		s.undoers[n.singular] = n.undoer(s)
+		addNounWrites(f, n)
+		f.undoers[n.singular] = n.undoer(f)
 	}
 	if n.remove != nil {
-		register(s, operation{
+		register(f, operation{
 			method: http.MethodDelete, path: "/" + n.plural + "/{name}", id: "delete-" + n.singular, tag: n.plural,
 			summary: "Delete " + n.article + " " + n.singular, dry: true, status: http.StatusNoContent, needs: n.needs,
 			errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 		},
-			func(req *Request, in *deleteInput) (*written, error) { return n.deleteOne(req, s, in) })
+			func(req *Request, in *deleteInput) (*written, error) { return n.deleteOne(req, f, in) })
 	}
 }
 
-func addNounWrites[T any](s *Server, n noun[T]) {
+func addNounWrites[T any](f *Frame, n noun[T]) {
 	var zero T
-	register(s, operation{
+	register(f, operation{
 		method: http.MethodPost, path: "/" + n.plural, id: "create-" + n.singular, tag: n.plural,
 		summary: "Create " + n.article + " " + n.singular, dry: true, result: zero, status: http.StatusCreated, needs: n.needs,
 		errors: []int{http.StatusConflict, http.StatusNotFound}, body: n.body, within: n.within,
 	},
 		func(req *Request, in *createInput[T]) (*written, error) {
-			return n.createOne(req, s, in.Body, in.DryRun)
+			return n.createOne(req, f, in.Body, in.DryRun)
 		})
-	register(s, operation{
+	register(f, operation{
 		method: http.MethodPut, path: "/" + n.plural + "/{name}", id: "put-" + n.singular, tag: n.plural,
 		summary: "Make " + n.article + " " + n.singular + " as given, whether it exists or not", dry: true, result: zero, needs: n.needs,
 		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed}, body: n.body, within: n.within,
 	},
-		func(req *Request, in *putInput[T]) (*written, error) { return n.putOne(req, s, in, "changed") })
+		func(req *Request, in *putInput[T]) (*written, error) { return n.putOne(req, f, in, "changed") })
 }
 
-func (n noun[T]) createOne(req *Request, s *Server, in T, isDryRun bool) (*written, error) {
-	impact, err := n.vetted(req, s, in, "", WriteOptions{})
+func (n noun[T]) createOne(req *Request, f *Frame, in T, isDryRun bool) (*written, error) {
+	impact, err := n.vetted(req, f, in, "", WriteOptions{})
 	if err != nil {
 		return nil, err
 	}
 	var item T
-	err = s.write(req, isDryRun, func(tx inventory.Tx) error {
+	err = f.write(req, isDryRun, func(tx inventory.Tx) error {
 		item = in
 		if err := n.prepare(tx, &item, "", nil); err != nil {
 			return err
@@ -155,7 +159,7 @@ func (n noun[T]) createOne(req *Request, s *Server, in T, isDryRun bool) (*writt
 			return err
 		}
 		edited(req, n.singular, n.name(item), inventory.AuditCreate, nil, item, n.version(item))
-		return s.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
+		return f.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
 	})
 	if err != nil {
 		return nil, err
@@ -165,13 +169,13 @@ func (n noun[T]) createOne(req *Request, s *Server, in T, isDryRun bool) (*writt
 
 // vetted has vet look at an input as it would be stored. What the write itself will refuse or leave alone is not looked
 // at. The name is that of a put, "" for a create.
-func (n noun[T]) vetted(req *Request, s *Server, in T, name string, o WriteOptions) (*provision.Impact, error) {
-	if n.vet == nil || s.cfg.Configs == nil {
+func (n noun[T]) vetted(req *Request, f *Frame, in T, name string, o WriteOptions) (*provision.Impact, error) {
+	if n.vet == nil || !f.vets {
 		return nil, nil
 	}
 	isIdle := false
 	item := in
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := f.store.Read(req, func(tx inventory.Tx) error {
 		var old *T
 		key := name
 		if key == "" {
@@ -190,7 +194,7 @@ func (n noun[T]) vetted(req *Request, s *Server, in T, name string, o WriteOptio
 		if err := n.prepare(tx, &item, name, old); err != nil {
 			return err
 		}
-		isIdle = old != nil && len(diff(stored, item)) == 0 && !isTakenOver(req, stored)
+		isIdle = old != nil && len(compare(stored, item)) == 0 && !isTakenOver(req, stored)
 		return nil
 	})
 	if err != nil || isIdle {
@@ -201,8 +205,8 @@ func (n noun[T]) vetted(req *Request, s *Server, in T, name string, o WriteOptio
 }
 
 // putOne makes a thing as given; done says in the event what was done to one that was there.
-func (n noun[T]) putOne(req *Request, s *Server, in *putInput[T], done string) (*written, error) {
-	impact, err := n.vetted(req, s, in.Body, in.Name, in.WriteOptions)
+func (n noun[T]) putOne(req *Request, f *Frame, in *putInput[T], done string) (*written, error) {
+	impact, err := n.vetted(req, f, in.Body, in.Name, in.WriteOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +215,7 @@ func (n noun[T]) putOne(req *Request, s *Server, in *putInput[T], done string) (
 		old  *T
 		does string
 	)
-	err = s.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err = f.write(req, in.DryRun, func(tx inventory.Tx) error {
 		item, old = in.Body, nil
 		stored, err := n.find(tx, in.Name)
 		switch {
@@ -234,9 +238,9 @@ func (n noun[T]) putOne(req *Request, s *Server, in *putInput[T], done string) (
 				return err
 			}
 			edited(req, n.singular, n.name(item), inventory.AuditCreate, nil, item, n.version(item))
-			return s.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
+			return f.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
 		}
-		changes := diff(stored, item)
+		changes := compare(stored, item)
 		if len(changes) == 0 && !isTakenOver(req, stored) {
 			item = stored
 			return nil
@@ -250,7 +254,7 @@ func (n noun[T]) putOne(req *Request, s *Server, in *putInput[T], done string) (
 			return err
 		}
 		edited(req, n.singular, n.name(item), inventory.AuditUpdate, stored, item, n.version(item))
-		return s.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" "+done+" ("+fieldNames(changes)+")")
+		return f.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" "+done+" ("+fieldNames(changes)+")")
 	})
 	if err != nil {
 		return nil, err
@@ -258,14 +262,14 @@ func (n noun[T]) putOne(req *Request, s *Server, in *putInput[T], done string) (
 	return n.respond(old, &item, in.DryRun, http.StatusOK).with(impact).does(does), nil
 }
 
-func (n noun[T]) deleteOne(req *Request, s *Server, in *deleteInput) (*written, error) {
+func (n noun[T]) deleteOne(req *Request, f *Frame, in *deleteInput) (*written, error) {
 	var (
 		item   T
 		impact *provision.Impact
 		does   string
 	)
-	if n.vetGone != nil && s.cfg.Configs != nil {
-		err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+	if n.vetGone != nil && f.vets {
+		err := f.store.Read(req, func(tx inventory.Tx) (err error) {
 			item, err = n.find(tx, in.Name)
 			return err
 		})
@@ -276,7 +280,7 @@ func (n noun[T]) deleteOne(req *Request, s *Server, in *deleteInput) (*written, 
 			return nil, err
 		}
 	}
-	err := s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+	err := f.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		if item, err = n.find(tx, in.Name); err != nil {
 			return err
 		}
@@ -295,7 +299,7 @@ func (n noun[T]) deleteOne(req *Request, s *Server, in *deleteInput) (*written, 
 			return err
 		}
 		edited(req, n.singular, n.name(item), inventory.AuditDelete, item, nil, 0)
-		return s.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" deleted")
+		return f.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" deleted")
 	})
 	if err != nil {
 		return nil, err
@@ -306,7 +310,7 @@ func (n noun[T]) deleteOne(req *Request, s *Server, in *deleteInput) (*written, 
 // respond makes the response to a write that left item in place of old; nil is none.
 func (n noun[T]) respond(old, item *T, isDryRun bool, status int) *written {
 	if isDryRun {
-		d := Diff{IsDryRun: true, Changes: diff(deref(old), deref(item)), Result: deref(item)}
+		d := Diff{IsDryRun: true, Changes: compare(deref(old), deref(item)), Result: deref(item)}
 		return &written{Status: http.StatusOK, Body: d}
 	}
 	if item == nil {
@@ -343,4 +347,28 @@ func sameName(noun string, in *string, path string) error {
 	}
 	return inventory.Errorf(inventory.Invalid, "the body names %s %s and the address %s", noun, inventory.Clean(*in, 80), inventory.Clean(path, 80)).
 		WithHint("leave the name out of the body; a %s is renamed by deleting it and creating another", noun)
+}
+
+// signed writes into a profile or layer who saves it, before it is looked at.
+func signed(req *Request, item any) {
+	switch x := item.(type) {
+	case *inventory.Profile:
+		x.Saved = savedBy(req)
+	case *inventory.Layer:
+		x.Saved = savedBy(req)
+	}
+}
+
+// isTakenOver reports whether an admin saves, as it is, what no admin has saved: it then counts as an admin's word.
+func isTakenOver(req *Request, stored any) bool {
+	if !savedBy(req).SavedByAdmin {
+		return false
+	}
+	switch x := stored.(type) {
+	case inventory.Profile:
+		return !x.SavedByAdmin
+	case inventory.Layer:
+		return !x.SavedByAdmin
+	}
+	return false
 }

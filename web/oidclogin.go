@@ -57,12 +57,12 @@ type ssoOutput struct {
 
 // addOIDC registers the way out to the provider and the way back. Both are for browsers.
 func (s *Server) addOIDC() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/logins/oidc", id: "begin-oidc", tag: "logins", summary: "Go and log in at the identity provider", needs: anybody,
 		about:  "Sends a browser to the provider, with code flow and PKCE. Needs no login.",
 		status: http.StatusSeeOther, errors: []int{http.StatusNotFound}, anyQuery: true,
 	}, s.beginOIDC)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/logins/oidc/callback", id: "end-oidc", tag: "logins", summary: "Come back from the identity provider", needs: anybody,
 		about: "The provider sends browsers here. The user is made or brought up to date, with the roles of the groups, and the answer sets a login's cookie. " +
 			"A browser that is refused is sent to the login page, which says why; others get the problem. Needs no login.",
@@ -242,7 +242,7 @@ func (s *Server) external(req *Request, who identity) (u inventory.User, err err
 		if err := tx.Users().Update(&u, s.cfg.Now()); err != nil {
 			return err
 		}
-		return s.changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
+		return s.rest.changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
 	})
 	if err == nil {
 		err = refusal
@@ -265,7 +265,7 @@ func (s *Server) newExternal(req *Request, tx inventory.Tx, who identity, grants
 	if err := tx.Users().Create(u, s.cfg.Now()); err != nil {
 		return err
 	}
-	return s.changed(req, tx, "user/"+u.Name, "user "+u.Name+" made")
+	return s.rest.changed(req, tx, "user/"+u.Name, "user "+u.Name+" made")
 }
 
 // inPools leaves out roles in pools that are no more.
@@ -295,7 +295,7 @@ func (s *Server) ssoRefused(req *Request, accept, back string, err error) (*ssoO
 		return nil, err
 	}
 	problem := problemOf(req, s.cfg.Log, err)
-	s.finish(req, problem.Status, problem.Detail)
+	s.rest.finish(req, problem.Status, problem.Detail)
 	why := Refusal{Message: inventory.Clean(problem.Detail, 600), Hint: inventory.Clean(problem.Hint, 400), RequestID: problem.RequestID}
 	return &ssoOutput{
 		Location: landing(back), CacheControl: "no-store",

@@ -17,7 +17,7 @@ type operationQuery struct {
 
 // addOperations registers the operations on what is being done with hosts.
 func (s *Server) addOperations() {
-	addNoun(s, noun[inventory.Operation]{
+	addNoun(s.rest, noun[inventory.Operation]{
 		singular: "operation", plural: "operations", scope: ofPools, article: "an",
 		name:    operationID,
 		version: func(o inventory.Operation) int64 { return o.Version },
@@ -26,12 +26,12 @@ func (s *Server) addOperations() {
 			return told(o), err
 		},
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/operations", id: "list-operations", scope: ofPools, tag: "operations",
 		summary: "List what is being done with hosts and what was, latest first", errors: []int{http.StatusNotFound},
 	},
 		func(req *Request, in *operationQuery) (out *listed[inventory.Operation], err error) {
-			err = s.store.Read(req, func(tx inventory.Tx) error {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 				id, err := in.hostID(tx)
 				if err != nil {
 					return err
@@ -45,20 +45,20 @@ func (s *Server) addOperations() {
 			})
 			return out, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/operations/{name}/cancel", id: "cancel-operation", scope: ofPools, tag: "operations",
 		summary: "End what is being done with a host", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "The host is quarantined where it would not be safe to go on from there.",
 	},
 		func(req *Request, in *nameInput) (*one[inventory.Operation], error) {
-			err := s.store.Read(req, func(tx inventory.Tx) error {
+			err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 				_, err := tx.FindOperation(in.Name)
 				return err
 			})
 			if err != nil {
 				return nil, err
 			}
-			o, err := s.cfg.Lifecycle.CancelOperation(req, in.Name, s.asker(req))
+			o, err := s.cfg.Lifecycle.CancelOperation(req, in.Name, s.rest.asker(req))
 			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 		})
 }

@@ -23,7 +23,7 @@ type PoolHosts struct {
 // addPools registers the operations on pools.
 func (s *Server) addPools() {
 	now := s.cfg.Now
-	addNoun(s, noun[Pool]{
+	addNoun(s.rest, noun[Pool]{
 		singular: "pool", plural: "pools", needs: inventory.Admin, scope: ofPools, article: "a",
 		name:    func(p Pool) string { return p.Name },
 		version: func(p Pool) int64 { return p.Version },
@@ -95,7 +95,7 @@ func counted(tx inventory.Tx, pools []inventory.Pool) ([]Pool, error) {
 // addGoldens registers the operations on golden hardware.
 func (s *Server) addGoldens() {
 	now := s.cfg.Now
-	addNoun(s, noun[inventory.Golden]{
+	addNoun(s.rest, noun[inventory.Golden]{
 		singular: "golden", plural: "goldens", needs: inventory.Admin, scope: ofNobody, article: "a",
 		name:    func(g inventory.Golden) string { return g.Name },
 		version: func(g inventory.Golden) int64 { return g.Version },

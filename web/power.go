@@ -25,7 +25,7 @@ type (
 
 // addPower registers what is done with a host's power.
 func (s *Server) addPower() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/hosts/{host}/power", id: "power-host", scope: ofPools, tag: "hosts", status: http.StatusAccepted,
 		summary: "Change the power of a host", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Answers the operation, which ends when the controller has confirmed the change.",
@@ -35,10 +35,10 @@ func (s *Server) addPower() {
 			if err != nil {
 				return nil, err
 			}
-			o, err := s.cfg.Lifecycle.Power(req, h.ID, in.Body.Action, s.asker(req))
+			o, err := s.cfg.Lifecycle.Power(req, h.ID, in.Body.Action, s.rest.asker(req))
 			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/hosts/{host}/power/confirm", id: "confirm-power", scope: ofPools, tag: "hosts",
 		summary: "Say whether a host is on, where that cannot be read", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Confirm off only if you have seen it: all later steps rely on it.",
@@ -48,10 +48,10 @@ func (s *Server) addPower() {
 			if err != nil {
 				return nil, err
 			}
-			h, err = s.cfg.Lifecycle.ConfirmPower(req, h.ID, in.Body.State, s.asker(req))
+			h, err = s.cfg.Lifecycle.ConfirmPower(req, h.ID, in.Body.State, s.rest.asker(req))
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/hosts/{host}/locate", id: "locate-host", scope: ofPools, tag: "hosts", status: http.StatusNoContent, within: controllerFor,
 		summary: "Light the identify LED of a host, or switch it off", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
@@ -66,7 +66,7 @@ func (s *Server) locate(req *Request, host string, on, isDry bool) error {
 		if isDry {
 			return nil
 		}
-		if err := s.begun(req); err != nil {
+		if err := s.rest.begun(req); err != nil {
 			return err
 		}
 		return d.Locate(req, on)

@@ -168,17 +168,17 @@ func writeProblem(w http.ResponseWriter, r *http.Request, log *slog.Logger, err 
 }
 
 // routeError answers a request that the router has no operation for.
-func (s *Server) routeError(w http.ResponseWriter, r *http.Request, err error) {
+func routeError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	var h *echo.HTTPError
 	if !errors.As(err, &h) {
-		writeProblem(w, r, s.cfg.Log, err)
+		writeProblem(w, r, log, err)
 		return
 	}
 	e := inventory.Errorf(kindOf(h.Code), "there is nothing at %s", inventory.Clean(r.URL.Path, 200)).WithHint("GET /api/v1/openapi.yaml lists what there is")
 	if h.Code == http.StatusMethodNotAllowed {
 		e.Msg = fmt.Sprintf("%s is not possible at %s", inventory.Clean(r.Method, 20), inventory.Clean(r.URL.Path, 200))
 	}
-	writeProblem(w, r, s.cfg.Log, &statusError{status: h.Code, err: e})
+	writeProblem(w, r, log, &statusError{status: h.Code, err: e})
 }
 
 // reshape turns the error bodies of the API library into ours.

@@ -11,14 +11,14 @@ import (
 // addProfiles registers the operations on profiles.
 func (s *Server) addProfiles() {
 	n := s.profiles()
-	addNoun(s, n)
+	addNoun(s.rest, n)
 	addRevisions(s, n, inventory.RevisionOfProfile, func(_ inventory.Tx, name string) (string, error) { return name, nil })
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/profiles/{name}/check", id: "check-profile", tag: "profiles", body: configBody, within: checkFor, asks: true,
 		summary: "Say what a profile would do to its hosts, without saving it", errors: []int{http.StatusNotFound},
 		about: "Renders every host that it is for, before and after.",
 	}, s.checkProfile)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/profiles/{name}/hosts", id: "list-hosts-of-profile", scope: ofPools, tag: "profiles",
 		summary: "List the names of the hosts that a profile is for", errors: []int{http.StatusNotFound},
 	}, s.hostsOfProfile)
@@ -81,7 +81,7 @@ type checkInput[T any] struct {
 func (s *Server) checkProfile(req *Request, in *checkInput[inventory.Profile]) (*one[provision.Impact], error) {
 	n := s.profiles()
 	p := in.Body
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 		var old *inventory.Profile
 		if stored, err := n.find(tx, in.Name); err == nil {
 			old = &stored
@@ -113,7 +113,7 @@ func checkArgs(tx inventory.Tx, f *inventory.Profile) error {
 // hostsOfProfile asks, for every host, which profile it would get.
 func (s *Server) hostsOfProfile(req *Request, in *nameInput) (*one[List[string]], error) {
 	out := List[string]{Items: []string{}}
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 		if _, err := tx.FindProfile(in.Name); err != nil {
 			return err
 		}

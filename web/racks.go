@@ -24,7 +24,7 @@ type Rack struct {
 // addRacks registers the operations on racks and cables.
 func (s *Server) addRacks() {
 	now := s.cfg.Now
-	addNoun(s, noun[Rack]{
+	addNoun(s.rest, noun[Rack]{
 		singular: "rack", plural: "racks", scope: ofPools, article: "a",
 		name:    func(r Rack) string { return r.Rack.ID() },
 		version: func(r Rack) int64 { return r.Version },
@@ -54,11 +54,11 @@ func (s *Server) addRacks() {
 			return tx.Racks().Delete(id)
 		},
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/racks/{name}/elevation.svg", id: "draw-rack", scope: ofPools, tag: "racks", plain: "image/svg+xml",
 		summary: "Draw a rack", errors: []int{http.StatusNotFound}, about: "One face of it with its hosts and their states, for screens, pages and paper.",
 	}, s.drawRack)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/cabling", id: "get-cabling", scope: ofPools, tag: "racks", summary: "Show the cables that LLDP has proved",
 		errors: []int{http.StatusNotFound, http.StatusBadRequest},
 		about: "From the newest inspection of each host: its ports, the switch ports at their other ends, and what cannot be so, is not as " +
@@ -176,7 +176,7 @@ type drawRackInput struct {
 // drawRack answers with the drawing of a rack.
 func (s *Server) drawRack(req *Request, in *drawRackInput) (*huma.StreamResponse, error) {
 	var body []byte
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 		r, err := findRack(tx, in.Name)
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ type cablingOutput struct {
 func (s *Server) cabling(req *Request, in *cablingInput) (*cablingOutput, error) {
 	var hosts []hardware.Wired
 	var racks []inventory.Rack
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 		var site *string
 		if in.Host != "" {
 			h, err := findHost(tx, in.Host)

@@ -42,7 +42,7 @@ type hostRenderingsInput struct {
 
 // addRenderings registers what can be asked about what hosts become.
 func (s *Server) addRenderings() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/render", id: "render-host", scope: ofPools, tag: "hosts",
 		summary: "Show what a host would be given to become, and what is wrong with that", errors: []int{http.StatusNotFound},
 		about: "Secrets are shown by their references. The difference is against what the host was given last.",
@@ -50,7 +50,7 @@ func (s *Server) addRenderings() {
 		func(req *Request, in *HostRef) (*one[provision.Preview], error) {
 			return s.preview(req, in.Host, nil)
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/hosts/{host}/render", id: "render-draft", scope: ofPools, tag: "hosts", body: configBody, asks: true,
 		summary: "Show what a host would be given with a draft of a profile", errors: []int{http.StatusNotFound},
 		about: "The draft is not stored. A name is not needed.",
@@ -64,12 +64,12 @@ func (s *Server) addRenderings() {
 			}
 			return s.preview(req, in.Host, &draft)
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/renderings", id: "list-renderings", scope: ofPools, tag: "hosts",
 		summary: "List what a host was given, latest first", errors: []int{http.StatusNotFound},
 		about: "Without the documents; a boot session names its rendering by digest.",
 	}, s.hostRenderings)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/renderings/{digest}", id: "get-rendering", scope: ofPools, tag: "hosts",
 		summary: "Show what a host was given, with secrets by their references", errors: []int{http.StatusNotFound},
 	},
@@ -79,13 +79,13 @@ func (s *Server) addRenderings() {
 				return nil, err
 			}
 			var r inventory.Rendering
-			err = s.store.Read(req, func(tx inventory.Tx) (err error) {
+			err = s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 				r, err = tx.FindRendering(d)
 				return err
 			})
 			return &one[inventory.Rendering]{Body: provision.Redacted(r)}, err
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/capabilities", id: "get-capabilities", scope: ofNobody, tag: "profiles", errors: []int{http.StatusNotFound},
 		summary: "Show how well each format carries each part of a configuration",
 		about:   "To an image, or to an operating system and release; formats differ with the version of the tool that reads them.",
@@ -106,7 +106,7 @@ func (s *Server) preview(req *Request, ref string, draft *inventory.Profile) (*o
 
 func (s *Server) hostRenderings(req *Request, in *hostRenderingsInput) (out *one[List[inventory.Rendering]], err error) {
 	out = &one[List[inventory.Rendering]]{Body: List[inventory.Rendering]{Items: []inventory.Rendering{}}}
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		h, err := findHost(tx, in.Host)
 		if err != nil {
 			return err
@@ -187,7 +187,7 @@ func (s *Server) capabilities(req *Request, in *capabilitiesInput) (*one[Capabil
 func (s *Server) targetOf(req *Request, in *capabilitiesInput) (t machineconfig.Target, configs []inventory.ImageConfig, err error) {
 	t = machineconfig.Target{OS: in.OS, Release: in.Release, Arch: in.Arch}
 	if in.Image != "" {
-		err = s.store.Read(req, func(tx inventory.Tx) error {
+		err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 			i, err := tx.FindImage(in.Image)
 			t.OS, t.Release, t.Arch, configs = i.OS, i.Release, i.Arch, i.Configs
 			return err

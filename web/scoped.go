@@ -51,15 +51,6 @@ func limited(req *Request, tx authored, met *scoped.Met, fn func(inventory.Tx) e
 	return fn(shown)
 }
 
-// within is the caller as the inventory is shown to it, in an operation.
-func (r *Request) within() scoped.Caller {
-	c, needed := r.caller, r.needed
-	if needed == "" || needed == anybody {
-		needed = inventory.Viewer
-	}
-	return scoped.Caller{User: c.user, Grants: c.grants, MustSetUp: c.mustSetUp, Needed: needed}
-}
-
 // mayPlace refuses a machine in a pool, or on a host, where the caller's role is not enough.
 func mayPlace(tx inventory.Tx, m *inventory.Machine) error {
 	t, isScoped := tx.(*scoped.Tx)
@@ -71,5 +62,5 @@ func mayPlace(tx inventory.Tx, m *inventory.Machine) error {
 
 // mayPlace is the same outside of a transaction.
 func (s *Server) mayPlace(req *Request, m *inventory.Machine) error {
-	return s.store.Read(req, func(tx inventory.Tx) error { return mayPlace(tx, m) })
+	return s.rest.store.Read(req, func(tx inventory.Tx) error { return mayPlace(tx, m) })
 }

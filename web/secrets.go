@@ -53,12 +53,12 @@ func (s *Server) addSecrets() {
 			return tx.Secrets().Delete(name)
 		},
 	}
-	addNoun(s, n)
-	register(s, operation{
+	addNoun(s.rest, n)
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/secrets/{name}/uses", id: "get-secret-uses", needs: inventory.Operator, tag: "secrets",
 		summary: "Say what uses a secret", errors: []int{http.StatusNotFound},
 	}, s.secretUses)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/secrets/{name}", id: "put-secret", needs: inventory.Admin, tag: "secrets", dry: true, result: inventory.Secret{}, body: configBody,
 		summary: "Store a secret, whether it exists or not", about: "Its value goes in and never comes out again, but to the machines that are given it.",
 		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
@@ -74,7 +74,7 @@ func (s *Server) putSecret(req *Request, n noun[inventory.Secret], in *putSecret
 		x   inventory.Secret
 		old *inventory.Secret
 	)
-	err = s.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
 		x, old = inventory.Secret{Name: in.Name}, nil
 		switch stored, err := tx.Secrets().Find(in.Name); {
 		case err == nil:
@@ -105,21 +105,21 @@ func (s *Server) putSecret(req *Request, n noun[inventory.Secret], in *putSecret
 			}
 			edited(req, "secret", x.Name, inventory.AuditCreate, nil, x, x.Version)
 			req.trail.say("value set")
-			return s.changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" created")
-		case sealed == nil && len(diff(*old, x)) == 0:
+			return s.rest.changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" created")
+		case sealed == nil && len(compare(*old, x)) == 0:
 			return nil
 		}
 		if err := tx.Secrets().Update(&x, s.cfg.Now()); err != nil {
 			return err
 		}
 		edited(req, "secret", x.Name, inventory.AuditUpdate, *old, x, x.Version)
-		what := fieldNames(diff(*old, x))
+		what := fieldNames(compare(*old, x))
 		if sealed != nil {
 			what = "value"
 			req.trail.say("value set")
 			req.trail.fix("the value that it had is not kept")
 		}
-		return s.changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" changed ("+what+")")
+		return s.rest.changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" changed ("+what+")")
 	})
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func targetRE(name string) *regexp.Regexp {
 // secretUses answers what the server asks itself before it deletes one.
 func (s *Server) secretUses(req *Request, in *nameInput) (*one[SecretUses], error) {
 	out := SecretUses{Name: in.Name, UsedBy: []string{}}
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 		if _, err := tx.Secrets().Find(in.Name); err != nil {
 			return err
 		}

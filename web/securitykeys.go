@@ -85,17 +85,17 @@ type keyLogin struct {
 
 // addSecurityKeys registers the operations on security keys. Only the user who holds a key can register it.
 func (s *Server) addSecurityKeys() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/users/{name}/security-keys", id: "begin-security-key", tag: "users", needs: anybody,
 		summary: "Begin to register a security key (WebAuthn)", about: "For one's own user, in a browser. Nothing is stored yet.",
 		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, s.beginKey)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/users/{name}/security-keys/{key}", id: "put-security-key", tag: "users", needs: anybody,
 		summary: "Register a security key by its answer", about: "The answer has recovery codes, once, where the user has none left. The user's other logins end.",
 		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, s.putKey)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/logins/security-key", id: "begin-security-key-login", tag: "logins", needs: anybody,
 		summary: "Begin a login with a security key", about: "Needs no login, but the user's password. The answer of the key goes to POST /logins, with the password once more.",
 		errors: []int{http.StatusConflict},
@@ -165,7 +165,7 @@ func (s *Server) putKey(req *Request, in *keyPut) (*one[RecoveryCodes], error) {
 		return nil, err
 	}
 	out := &one[RecoveryCodes]{Body: RecoveryCodes{Codes: []string{}}}
-	err = s.write(req, false, func(tx inventory.Tx) error {
+	err = s.rest.write(req, false, func(tx inventory.Tx) error {
 		u, f, err := s.keeper.factorsOf(tx, u.Name)
 		if err != nil {
 			return err

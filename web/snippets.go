@@ -22,19 +22,19 @@ type Interface struct {
 
 // addNetworks registers what is asked about networks beyond the nouns.
 func (s *Server) addNetworks() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/interfaces", id: "list-interfaces", tag: "subnets", summary: "List the server's network interfaces",
 		about: "Those that could serve machines: without loopback.",
 	}, func(req *Request, _ *struct{}) (*listed[Interface], error) {
 		all, err := s.interfaces(req)
 		return pageOf(all, len(all), func(i Interface) string { return i.Name }), err
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/subnets/{name}/usage", id: "get-subnet-usage", scope: ofNobody, tag: "subnets", errors: []int{http.StatusNotFound},
 		summary: "Count what the addresses of a subnet are doing",
 	}, func(req *Request, in *nameInput) (*one[inventory.SubnetUse], error) {
 		out := &one[inventory.SubnetUse]{}
-		err := s.store.Read(req, func(tx inventory.Tx) error {
+		err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 			n, err := tx.FindSubnet(in.Name)
 			if err != nil {
 				return err
@@ -49,7 +49,7 @@ func (s *Server) addNetworks() {
 		})
 		return out, err
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/subnets/{name}/snippets", id: "get-subnet-snippets", scope: ofNobody, tag: "subnets",
 		errors:  []int{http.StatusNotFound, http.StatusConflict},
 		summary: "Write the configuration with which another DHCP server sends machines to Slipway",
@@ -63,7 +63,7 @@ func (s *Server) interfaces(req *Request) ([]Interface, error) {
 		return nil, nil
 	}
 	all := s.cfg.Interfaces()
-	err := s.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 		subnets, err := tx.ListSubnets()
 		for i := range all {
 			for _, a := range all[i].Addresses {
@@ -85,7 +85,7 @@ type snippetInput struct {
 // snippets writes the configurations for a subnet. Machines behind a relay are sent to our first address.
 func (s *Server) snippets(req *Request, in *snippetInput) (*listed[pxe.Snippet], error) {
 	var n inventory.Subnet
-	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 		n, err = tx.FindSubnet(in.Name)
 		return err
 	})

@@ -2,7 +2,6 @@ package web
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -10,8 +9,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 )
-
-func typeOf(v any) reflect.Type { return reflect.TypeOf(v) }
 
 // stamps are the fields of every stored noun that the server fills in, like ownFields.
 var stamps = []string{"createdAt", "updatedAt", "version"}

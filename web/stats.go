@@ -42,7 +42,7 @@ type About struct {
 
 // addStats registers how busy the server is, and what it is made of.
 func (s *Server) addStats() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/stats", id: "get-stats", scope: ofNobody, tag: "system", summary: "Show how busy the server was in the last hour",
 		about: "Samples are kept in memory: /metrics is for keeping them longer.",
 	},
@@ -64,7 +64,7 @@ func (s *Server) addStats() {
 	if s.cfg.Now != nil { // nobody asks a server that only describes itself
 		startedAt = s.cfg.Now().UTC().Truncate(time.Second)
 	}
-	register(s, operation{method: http.MethodGet, path: "/about", id: "about", needs: anybody, tag: "system", summary: "Show what the server is made of"},
+	register(s.rest, operation{method: http.MethodGet, path: "/about", id: "about", needs: anybody, tag: "system", summary: "Show what the server is made of"},
 		func(*Request, *struct{}) (*one[About], error) {
 			return &one[About]{Body: About{
 				Version: s.cfg.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, StartedAt: startedAt, Parts: builtIn(),

@@ -33,7 +33,7 @@ func (in *stickerInput) Resolve(c huma.Context) []error {
 
 // addStickers registers the sticker of a host.
 func (s *Server) addStickers() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/sticker.svg", id: "get-sticker", scope: ofPools, tag: "hosts", plain: "image/svg+xml",
 		summary: "Draw a sticker for a host: its name, serial and MAC, and a QR code of its page", errors: []int{http.StatusNotFound},
 	},

@@ -21,7 +21,7 @@ type VersionInfo struct {
 
 // addSystem registers the operations on the server itself.
 func (s *Server) addSystem() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/selfcheck", id: "self-check", tag: "system", summary: "Have the server look itself over",
 		about: "Interfaces, ports, loaders, disk space, other DHCP servers.",
 	},
@@ -29,7 +29,7 @@ func (s *Server) addSystem() {
 			checks := s.cfg.SelfCheck(req)
 			return pageOf(checks, len(checks), func(c Check) string { return c.Name }), nil
 		})
-	register(s, operation{method: http.MethodGet, path: "/version", id: "version", needs: anybody, forClusters: true, tag: "system", summary: "Show the server's version"},
+	register(s.rest, operation{method: http.MethodGet, path: "/version", id: "version", needs: anybody, forClusters: true, tag: "system", summary: "Show the server's version"},
 		func(*Request, *struct{}) (*one[VersionInfo], error) {
 			return &one[VersionInfo]{Body: VersionInfo{Version: s.cfg.Version, Go: runtime.Version()}}, nil
 		})

@@ -34,7 +34,7 @@ type TargetCheckResult struct {
 // addTargets registers the operations on join targets.
 func (s *Server) addTargets() {
 	now := s.cfg.Now
-	addNoun(s, noun[inventory.JoinTarget]{
+	addNoun(s.rest, noun[inventory.JoinTarget]{
 		singular: "target", plural: "targets", needs: inventory.Admin, scope: ofNobody, article: "a",
 		name:    func(t inventory.JoinTarget) string { return t.Name },
 		version: func(t inventory.JoinTarget) int64 { return t.Version },
@@ -67,11 +67,11 @@ func (s *Server) addTargets() {
 		},
 		counts: countsOfTarget,
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/targets/{name}/check", id: "check-target", tag: "targets",
 		summary: "Look whether hosts can join a target", errors: []int{http.StatusNotFound}, about: "Speaks to the cluster, and changes nothing there.",
 	}, s.checkTarget)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/targets/{name}/rbac", id: "get-target-rbac", scope: ofNobody, tag: "targets", plain: "application/yaml",
 		summary: "Write what the cluster's administrator applies once, so that hosts can join", errors: []int{http.StatusNotFound},
 	},
@@ -88,19 +88,19 @@ func (s *Server) addTargets() {
 			}
 			return &textOutput{ContentType: "application/yaml", Body: body}, nil
 		})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/targets/{name}/kubeconfig", id: "issue-target-kubeconfig", needs: inventory.Admin, scope: ofNobody, tag: "targets",
 		summary: "Make a kubeconfig with which the caller administers the cluster of a target", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "Signed again by the cluster's authorities, which Slipway has when it made the cluster, or when the target's pki names them. The cluster's audit log shows who asked.",
 	}, s.issueKubeconfig)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/targets/{name}/tokens", id: "list-join-tokens", needs: inventory.Operator, tag: "targets",
 		summary: "List the bootstrap tokens that were minted for hosts, newest first", errors: []int{http.StatusNotFound},
 		about: "By their public halves.",
 	},
 		func(req *Request, in *nameInput) (*one[List[inventory.JoinToken]], error) {
 			out := List[inventory.JoinToken]{Items: []inventory.JoinToken{}}
-			err := s.store.Read(req, func(tx inventory.Tx) error {
+			err := s.rest.store.Read(req, func(tx inventory.Tx) error {
 				if _, err := tx.JoinTargets().Find(in.Name); err != nil {
 					return err
 				}
@@ -153,7 +153,7 @@ func errNoClusters() error {
 }
 
 func (s *Server) readTarget(req *Request, name string) (t inventory.JoinTarget, err error) {
-	err = s.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 		t, err = tx.JoinTargets().Find(name)
 		return err
 	})

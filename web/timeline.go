@@ -65,7 +65,7 @@ type timelineInput struct {
 
 // addTimeline registers the timeline of a host.
 func (s *Server) addTimeline() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/hosts/{host}/timeline", id: "get-timeline", scope: ofPools, tag: "hosts",
 		summary: "Show the boots and operations of a host step by step, latest first", errors: []int{http.StatusNotFound},
 		about: "With how long each step took and usually takes, and what is expected next. The events of a boot are at " +

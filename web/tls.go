@@ -46,7 +46,7 @@ type TLSPair struct {
 
 // addTLS registers the operations on the certificate of the admin door.
 func (s *Server) addTLS() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/tls", id: "get-tls", tag: "tls", summary: "Show the certificate of the admin listener", scope: ofNobody,
 	}, func(*Request, *struct{}) (*one[TLSState], error) {
 		if s.cfg.TLS == nil {
@@ -54,7 +54,7 @@ func (s *Server) addTLS() {
 		}
 		return &one[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/tls", id: "put-tls", tag: "tls", summary: "Upload a certificate for the admin listener", needs: inventory.Admin,
 		about: "It is in force for the next connection.", errors: []int{http.StatusConflict},
 	}, func(_ *Request, in *struct{ Body TLSPair }) (*one[TLSState], error) {
@@ -66,7 +66,7 @@ func (s *Server) addTLS() {
 		}
 		return &one[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/tls", id: "delete-tls", tag: "tls", summary: "Take an uploaded certificate away", needs: inventory.Admin,
 		about: "The site's own authority signs for the admin listener again.", status: http.StatusNoContent, errors: []int{http.StatusConflict, http.StatusNotFound},
 	}, func(*Request, *struct{}) (*struct{}, error) {
@@ -79,7 +79,7 @@ func (s *Server) addTLS() {
 
 // addAuthorities registers the rotation of this site's own authorities.
 func (s *Server) addAuthorities() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/tls/authority", id: "rotate-authority", tag: "tls", summary: "Replace this site's own authority of a listener", needs: inventory.Admin,
 		about:  "In two steps. The first makes the next authority, for clients to trust it. With isFinish it is in force, and the old one is deleted.",
 		errors: []int{http.StatusConflict}, status: http.StatusNoContent,

@@ -36,11 +36,11 @@ type FileImport struct {
 
 // addTransfer registers the export and import of files.
 func (s *Server) addTransfer() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/transfer", id: "export", needs: inventory.Admin, tag: "transfer", plain: "text/plain", within: time.Minute,
 		summary: "Write what the inventory holds as a file", about: "Imported again, the file changes nothing. It holds no image and no secret's value.",
 	}, s.export)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPost, path: "/transfer", id: "import-file", needs: inventory.Admin, tag: "transfer", body: bodyMax, within: time.Minute,
 		summary: "Read hosts, subnets, reservations and what hosts become from a file", errors: []int{http.StatusConflict},
 		about: "All of it or nothing. Errors name the line. A row changes only what it gives; nothing is ever deleted.",
@@ -49,7 +49,7 @@ func (s *Server) addTransfer() {
 
 func (s *Server) export(req *Request, in *exportInput) (*textOutput, error) {
 	var current transfer.Current
-	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 		current, err = transfer.Load(tx)
 		return err
 	})
@@ -106,7 +106,7 @@ func (s *Server) importFile(req *Request, in *fileInput) (*one[FileImport], erro
 		return nil, err
 	}
 	var d transfer.Diff
-	err = s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		now := s.cfg.Now()
 		if d, err = transfer.Apply(tx, doc, now, s.cfg.NewHostID); err != nil {
 			return err

@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -74,14 +73,4 @@ func (t *tries[K]) forget() {
 		}
 		delete(t.failAt, key)
 	}
-}
-
-// sourceKey counts an IPv6 network as one source.
-func sourceKey(a netip.Addr) netip.Addr {
-	if a.Is6() {
-		if p, err := a.Prefix(64); err == nil {
-			return p.Addr()
-		}
-	}
-	return a
 }

@@ -10,7 +10,7 @@ import (
 // addUsers registers the operations on users. Passwords have one of their own: no other takes or tells them.
 func (s *Server) addUsers() {
 	now := s.cfg.Now
-	addNoun(s, noun[inventory.User]{
+	addNoun(s.rest, noun[inventory.User]{
 		singular: "user", plural: "users", article: "a", needs: inventory.Admin, readNeeds: inventory.Admin,
 		name:    func(u inventory.User) string { return u.Name },
 		version: func(u inventory.User) int64 { return u.Version },
@@ -61,7 +61,7 @@ func (s *Server) addUsers() {
 			return "the password and the tokens of user " + u.Name + " are gone", nil
 		},
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/users/{name}/password", id: "put-password", tag: "users", summary: "Set a user's password", needs: anybody,
 		about: "One's own needs the old one, unless there is none; an admin may set anybody's. The user's other logins end.",
 		dry:   true, errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
@@ -142,7 +142,7 @@ func (s *Server) putPassword(req *Request, in *passwordInput) (*written, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &written{Status: http.StatusNoContent}, s.write(req, false, func(tx inventory.Tx) error {
+	return &written{Status: http.StatusNoContent}, s.rest.write(req, false, func(tx inventory.Tx) error {
 		u, err := tx.Users().Find(in.Name)
 		if err != nil {
 			return err
@@ -160,7 +160,7 @@ func (s *Server) putPassword(req *Request, in *passwordInput) (*written, error) 
 		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, c.login, ""); err != nil {
 			return err
 		}
-		return s.changed(req, tx, "user/"+u.Name, "password of user "+u.Name+" set")
+		return s.rest.changed(req, tx, "user/"+u.Name, "password of user "+u.Name+" set")
 	})
 }
 

@@ -26,11 +26,11 @@ type viewInput struct {
 
 // addViews registers the operations on views. A user's own views come before shared ones of the same name.
 func (s *Server) addViews() {
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/views", id: "list-views", tag: "views", scope: ofNobody, summary: "List views of the hosts",
 		about: "The user's own and those that are shared, in order of their names. Of those of pools, the ones where the caller has a role.",
 	}, func(req *Request, in *Page) (out *listed[KeptView], err error) {
-		err = s.store.Read(req, func(tx inventory.Tx) error {
+		err = s.rest.store.Read(req, func(tx inventory.Tx) error {
 			all, err := tx.ListViews(req.caller.user)
 			rows := []KeptView{}
 			for _, v := range all {
@@ -43,29 +43,29 @@ func (s *Server) addViews() {
 		})
 		return out, err
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodGet, path: "/views/{name}", id: "get-view", tag: "views", scope: ofNobody, summary: "Show a view of the hosts",
 		errors: []int{http.StatusNotFound},
 	}, func(req *Request, in *viewInput) (*one[KeptView], error) {
 		var v inventory.View
-		err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+		err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
 			v, err = findView(req, tx, in)
 			return err
 		})
 		return &one[KeptView]{ETag: etag(v.Version), Body: viewOf(v)}, err
 	})
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodPut, path: "/views/{name}", id: "put-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
 		summary: "Keep a view of the hosts, whether it exists or not", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
 		about: "Every viewer can keep views of their own. Shared ones need the role operator: everywhere for those of all, else in " +
 			"each of the pools that they are of. An operator of pools who names none shares it in those. A view that is there keeps its " +
 			"pools where none are named; an empty list shares it with all.",
 	}, s.putView)
-	register(s, operation{
+	register(s.rest, operation{
 		method: http.MethodDelete, path: "/views/{name}", id: "delete-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
 		summary: "Delete a view of the hosts", status: http.StatusNoContent, errors: []int{http.StatusNotFound, http.StatusForbidden},
 	}, func(req *Request, in *viewInput) (*struct{}, error) {
-		return nil, s.store.Write(req, func(tx inventory.Tx) error {
+		return nil, s.rest.store.Write(req, func(tx inventory.Tx) error {
 			v, err := findView(req, tx, in)
 			if err != nil {
 				return err
@@ -147,7 +147,7 @@ func (s *Server) viewChanged(req *Request, tx inventory.Tx, v inventory.View, do
 	if v.Owner != "" {
 		return nil
 	}
-	return s.changed(req, tx, "view/"+v.Name, "view "+v.Name+" "+done)
+	return s.rest.changed(req, tx, "view/"+v.Name, "view "+v.Name+" "+done)
 }
 
 func (s *Server) putView(req *Request, in *putViewInput) (*one[KeptView], error) {
@@ -168,7 +168,7 @@ func (s *Server) putView(req *Request, in *putViewInput) (*one[KeptView], error)
 	if err := mayShare(req, v); err != nil {
 		return nil, err
 	}
-	err := s.store.Write(req, func(tx inventory.Tx) error {
+	err := s.rest.store.Write(req, func(tx inventory.Tx) error {
 		old, err := tx.FindView(v.Owner, v.Name)
 		switch {
 		case err == nil && !seesView(req, old):
@@ -193,7 +193,7 @@ func (s *Server) putView(req *Request, in *putViewInput) (*one[KeptView], error)
 		if in.Body.Pools == nil {
 			v.Pools = old.Pools // who changes what is searched for has not said that others may read it
 		}
-		if len(diff(old, v)) == 0 {
+		if len(compare(old, v)) == 0 {
 			return nil
 		}
 		if err := tx.UpdateView(&v, s.cfg.Now()); err != nil {

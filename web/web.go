@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
@@ -125,22 +124,17 @@ type Config struct {
 // Server answers REST requests. One handler serves two doors: TCP, where a token is needed, and the Unix socket, whose
 // file permissions say who is an admin.
 type Server struct {
-	cfg     Config // without its store
-	store   requestStore
+	cfg     Config          // without its store
 	whole   inventory.Store // for what the server does by itself
-	api     huma.API
+	rest    *Frame
 	spec    []byte // the OpenAPI description as YAML
 	specErr error
 	router  http.Handler
 	pages   pages
 	keeper  *keeper
-	trails  *trails
 	closing chan struct{}   // closed when Serve ends: streams and long waits stop
 	life    context.Context // ends with closing, for what takes a context
 	end     context.CancelFunc
-
-	operations map[string]operation // what may change something, by id
-	undoers    map[string]undoer    // how edits of a noun are undone, by its singular
 
 	backing      sync.Mutex // held while a backup is taken
 	scanning     sync.Mutex // held while a scan runs
@@ -164,25 +158,24 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg: cfg, closing: make(chan struct{}), keeper: newKeeper(cfg),
-		trails: newTrails(), operations: map[string]operation{}, undoers: map[string]undoer{},
 	}
 	s.lines.s = s
 	s.consolesN, s.streams = newShares("consoles", consolesMax, consolesEach), newShares("event streams", streamsMax, streamsEach)
 	s.keeper.strange = s.tokenRefused
 	s.sso = newSSO(cfg.OIDC, cfg.Now, cfg.Log)
-	s.store, s.whole, s.cfg.Store = scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}, cfg.Store, nil
+	s.whole, s.cfg.Store = cfg.Store, nil
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
 	// Without this, whoever sends X-Forwarded-For chooses an address: only the keeper asks whom to believe.
 	e.IPExtractor = echo.ExtractIPDirect()
-	e.HTTPErrorHandler = func(err error, c echo.Context) { s.routeError(c.Response(), c.Request(), err) }
+	e.HTTPErrorHandler = func(err error, c echo.Context) { routeError(c.Response(), c.Request(), cfg.Log, err) }
 	api := apiConfig(cfg.Version)
 	api.Transformers = append(api.Transformers, s.discreet)
-	s.api = humaecho.NewV4(e, api)
+	s.rest = newFrame(humaecho.NewV4(e, api), scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}, cfg.Now, cfg.Log, cfg.Configs != nil)
 	s.addAll()
-	finishSpec(s.api.OpenAPI())
-	s.spec, s.specErr = s.api.OpenAPI().YAML()
-	loosen(s.api.OpenAPI())
+	finishSpec(s.rest.api.OpenAPI())
+	s.spec, s.specErr = s.rest.api.OpenAPI().YAML()
+	loosen(s.rest.api.OpenAPI())
 	e.GET(livePath, echo.WrapHandler(http.HandlerFunc(s.healthz)))
 	e.GET(readyPath, echo.WrapHandler(http.HandlerFunc(s.readyz)))
 	e.GET(readyPath+"/:door", echo.WrapHandler(http.HandlerFunc(s.readyz)))

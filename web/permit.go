@@ -5,7 +5,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/scoped"
 )
@@ -67,11 +66,11 @@ func permit(req *Request, o operation) error {
 }
 
 // permitted refuses callers whose role is not enough for an operation, before their request is read any further.
-func (s *Server) permitted(o operation) func(huma.Context, func(huma.Context)) {
+func (f *Frame) permitted(o operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		if err := permit(edgeOf(ctx.Context()), o); err != nil {
 			c := humaecho.UnwrapV4(ctx)
-			writeProblem(c.Response(), c.Request(), s.cfg.Log, err)
+			writeProblem(c.Response(), c.Request(), f.log, err)
 			return
 		}
 		next(ctx)
@@ -79,12 +78,12 @@ func (s *Server) permitted(o operation) func(huma.Context, func(huma.Context)) {
 }
 
 // permits reports why the caller may not do an operation on a host; the host's id may be empty.
-func (s *Server) permits(req *Request, o operation, host inventory.HostID) error {
+func (f *Frame) permits(req *Request, o operation, host inventory.HostID) error {
 	req = req.with(req.Context)
 	if err := permit(req, o); err != nil || host == "" {
 		return err
 	}
-	return s.store.Read(req, func(tx inventory.Tx) error {
+	return f.store.Read(req, func(tx inventory.Tx) error {
 		_, err := tx.FindHost(host)
 		return err
 	})
@@ -93,4 +92,10 @@ func (s *Server) permits(req *Request, o operation, host inventory.HostID) error
 // refused says which role is missing, and who can give it.
 func refused(c caller, needed inventory.UserRole, where string, has inventory.UserRole) error {
 	return scoped.Caller{User: c.user, Grants: c.grants, MustSetUp: c.mustSetUp}.Refused(needed, where, has)
+}
+
+// errOfCluster refuses the token of a cluster what is not for controllers.
+func errOfCluster(c caller) error {
+	return inventory.Errorf(inventory.Forbidden, "%s is for the controllers of cluster %s, and for nothing else", c.name, c.cluster).
+		WithHint("log in as a user, or make a token with a role: slipway token create NAME --role ROLE")
 }
