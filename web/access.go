@@ -9,17 +9,19 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // addAcceptRules registers the operations on accept rules.
 func (s *Server) addAcceptRules() {
 	now := s.cfg.Now
-	addNoun(s.rest, noun[inventory.AcceptRule]{
-		singular: "acceptrule", plural: "acceptrules", article: "an", needs: inventory.Admin,
-		name:    func(r inventory.AcceptRule) string { return r.Name },
-		version: func(r inventory.AcceptRule) int64 { return r.Version },
-		prepare: func(_ inventory.Tx, in *inventory.AcceptRule, name string, old *inventory.AcceptRule) error {
-			if err := sameName("acceptrule", &in.Name, name); err != nil {
+	rest.AddNoun(s.rest, rest.Noun[inventory.AcceptRule]{
+		Singular: "acceptrule", Plural: "acceptrules", Article: "an", Needs: inventory.Admin,
+		Name:    func(r inventory.AcceptRule) string { return r.Name },
+		Version: func(r inventory.AcceptRule) int64 { return r.Version },
+		Prepare: func(_ inventory.Tx, in *inventory.AcceptRule, name string, old *inventory.AcceptRule) error {
+			if err := rest.SameName("acceptrule", &in.Name, name); err != nil {
 				return err
 			}
 			if old != nil {
@@ -27,14 +29,14 @@ func (s *Server) addAcceptRules() {
 			}
 			return in.Validate()
 		},
-		find: func(tx inventory.Tx, name string) (inventory.AcceptRule, error) { return tx.AcceptRules().Find(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.AcceptRule], error) {
+		Find: func(tx inventory.Tx, name string) (inventory.AcceptRule, error) { return tx.AcceptRules().Find(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.AcceptRule], error) {
 			all, err := tx.AcceptRules().List(inventory.Page{})
-			return cut(all, p, func(r inventory.AcceptRule) string { return r.Name }), err
+			return rest.Cut(all, p, func(r inventory.AcceptRule) string { return r.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.AcceptRule) error { return tx.AcceptRules().Create(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.AcceptRule) error { return tx.AcceptRules().Update(in, now()) },
-		remove: func(tx inventory.Tx, name string) error { return tx.AcceptRules().Delete(name) },
+		Create: func(tx inventory.Tx, in *inventory.AcceptRule) error { return tx.AcceptRules().Create(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.AcceptRule) error { return tx.AcceptRules().Update(in, now()) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.AcceptRules().Delete(name) },
 	})
 }
 
@@ -74,31 +76,31 @@ func (s *Server) addTokens() {
 		}
 		return inventory.Token{}, err
 	}
-	addNoun(s.rest, noun[inventory.Token]{
-		singular: "token", plural: "tokens", article: "a", needs: anybody, readNeeds: anybody,
-		name:    func(t inventory.Token) string { return t.Name },
-		version: func(inventory.Token) int64 { return 0 },
-		find:    find,
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Token], error) {
+	rest.AddNoun(s.rest, rest.Noun[inventory.Token]{
+		Singular: "token", Plural: "tokens", Article: "a", Needs: rest.Anybody, ReadNeeds: rest.Anybody,
+		Name:    func(t inventory.Token) string { return t.Name },
+		Version: func(inventory.Token) int64 { return 0 },
+		Find:    find,
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Token], error) {
 			all, err := tx.ListTokens()
-			slices.SortFunc(all, func(a, b inventory.Token) int { return compareText(a.Name, b.Name) })
-			return cut(all, p, func(t inventory.Token) string { return t.Name }), err
+			slices.SortFunc(all, func(a, b inventory.Token) int { return rest.CompareText(a.Name, b.Name) })
+			return rest.Cut(all, p, func(t inventory.Token) string { return t.Name }), err
 		},
-		remove: func(tx inventory.Tx, name string) error { return tx.DeleteToken(name) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.DeleteToken(name) },
 	})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/tokens", id: "create-token", tag: "tokens", summary: "Create a token", needs: anybody,
-		about: "The answer has its secret, which is shown only once. It may do no more than its maker.", status: http.StatusCreated,
-		errors: []int{http.StatusConflict, http.StatusForbidden, http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/tokens", ID: "create-token", Tag: "tokens", Summary: "Create a token", Needs: rest.Anybody,
+		About: "The answer has its secret, which is shown only once. It may do no more than its maker.", Status: http.StatusCreated,
+		Errors: []int{http.StatusConflict, http.StatusForbidden, http.StatusNotFound},
 	}, s.createToken)
 }
 
-func (s *Server) createToken(req *Request, in *tokenInput) (*one[NewToken], error) {
-	now, c := s.cfg.Now(), req.caller
+func (s *Server) createToken(req *rest.Request, in *tokenInput) (*rest.One[NewToken], error) {
+	now, c := s.cfg.Now(), req.Caller
 	if err := inventory.CheckName("token", in.Body.Name); err != nil {
 		return nil, err
 	}
-	t := inventory.Token{Name: in.Body.Name, User: c.user, Grants: in.Body.Grants, ExpiresAt: in.Body.ExpiresAt.UTC()}
+	t := inventory.Token{Name: in.Body.Name, User: c.User, Grants: in.Body.Grants, ExpiresAt: in.Body.ExpiresAt.UTC()}
 	if !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(now) {
 		return nil, inventory.Errorf(inventory.Invalid, "the token would have expired already").WithHint("give a time that is still to come")
 	}
@@ -110,11 +112,11 @@ func (s *Server) createToken(req *Request, in *tokenInput) (*one[NewToken], erro
 		t.User = ""
 	}
 	if len(t.Grants) == 0 && !isClusters {
-		t.Grants = c.grants
+		t.Grants = c.Grants
 	}
 	secret := NewSecret()
 	t.Hash = HashToken(secret)
-	err := s.rest.write(req, false, func(tx inventory.Tx) (err error) {
+	err := s.rest.Write(req, false, func(tx inventory.Tx) (err error) {
 		if isClusters {
 			t.Namespaces = unique(in.Body.Namespaces)
 			if t.Cluster, err = uidOfTokens(tx, in.Body.Cluster); err != nil {
@@ -127,18 +129,18 @@ func (s *Server) createToken(req *Request, in *tokenInput) (*one[NewToken], erro
 		if err := tx.CreateToken(&t, now); err != nil {
 			return err
 		}
-		edited(req, "token", t.Name, inventory.AuditCreate, nil, t, 0)
-		req.trail.fix("a token is ended by deleting it")
-		return s.rest.changed(req, tx, "token/"+t.Name, "token "+t.Name+" ("+allowedTo(&t)+") created")
+		rest.Edited(req, "token", t.Name, inventory.AuditCreate, nil, t, 0)
+		req.Trail.Fix("a token is ended by deleting it")
+		return s.rest.Changed(req, tx, "token/"+t.Name, "token "+t.Name+" ("+allowedTo(&t)+") created")
 	})
-	return &one[NewToken]{Body: NewToken{
+	return &rest.One[NewToken]{Body: NewToken{
 		Name: t.Name, Secret: secret, User: t.User, Grants: t.Grants, Cluster: t.Cluster, Namespaces: t.Namespaces, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,
 	}}, err
 }
 
 // mayMake refuses a token that would give its maker more than the maker has: other roles, another user, or more time.
-func mayMake(tx inventory.Tx, c caller, t *inventory.Token) error {
-	isAdmin := c.grants.Everywhere() == inventory.Admin
+func mayMake(tx inventory.Tx, c rest.Caller, t *inventory.Token) error {
+	isAdmin := c.Grants.Everywhere() == inventory.Admin
 	if err := t.ValidateCluster(); err != nil {
 		return err
 	}
@@ -147,21 +149,21 @@ func mayMake(tx inventory.Tx, c caller, t *inventory.Token) error {
 		return inventory.Errorf(inventory.Forbidden, "only an admin makes the token of a cluster").WithHint("ask an admin")
 	case t.Cluster == "" && len(t.Grants) == 0:
 		return inventory.Errorf(inventory.Invalid, "the token could do nothing").WithHint("give it a role")
-	case !isAdmin && c.user == "":
+	case !isAdmin && c.User == "":
 		return inventory.Errorf(inventory.Forbidden, "a token that belongs to no user makes no others").WithHint("log in as a user, or ask an admin")
-	case !isAdmin && t.User != c.user:
+	case !isAdmin && t.User != c.User:
 		return inventory.Errorf(inventory.Forbidden, "only an admin makes tokens of other users, or of nobody").WithHint("leave out user")
-	case !c.grants.Covers(t.Grants):
-		return inventory.Errorf(inventory.Forbidden, "the token would do more than you may: it has %s; you have %s", t.Grants, orNothing(c.grants)).
+	case !c.Grants.Covers(t.Grants):
+		return inventory.Errorf(inventory.Forbidden, "the token would do more than you may: it has %s; you have %s", t.Grants, orNothing(c.Grants)).
 			WithHint("give it roles that you have")
 	}
 	if err := checkGrants(tx, t.Grants); err != nil {
 		return err
 	}
-	if c.token == "" {
+	if c.Token == "" {
 		return nil
 	}
-	own, err := tx.FindToken(c.token)
+	own, err := tx.FindToken(c.Token)
 	if err == nil && !own.ExpiresAt.IsZero() && (t.ExpiresAt.IsZero() || t.ExpiresAt.After(own.ExpiresAt)) {
 		err = inventory.Errorf(inventory.Forbidden, "the token would outlive token %s, which makes it", own.Name).
 			WithHint("let it expire by %s", own.ExpiresAt.Format(time.RFC3339))

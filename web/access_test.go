@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // user makes a user with the password "correct horse NAME".
@@ -87,7 +89,7 @@ func TestALoginIsACookie(t *testing.T) {
 		t.Fatalf("who I am: %d %s", got.status, got.body)
 	}
 	secret := strings.TrimPrefix(who[1], "slipway-login=")
-	var logins List[OneLogin]
+	var logins rest.List[OneLogin]
 	list := r.via(who, "GET", "/api/v1/logins", "")
 	if err := json.Unmarshal([]byte(list.body), &logins); err != nil || len(logins.Items) != 1 || !logins.Items[0].IsCurrent || logins.Items[0].Source != "192.0.2.1" {
 		t.Errorf("logins: %s", list.body)
@@ -277,7 +279,7 @@ func TestAFloodOfLoginsLeavesATurnForKnownBrowsers(t *testing.T) {
 	r.user("anna", adminEverywhere)
 	known := []string{"Cookie", cookieIn(r.logIn("192.0.2.1", "anna", "correct horse anna"), knownCookie)}
 	for range hashersMax() {
-		back, err := r.srv.keeper.hashes.turn(newRequest(t.Context(), ""))
+		back, err := r.srv.keeper.hashes.turn(rest.NewRequest(t.Context(), ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -417,7 +419,7 @@ func TestATokenIsNeverMoreThanItsUser(t *testing.T) {
 	if got := act(); got != 401 {
 		t.Errorf("the token of an earlier user of that name: %d", got)
 	}
-	var all List[inventory.Token]
+	var all rest.List[inventory.Token]
 	if err := json.Unmarshal([]byte(r.via(r.in("ben"), "GET", "/api/v1/tokens", "").body), &all); err != nil || len(all.Items) != 0 {
 		t.Errorf("tokens of others: %+v", all)
 	}

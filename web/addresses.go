@@ -10,6 +10,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Address is a static address that a machine has, or a host that no machine has.
@@ -27,11 +29,11 @@ type Address struct {
 }
 
 type addressQuery struct {
-	Page
+	rest.Page
 	Subnet  string `query:"subnet" doc:"Only those of this subnet" maxLength:"63"`
 	Machine string `query:"machine" doc:"Only those of this machine" maxLength:"63"`
 	Profile string `query:"profile" doc:"Only those of the machines of this profile" maxLength:"63"`
-	ByHost
+	rest.ByHost
 }
 
 type putAddressInput struct {
@@ -50,23 +52,23 @@ type deleteAddressInput struct {
 
 // addAddresses registers the operations on static addresses.
 func (s *Server) addAddresses() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/addresses", id: "list-addresses", scope: ofPools, tag: "addresses", errors: []int{http.StatusNotFound},
-		summary: "List the static addresses of machines", about: "Those that are kept for them out of the static ranges of subnets, and those that their configurations name.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/addresses", ID: "list-addresses", Scope: rest.OfPools, Tag: "addresses", Errors: []int{http.StatusNotFound},
+		Summary: "List the static addresses of machines", About: "Those that are kept for them out of the static ranges of subnets, and those that their configurations name.",
 	}, s.listAddresses)
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/addresses/{address}", id: "put-address", scope: ofPools, tag: "addresses", dry: true, result: Address{},
-		summary: "Keep an address for a machine, in place of the one that it has in that subnet", errors: []int{http.StatusNotFound, http.StatusConflict},
-		about: "The machine gets it with its next installation. An address that somebody or something has is refused.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/addresses/{address}", ID: "put-address", Scope: rest.OfPools, Tag: "addresses", Dry: true, Result: Address{},
+		Summary: "Keep an address for a machine, in place of the one that it has in that subnet", Errors: []int{http.StatusNotFound, http.StatusConflict},
+		About: "The machine gets it with its next installation. An address that somebody or something has is refused.",
 	}, s.putAddress)
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/addresses/{address}", id: "delete-address", scope: ofPools, tag: "addresses", dry: true, status: http.StatusNoContent,
-		summary: "Free an address", errors: []int{http.StatusNotFound, http.StatusConflict}, about: "Refused while the configuration of its machine asks for one of that subnet.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/addresses/{address}", ID: "delete-address", Scope: rest.OfPools, Tag: "addresses", Dry: true, Status: http.StatusNoContent,
+		Summary: "Free an address", Errors: []int{http.StatusNotFound, http.StatusConflict}, About: "Refused while the configuration of its machine asks for one of that subnet.",
 	}, s.deleteAddress)
 }
 
-func (s *Server) listAddresses(req *Request, in *addressQuery) (out *listed[Address], err error) {
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+func (s *Server) listAddresses(req *rest.Request, in *addressQuery) (out *rest.Listed[Address], err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		f := inventory.AddressFilter{Subnet: in.Subnet}
 		switch {
 		case in.Machine != "":
@@ -76,7 +78,7 @@ func (s *Server) listAddresses(req *Request, in *addressQuery) (out *listed[Addr
 			}
 			f.Owner = inventory.Holder{MachineUID: m.UID}.Key()
 		case in.Host != "":
-			h, err := findHost(tx, in.Host)
+			h, err := rest.FindHost(tx, in.Host)
 			if err != nil {
 				return err
 			}
@@ -104,7 +106,7 @@ func (s *Server) listAddresses(req *Request, in *addressQuery) (out *listed[Addr
 		if after, err := netip.ParseAddr(in.After); err == nil {
 			rows = slices.DeleteFunc(rows, func(a Address) bool { return a.Address.Compare(after) <= 0 })
 		}
-		out = pageOf(rows[:min(len(rows), in.Limit+1)], in.Limit, func(a Address) string { return a.Address.String() })
+		out = rest.PageOf(rows[:min(len(rows), in.Limit+1)], in.Limit, func(a Address) string { return a.Address.String() })
 		return nil
 	})
 	return out, err
@@ -150,7 +152,7 @@ func addressesOf(tx inventory.Tx, f inventory.AddressFilter) ([]Address, error) 
 	return rows, nil
 }
 
-func (s *Server) putAddress(req *Request, in *putAddressInput) (*written, error) {
+func (s *Server) putAddress(req *rest.Request, in *putAddressInput) (*rest.Written, error) {
 	a, err := parseAddr(in.Address)
 	if err != nil {
 		return nil, err
@@ -159,7 +161,7 @@ func (s *Server) putAddress(req *Request, in *putAddressInput) (*written, error)
 		return nil, inventory.Errorf(inventory.Invalid, "an address is kept for one machine or host").At("machine").WithHint("name either machine or host")
 	}
 	var kept inventory.Allocation
-	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err = s.rest.Write(req, in.DryRun, func(tx inventory.Tx) error {
 		m, h, err := holderOf(tx, in.Body.Machine, in.Body.Host)
 		if err != nil {
 			return err
@@ -167,24 +169,24 @@ func (s *Server) putAddress(req *Request, in *putAddressInput) (*written, error)
 		if kept, err = s.cfg.Lifecycle.FixAddress(tx, m, h, a.Unmap()); err != nil {
 			return err
 		}
-		req.trail.concern(kept.HostID)
-		edited(req, "address", a.String(), inventory.AuditUpdate, nil, kept, 0)
-		return s.rest.changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" kept for "+kept.Holder.String())
+		req.Trail.Concern(kept.HostID)
+		rest.Edited(req, "address", a.String(), inventory.AuditUpdate, nil, kept, 0)
+		return s.rest.Changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" kept for "+kept.Holder.String())
 	})
 	if err != nil {
 		return nil, s.unnamed(req, err)
 	}
 	row := Address{Address: kept.Address, Subnet: kept.Subnet, Machine: kept.Machine, HostID: kept.HostID, Host: kept.Host, From: "person", CreatedAt: kept.CreatedAt}
 	if in.DryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(nil, row), Result: row}}, nil
+		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(nil, row), Result: row}}, nil
 	}
-	return &written{Status: http.StatusOK, Body: row}, nil
+	return &rest.Written{Status: http.StatusOK, Body: row}, nil
 }
 
 // holderOf finds the machine, and the host that it has, or a host that no machine has.
 func holderOf(tx inventory.Tx, machine, host string) (*inventory.Machine, *inventory.Host, error) {
 	if machine == "" {
-		h, err := findHost(tx, host)
+		h, err := rest.FindHost(tx, host)
 		if err != nil || h.Machine == "" {
 			return nil, &h, err
 		}
@@ -198,36 +200,36 @@ func holderOf(tx inventory.Tx, machine, host string) (*inventory.Machine, *inven
 	return &m, &h, err
 }
 
-func (s *Server) deleteAddress(req *Request, in *deleteAddressInput) (*written, error) {
+func (s *Server) deleteAddress(req *rest.Request, in *deleteAddressInput) (*rest.Written, error) {
 	a, err := parseAddr(in.Address)
 	if err != nil {
 		return nil, err
 	}
 	var kept inventory.Allocation
-	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err = s.rest.Write(req, in.DryRun, func(tx inventory.Tx) error {
 		if kept, err = tx.FindAllocation(a); err != nil {
 			return err
 		}
 		if err := s.cfg.Lifecycle.FreeAddress(tx, a); err != nil {
 			return err
 		}
-		req.trail.concern(kept.HostID)
-		edited(req, "address", a.String(), inventory.AuditDelete, kept, nil, 0)
-		return s.rest.changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" of "+kept.Holder.String()+" freed")
+		req.Trail.Concern(kept.HostID)
+		rest.Edited(req, "address", a.String(), inventory.AuditDelete, kept, nil, 0)
+		return s.rest.Changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" of "+kept.Holder.String()+" freed")
 	})
 	if err != nil {
 		return nil, err
 	}
 	if in.DryRun {
-		w := &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(kept, nil)}}
-		return w.does(foresight.Delete(foresight.Thing{Noun: "address", Name: kept.Address.String()})), nil
+		w := &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(kept, nil)}}
+		return w.Does(foresight.Delete(foresight.Thing{Noun: "address", Name: kept.Address.String()})), nil
 	}
-	return &written{Status: http.StatusNoContent}, nil
+	return &rest.Written{Status: http.StatusNoContent}, nil
 }
 
 // unnamed takes out of a refusal the names of machines and hosts that the caller may not know: an address is taken, whoever
 // has it.
-func (s *Server) unnamed(req *Request, err error) error {
+func (s *Server) unnamed(req *rest.Request, err error) error {
 	var e *inventory.Error
 	if !errors.As(err, &e) || e.Kind != inventory.Invalid {
 		return err

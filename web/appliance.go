@@ -8,6 +8,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Appliance is what controllers of custom resources ask. It is the same that controllers in this process use, so that those
@@ -63,15 +65,15 @@ type InitHolder struct {
 // Parameters of these operations.
 type (
 	ownersQuery struct {
-		Page
+		rest.Page
 		Owner string `query:"owner" doc:"The owner, or how it begins" maxLength:"512"`
 	}
 	ownedRef struct {
-		NameRef
+		rest.NameRef
 		Owner string `query:"owner" doc:"Whose it is" maxLength:"512" required:"true"`
 	}
 	bodied[T any] struct {
-		NameRef
+		rest.NameRef
 		Body T
 	}
 	offer struct {
@@ -88,10 +90,10 @@ const applianceBody = 4 << 20
 // addAppliance registers what controllers ask that run elsewhere.
 func (s *Server) addAppliance() {
 	question(s, http.MethodGet, "", "get-appliance", "Show what provider ids begin with, and what the token is bound to",
-		func(req *Request, a Appliance, _ *struct{}) (info ApplianceInfo, err error) {
-			c := req.caller
-			info = ApplianceInfo{Site: a.Site(), Cluster: c.cluster, Namespaces: c.namespaces}
-			err = s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+		func(req *rest.Request, a Appliance, _ *struct{}) (info ApplianceInfo, err error) {
+			c := req.Caller
+			info = ApplianceInfo{Site: a.Site(), Cluster: c.Cluster, Namespaces: c.Namespaces}
+			err = s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 				info.LastEvent, err = tx.LastEventID()
 				return err
 			})
@@ -102,31 +104,31 @@ func (s *Server) addAppliance() {
 	s.addApplianceHosts()
 	s.addApplianceNouns()
 	s.addApplianceEvents()
-	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(req *Request, a Appliance, in *bodied[Pool]) (done, error) {
-		if err := sameName("pool", &in.Body.Name, in.Name); err != nil {
+	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(req *rest.Request, a Appliance, in *bodied[Pool]) (done, error) {
+		if err := rest.SameName("pool", &in.Body.Name, in.Name); err != nil {
 			return done{}, err
 		}
 		return done{}, a.SavePool(req, in.Body.Pool)
 	})
-	question(s, http.MethodPut, "/targets/{name}", "put-owned-target", "Keep a join target for its owner", func(req *Request, a Appliance, in *bodied[inventory.JoinTarget]) (done, error) {
-		if err := sameName("target", &in.Body.Name, in.Name); err != nil {
+	question(s, http.MethodPut, "/targets/{name}", "put-owned-target", "Keep a join target for its owner", func(req *rest.Request, a Appliance, in *bodied[inventory.JoinTarget]) (done, error) {
+		if err := rest.SameName("target", &in.Body.Name, in.Name); err != nil {
 			return done{}, err
 		}
 		return done{}, a.SaveTarget(req, in.Body)
 	})
-	question(s, http.MethodPut, "/secrets/{name}", "put-owned-secret", "Keep a secret for its owner", func(req *Request, a Appliance, in *bodied[ApplianceSecret]) (done, error) {
+	question(s, http.MethodPut, "/secrets/{name}", "put-owned-secret", "Keep a secret for its owner", func(req *rest.Request, a Appliance, in *bodied[ApplianceSecret]) (done, error) {
 		return done{}, a.SaveSecret(req, in.Name, in.Body.Owner, in.Body.Value)
 	})
 	for noun, remove := range map[string]func(Appliance, context.Context, string, string) error{
 		"pool": Appliance.DeletePool, "target": Appliance.DeleteTarget, "secret": Appliance.DeleteSecret,
 	} {
 		question(s, http.MethodDelete, "/"+noun+"s/{name}", "delete-owned-"+noun, "Forget a "+noun+" of an owner; what is not there is no error",
-			func(req *Request, a Appliance, in *ownedRef) (done, error) {
+			func(req *rest.Request, a Appliance, in *ownedRef) (done, error) {
 				return done{}, remove(a, req, in.Name, in.Owner)
 			})
 	}
 	question(s, http.MethodGet, "/targets/{name}/holder", "get-init-holder", "Show which machine is to be the first control plane of a target",
-		func(req *Request, a Appliance, in *nameInput) (InitHolder, error) {
+		func(req *rest.Request, a Appliance, in *rest.NameInput) (InitHolder, error) {
 			m, err := a.InitHolder(req, in.Name)
 			return InitHolder{m}, err
 		})
@@ -134,40 +136,40 @@ func (s *Server) addAppliance() {
 
 func (s *Server) addApplianceMachines() {
 	question(s, http.MethodGet, "/machines", "list-owned-machines", "List the machines of owners, with all that tells how far they are",
-		func(req *Request, a Appliance, in *ownersQuery) (List[contract.View], error) {
+		func(req *rest.Request, a Appliance, in *ownersQuery) (rest.List[contract.View], error) {
 			all, err := a.ListMachines(req, in.Owner)
 			if err != nil {
-				return List[contract.View]{}, err
+				return rest.List[contract.View]{}, err
 			}
-			return cut(all, in.Page, func(v contract.View) string { return v.Machine.Name }).Body, nil
+			return rest.Cut(all, in.Page, func(v contract.View) string { return v.Machine.Name }).Body, nil
 		})
-	question(s, http.MethodGet, "/owners/{name}", "find-owned-machine", "Show the machine of an owner", func(req *Request, a Appliance, in *nameInput) (contract.View, error) {
+	question(s, http.MethodGet, "/owners/{name}", "find-owned-machine", "Show the machine of an owner", func(req *rest.Request, a Appliance, in *rest.NameInput) (contract.View, error) {
 		return a.FindMachine(req, in.Name)
 	})
-	question(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", func(req *Request, a Appliance, in *nameInput) (contract.View, error) {
+	question(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", func(req *rest.Request, a Appliance, in *rest.NameInput) (contract.View, error) {
 		return a.FindClaim(req, inventory.ClaimID(in.Name))
 	})
 	question(s, http.MethodGet, "/claims/{name}/takeable", "get-takeable", "Show the machine that holds a claim, when an owner may take it over",
-		func(req *Request, a Appliance, in *ownedRef) (contract.View, error) {
+		func(req *rest.Request, a Appliance, in *ownedRef) (contract.View, error) {
 			return a.Takeable(req, inventory.ClaimID(in.Name), in.Owner)
 		})
 	question(s, http.MethodPut, "/owners/{name}/offer", "offer-machine", "Say which cluster may take over the machine of an owner",
-		func(req *Request, a Appliance, in *bodied[offer]) (done, error) {
+		func(req *rest.Request, a Appliance, in *bodied[offer]) (done, error) {
 			return done{}, a.Offer(req, in.Name, in.Body.Cluster)
 		})
 	question(s, http.MethodPost, "/claims/{name}/handover", "hand-over-claim", "Give the machine that holds a claim to another owner; nothing happens on its host",
-		func(req *Request, a Appliance, in *bodied[handOver]) (inventory.Machine, error) {
+		func(req *rest.Request, a Appliance, in *bodied[handOver]) (inventory.Machine, error) {
 			return a.HandOver(req, inventory.ClaimID(in.Name), in.Body.Owner)
 		})
 	question(s, http.MethodPut, "/machines/{name}", "put-owned-machine", "Change what is wanted of a machine; hooks that are left out are acknowledged",
-		func(req *Request, a Appliance, in *bodied[inventory.Machine]) (inventory.Machine, error) {
-			if err := sameName("machine", &in.Body.Name, in.Name); err != nil {
+		func(req *rest.Request, a Appliance, in *bodied[inventory.Machine]) (inventory.Machine, error) {
+			if err := rest.SameName("machine", &in.Body.Name, in.Name); err != nil {
 				return inventory.Machine{}, err
 			}
 			return a.UpdateMachine(req, in.Body)
 		})
 	question(s, http.MethodPost, "/machines/{name}/bootstrap", "give-bootstrap", "Hand over the bootstrap data that a machine waits for",
-		func(req *Request, a Appliance, in *bodied[BootstrapData]) (BootstrapVerdict, error) {
+		func(req *rest.Request, a Appliance, in *bodied[BootstrapData]) (BootstrapVerdict, error) {
 			err := a.GiveBootstrap(req, in.Name, contract.Bootstrap{Value: in.Body.Value, Format: in.Body.Format}, in.Body.Check)
 			var unusable *contract.BootstrapError
 			if errors.As(err, &unusable) {
@@ -179,8 +181,8 @@ func (s *Server) addApplianceMachines() {
 
 func (s *Server) addApplianceHosts() {
 	question(s, http.MethodGet, "/hosts", "list-host-views", "List hosts with what they are made of, in order of their names",
-		func(req *Request, a Appliance, in *Page) (List[contract.HostView], error) {
-			out := List[contract.HostView]{Items: []contract.HostView{}}
+		func(req *rest.Request, a Appliance, in *rest.Page) (rest.List[contract.HostView], error) {
+			out := rest.List[contract.HostView]{Items: []contract.HostView{}}
 			err := a.EachHost(req, func(v contract.HostView) error {
 				switch {
 				case v.Host.Name <= in.After:
@@ -197,16 +199,16 @@ func (s *Server) addApplianceHosts() {
 			}
 			return out, err
 		})
-	question(s, http.MethodGet, "/hosts/{host}", "get-host-view", "Show a host with what it is made of", func(req *Request, a Appliance, in *HostRef) (contract.HostView, error) {
+	question(s, http.MethodGet, "/hosts/{host}", "get-host-view", "Show a host with what it is made of", func(req *rest.Request, a Appliance, in *rest.HostRef) (contract.HostView, error) {
 		v, err := a.FindHost(req, inventory.HostID(in.Host))
 		return withoutSecrets(v), err
 	})
 	question(s, http.MethodPost, "/hosts", "declare-host", "Add a host that has not been seen yet, or show the one that has one of its MACs",
-		func(req *Request, a Appliance, in *struct{ Body inventory.Host }) (inventory.Host, error) {
+		func(req *rest.Request, a Appliance, in *struct{ Body inventory.Host }) (inventory.Host, error) {
 			return a.DeclareHost(req, in.Body)
 		})
-	question(s, http.MethodPut, "/hosts/{host}", "put-host-view", "Change what people say of a host", func(req *Request, a Appliance, in *struct {
-		HostRef
+	question(s, http.MethodPut, "/hosts/{host}", "put-host-view", "Change what people say of a host", func(req *rest.Request, a Appliance, in *struct {
+		rest.HostRef
 		Body inventory.Host
 	},
 	) (inventory.Host, error) {
@@ -215,15 +217,15 @@ func (s *Server) addApplianceHosts() {
 		}
 		return a.UpdateHost(req, in.Body)
 	})
-	question(s, http.MethodPut, "/hosts/{host}/flags", "put-host-flags", "Accept a host, and say whether it is in maintenance or protected", func(req *Request, a Appliance, in *struct {
-		HostRef
+	question(s, http.MethodPut, "/hosts/{host}/flags", "put-host-flags", "Accept a host, and say whether it is in maintenance or protected", func(req *rest.Request, a Appliance, in *struct {
+		rest.HostRef
 		Body HostFlags
 	},
 	) (done, error) {
 		return done{}, setFlags(req, a, inventory.HostID(in.Host), in.Body)
 	})
-	question(s, http.MethodPut, "/hosts/{host}/bmc", "put-owned-bmc", "Say how a host is powered; without a password the one stored stays", func(req *Request, a Appliance, in *struct {
-		HostRef
+	question(s, http.MethodPut, "/hosts/{host}/bmc", "put-owned-bmc", "Say how a host is powered; without a password the one stored stays", func(req *rest.Request, a Appliance, in *struct {
+		rest.HostRef
 		Body SetBMC
 	},
 	) (done, error) {
@@ -268,18 +270,19 @@ var errEnough = inventory.Errorf(inventory.Internal, "the page is full")
 type done struct{}
 
 // question registers one question to the appliance.
-func question[I, O any](s *Server, method, path, id, summary string, do func(req *Request, a Appliance, in *I) (O, error)) {
-	o := operation{
-		method: method, path: "/appliance" + path, id: id, needs: inventory.Admin, forClusters: true, tag: "appliance", summary: summary, body: applianceBody,
-		about: "For controllers of custom resources that run in a cluster, with a token of that cluster; people use the nouns.",
+func question[I, O any](s *Server, method, path, id, summary string, do func(req *rest.Request, a Appliance, in *I) (O, error)) {
+	o := rest.Operation{
+		Method: method, Path: "/appliance" + path, ID: id, Needs: inventory.Admin, ForClusters: true, Tag: "appliance",
+		Summary: summary, Body: applianceBody,
+		About: "For controllers of custom resources that run in a cluster, with a token of that cluster; people use the nouns.",
 	}
 	if method != http.MethodGet {
-		o.errors = append(o.errors, http.StatusConflict)
+		o.Errors = append(o.Errors, http.StatusConflict)
 	}
 	if strings.Contains(path, "{") {
-		o.errors = append(o.errors, http.StatusNotFound)
+		o.Errors = append(o.Errors, http.StatusNotFound)
 	}
-	find := func(req *Request, in *I) (out O, err error) {
+	find := func(req *rest.Request, in *I) (out O, err error) {
 		a, err := s.applianceOf(req)
 		if err != nil {
 			return out, err
@@ -287,14 +290,14 @@ func question[I, O any](s *Server, method, path, id, summary string, do func(req
 		return do(req, a, in)
 	}
 	if _, isDone := any(*new(O)).(done); isDone {
-		o.status = http.StatusNoContent
-		register(s.rest, o, func(req *Request, in *I) (*struct{}, error) {
+		o.Status = http.StatusNoContent
+		rest.Register(s.rest, o, func(req *rest.Request, in *I) (*struct{}, error) {
 			_, err := find(req, in)
 			return nil, err
 		})
 		return
 	}
-	register(s.rest, o, func(req *Request, in *I) (*struct{ Body O }, error) {
+	rest.Register(s.rest, o, func(req *rest.Request, in *I) (*struct{ Body O }, error) {
 		out, err := find(req, in)
 		return &struct{ Body O }{out}, err
 	})

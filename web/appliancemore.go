@@ -12,6 +12,8 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // clusterViews are the appliance as the holders of clusters' tokens may use it. They remember what they have read.
@@ -24,9 +26,9 @@ type clusterViews struct {
 const clusterViewsMax = 256
 
 // applianceOf returns the appliance as the caller may use it: an admin the whole, the token of a cluster what is that cluster's.
-func (s *Server) applianceOf(req *Request) (Appliance, error) {
-	c := req.caller
-	if c.cluster == "" {
+func (s *Server) applianceOf(req *rest.Request) (Appliance, error) {
+	c := req.Caller
+	if c.Cluster == "" {
 		if s.cfg.Appliance == nil {
 			return nil, errNoClusters()
 		}
@@ -35,7 +37,7 @@ func (s *Server) applianceOf(req *Request) (Appliance, error) {
 	if s.cfg.ClusterView == nil {
 		return nil, errNoClusters()
 	}
-	key := c.cluster + " " + strings.Join(c.namespaces, ",")
+	key := c.Cluster + " " + strings.Join(c.Namespaces, ",")
 	v := &s.clusterViews
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -45,17 +47,17 @@ func (s *Server) applianceOf(req *Request) (Appliance, error) {
 	if v.of == nil || len(v.of) >= clusterViewsMax {
 		v.of = map[string]ClusterView{}
 	}
-	v.of[key] = s.cfg.ClusterView(c.cluster, slices.Clone(c.namespaces))
+	v.of[key] = s.cfg.ClusterView(c.Cluster, slices.Clone(c.Namespaces))
 	return v.of[key], nil
 }
 
 type (
 	deleteOwnedInput struct {
-		NameRef
+		rest.NameRef
 		Force bool `query:"force" doc:"Without fencing or wiping: its host is quarantined"`
 	}
 	ownedPower struct {
-		HostRef
+		rest.HostRef
 		Body struct {
 			Action bmc.Action `json:"action" enum:"on,off,cycle,reset"`
 		}
@@ -65,24 +67,24 @@ type (
 // addApplianceVerbs registers how machines are made, and what is done to them.
 func (s *Server) addApplianceVerbs() {
 	question(s, http.MethodPost, "/machines", "create-owned-machine", "Want a machine for an owner; the one that it has stays",
-		func(req *Request, a Appliance, in *struct{ Body inventory.Machine }) (inventory.Machine, error) {
+		func(req *rest.Request, a Appliance, in *struct{ Body inventory.Machine }) (inventory.Machine, error) {
 			return a.CreateMachine(req, in.Body)
 		})
 	question(s, http.MethodDelete, "/machines/{name}", "delete-owned-machine", "Ask for the end of a machine",
-		func(req *Request, a Appliance, in *deleteOwnedInput) (inventory.Machine, error) {
+		func(req *rest.Request, a Appliance, in *deleteOwnedInput) (inventory.Machine, error) {
 			return a.DeleteMachine(req, in.Name, in.Force)
 		})
-	verb := func(verb, summary string, do func(*Request, Appliance, *nameInput) (inventory.Machine, error)) {
+	verb := func(verb, summary string, do func(*rest.Request, Appliance, *rest.NameInput) (inventory.Machine, error)) {
 		question(s, http.MethodPost, "/machines/{name}/"+verb, verb+"-owned-machine", summary, do)
 	}
-	verb("reinstall", "Reinstall a machine on its host", func(req *Request, a Appliance, in *nameInput) (inventory.Machine, error) {
+	verb("reinstall", "Reinstall a machine on its host", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.Machine, error) {
 		return a.Reinstall(req, in.Name)
 	})
-	verb("retry", "Let a machine that has failed look for a host again", func(req *Request, a Appliance, in *nameInput) (inventory.Machine, error) {
+	verb("retry", "Let a machine that has failed look for a host again", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.Machine, error) {
 		return a.RetryMachine(req, in.Name)
 	})
 	question(s, http.MethodPost, "/machines/{name}/remediate", "remediate-owned-machine", "Get a machine going again that does not work",
-		func(req *Request, a Appliance, in *remediateInput) (inventory.Machine, error) {
+		func(req *rest.Request, a Appliance, in *remediateInput) (inventory.Machine, error) {
 			var steps []string
 			for _, r := range in.Body.Steps {
 				steps = append(steps, string(r))
@@ -90,15 +92,15 @@ func (s *Server) addApplianceVerbs() {
 			return a.Remediate(req, in.Name, steps)
 		})
 	question(s, http.MethodPost, "/machines/{name}/ack", "ack-owned-machine", "Acknowledge a hook, so that the step it blocks goes on",
-		func(req *Request, a Appliance, in *ackInput) (inventory.Machine, error) {
+		func(req *rest.Request, a Appliance, in *ackInput) (inventory.Machine, error) {
 			return a.AckHook(req, in.Name, in.Body.Step, in.Body.Owner)
 		})
 	question(s, http.MethodPost, "/machines/{name}/hold", "hold-owned-machine", "Say why a hook is not acknowledged yet",
-		func(req *Request, a Appliance, in *holdInput) (inventory.Machine, error) {
+		func(req *rest.Request, a Appliance, in *holdInput) (inventory.Machine, error) {
 			return a.HoldHook(req, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason)
 		})
 	question(s, http.MethodPost, "/hosts/{host}/power", "power-owned-host", "Change the power of a host",
-		func(req *Request, a Appliance, in *ownedPower) (done, error) {
+		func(req *rest.Request, a Appliance, in *ownedPower) (done, error) {
 			return done{}, a.Power(req, inventory.HostID(in.Host), in.Body.Action)
 		})
 }
@@ -106,27 +108,27 @@ func (s *Server) addApplianceVerbs() {
 // addApplianceNouns registers the questions about what machines are made of.
 func (s *Server) addApplianceNouns() {
 	question(s, http.MethodGet, "/pools", "list-pools-for-controllers", "List the pools, in order of their names",
-		func(req *Request, a Appliance, in *Page) (List[inventory.Pool], error) {
+		func(req *rest.Request, a Appliance, in *rest.Page) (rest.List[inventory.Pool], error) {
 			all, err := a.ListPools(req)
 			if err != nil {
-				return List[inventory.Pool]{}, err
+				return rest.List[inventory.Pool]{}, err
 			}
-			return cut(all, *in, func(p inventory.Pool) string { return p.Name }).Body, nil
+			return rest.Cut(all, *in, func(p inventory.Pool) string { return p.Name }).Body, nil
 		})
-	question(s, http.MethodGet, "/pools/{name}/count", "count-pool", "Count the hosts of a pool", func(req *Request, a Appliance, in *nameInput) (contract.PoolCount, error) {
+	question(s, http.MethodGet, "/pools/{name}/count", "count-pool", "Count the hosts of a pool", func(req *rest.Request, a Appliance, in *rest.NameInput) (contract.PoolCount, error) {
 		return a.CountPool(req, in.Name)
 	})
-	question(s, http.MethodGet, "/targets/{name}", "find-target", "Show a join target of the cluster", func(req *Request, a Appliance, in *nameInput) (inventory.JoinTarget, error) {
+	question(s, http.MethodGet, "/targets/{name}", "find-target", "Show a join target of the cluster", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.JoinTarget, error) {
 		return a.FindTarget(req, in.Name)
 	})
-	question(s, http.MethodGet, "/profiles/{name}", "find-profile", "Show which image a profile installs", func(req *Request, a Appliance, in *nameInput) (inventory.Profile, error) {
+	question(s, http.MethodGet, "/profiles/{name}", "find-profile", "Show which image a profile installs", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.Profile, error) {
 		return a.FindProfile(req, in.Name)
 	})
-	question(s, http.MethodGet, "/images/{name}", "find-image", "Show an image", func(req *Request, a Appliance, in *nameInput) (inventory.Image, error) {
+	question(s, http.MethodGet, "/images/{name}", "find-image", "Show an image", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.Image, error) {
 		return a.FindImage(req, in.Name)
 	})
 	question(s, http.MethodGet, "/clusters/{name}/access", "find-own-access", "Show which machines the cluster may take over, and which pools it may use",
-		func(req *Request, a Appliance, in *nameInput) (inventory.ClusterAccess, error) {
+		func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.ClusterAccess, error) {
 			x, err := a.ClusterAccess(req, in.Name)
 			x.TakesFrom, x.Pools = orEmpty(x.TakesFrom), orEmpty(x.Pools)
 			return x, err
@@ -141,12 +143,12 @@ type followInput struct {
 
 // addApplianceEvents registers the stream of what a cluster may hear.
 func (s *Server) addApplianceEvents() {
-	o := operation{
-		method: http.MethodGet, path: "/appliance/events", id: "follow-cluster-events", needs: inventory.Admin, forClusters: true, tag: "appliance", isLong: true,
-		summary: "Follow what happens to the machines of a cluster, and to the hosts that it may see", plain: "text/event-stream",
-		about: "For controllers of custom resources that run in a cluster. Each event comes with its id: (resume with Last-Event-ID).",
+	o := rest.Operation{
+		Method: http.MethodGet, Path: "/appliance/events", ID: "follow-cluster-events", Needs: inventory.Admin, ForClusters: true, Tag: "appliance", IsLong: true,
+		Summary: "Follow what happens to the machines of a cluster, and to the hosts that it may see", Plain: "text/event-stream",
+		About: "For controllers of custom resources that run in a cluster. Each event comes with its id: (resume with Last-Event-ID).",
 	}
-	register(s.rest, o, func(req *Request, in *followInput) (*huma.StreamResponse, error) {
+	rest.Register(s.rest, o, func(req *rest.Request, in *followInput) (*huma.StreamResponse, error) {
 		q := &eventQuery{After: in.After, LastID: in.LastID, Accept: in.Accept}
 		if !q.isStream() {
 			return nil, inventory.Errorf(inventory.Invalid, "these events are a stream").WithHint("ask with Accept: text/event-stream")

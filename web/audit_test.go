@@ -12,6 +12,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // asks are the operations that are no GET and change nothing. All else that is no GET leaves an entry.
@@ -46,7 +48,7 @@ func TestEveryOperationThatMayChangeSomethingLeavesOneEntry(t *testing.T) {
 	r.seed()
 	param := regexp.MustCompile(`\{[^}]*\}`)
 	n := 0
-	for path, item := range r.srv.rest.api.OpenAPI().Paths {
+	for path, item := range r.srv.rest.API.OpenAPI().Paths {
 		for method, id := range operationsOf(item) {
 			n++
 			at := param.ReplaceAllStringFunc(path, func(p string) string {
@@ -120,12 +122,12 @@ func TestARefusalIsKeptShort(t *testing.T) {
 }
 
 // unaudited is a store whose audit cannot be written.
-type unaudited struct{ requestStore }
+type unaudited struct{ rest.Store }
 
 type unauditedTx struct{ inventory.Tx }
 
-func (s unaudited) Write(req *Request, fn func(inventory.Tx) error) error {
-	return s.requestStore.Write(req, func(tx inventory.Tx) error { return fn(unauditedTx{tx}) })
+func (s unaudited) Write(req *rest.Request, fn func(inventory.Tx) error) error {
+	return s.Store.Write(req, func(tx inventory.Tx) error { return fn(unauditedTx{tx}) })
 }
 
 func (unauditedTx) AddAudit(*inventory.Audit) error {
@@ -145,8 +147,8 @@ func TestAnEditWithoutItsEntryIsNotMade(t *testing.T) {
 		return before.String()
 	}
 	was := look()
-	whole := r.srv.rest.store
-	r.srv.rest.store = unaudited{whole}
+	whole := r.srv.rest.Store
+	r.srv.rest.Store = unaudited{whole}
 	for _, c := range [][3]string{
 		{"PATCH", "/hosts/r1-u01", `{"place":{"unit":7}}`},
 		{"POST", "/hosts", `{"name":"new","nics":[{"mac":"52:54:00:00:00:01"}]}`},
@@ -162,7 +164,7 @@ func TestAnEditWithoutItsEntryIsNotMade(t *testing.T) {
 	} {
 		r.must(503, nil, c[0], "/api/v1"+c[1], c[2])
 	}
-	r.srv.rest.store = whole
+	r.srv.rest.Store = whole
 	if now := look(); now != was {
 		t.Errorf("something changed without an entry:\n%s\n%s", was, now)
 	}
@@ -172,17 +174,17 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
 	had := len(r.audits())
-	for range refusedBurst + 50 {
+	for range rest.RefusedBurst + 50 {
 		r.must(422, nil, "POST", "/api/v1/pools", `{"name":"A B"}`)
 	}
-	if n := len(r.audits()) - had; n != refusedBurst {
-		t.Errorf("%d refusals left %d entries, want %d", refusedBurst+50, n, refusedBurst)
+	if n := len(r.audits()) - had; n != rest.RefusedBurst {
+		t.Errorf("%d refusals left %d entries, want %d", rest.RefusedBurst+50, n, rest.RefusedBurst)
 	}
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"gold"}`)
 	if e := r.lastAudit(); e.Change != inventory.AuditCreate {
 		t.Errorf("what is not refused is not written: %+v", e)
 	}
-	r.pass(2 * refusedEvery)
+	r.pass(2 * rest.RefusedEvery)
 	r.must(422, nil, "POST", "/api/v1/pools", `{"name":"A B"}`)
 	if e := r.lastAudit(); !strings.Contains(e.Detail, "50 more were refused") {
 		t.Errorf("detail %q", e.Detail)
@@ -229,7 +231,7 @@ func TestNoSecretGetsIntoTheAudit(t *testing.T) {
 	} {
 		r.ask(c[0], "/api/v1"+c[1], c[2])
 	}
-	var list List[inventory.Audit]
+	var list rest.List[inventory.Audit]
 	r.must(200, &list, "GET", "/api/v1/audit?limit=1000", "")
 	if len(list.Items) < 10 {
 		t.Fatalf("only %d entries", len(list.Items))
@@ -263,7 +265,7 @@ func TestTheAuditIsListed(t *testing.T) {
 		"?limit=2":                                         "create-pool maintain-host",
 		"?limit=2&actor=somebody%20(local)&outcome=change": "patch-host create-host",
 	} {
-		var list List[inventory.Audit]
+		var list rest.List[inventory.Audit]
 		r.must(200, &list, "GET", "/api/v1/audit"+query, "")
 		var ids []string
 		for _, a := range list.Items {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 type chainInput struct {
@@ -19,27 +21,27 @@ const exportStep = 20
 
 // addAuditChain registers what keeps the audit honest: a look at the chain of its hashes, and an export.
 func (s *Server) addAuditChain() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/audit/chain", id: "check-audit", tag: "audit", needs: inventory.Admin, within: checkFor,
-		summary: "Look whether an entry of the audit was changed, taken out or put in",
-		about: "Every entry has the hash of itself and of the one before. Anyone who can write the database can also write the chain again: note " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/audit/chain", ID: "check-audit", Tag: "audit", Needs: inventory.Admin, Within: checkFor,
+		Summary: "Look whether an entry of the audit was changed, taken out or put in",
+		About: "Every entry has the hash of itself and of the one before. Anyone who can write the database can also write the chain again: note " +
 			"the head elsewhere now and then, and ask whether it is still in the chain.",
-	}, func(req *Request, in *chainInput) (*one[inventory.AuditChain], error) {
+	}, func(req *rest.Request, in *chainInput) (*rest.One[inventory.AuditChain], error) {
 		c, err := inventory.CheckAudits(in.Noted, func(after int64) ([]inventory.Audit, error) { return s.walkAudits(req, after) })
-		return &one[inventory.AuditChain]{Body: c}, err
+		return &rest.One[inventory.AuditChain]{Body: c}, err
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/audit/export", id: "export-audit", tag: "audit", needs: inventory.Admin,
-		summary: "List whole entries of the audit, oldest first, with what they changed and their hashes",
-	}, func(req *Request, in *auditExportInput) (*listed[inventory.Audit], error) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/audit/export", ID: "export-audit", Tag: "audit", Needs: inventory.Admin,
+		Summary: "List whole entries of the audit, oldest first, with what they changed and their hashes",
+	}, func(req *rest.Request, in *auditExportInput) (*rest.Listed[inventory.Audit], error) {
 		rows, err := s.walkAudits(req, in.After)
-		return pageOf(rows, exportStep-1, auditKey), err
+		return rest.PageOf(rows, exportStep-1, auditKey), err
 	})
 }
 
 // walkAudits reads a few entries in a transaction of their own: nothing of them changes meanwhile.
-func (s *Server) walkAudits(req *Request, after int64) (rows []inventory.Audit, err error) {
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+func (s *Server) walkAudits(req *rest.Request, after int64) (rows []inventory.Audit, err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		rows, err = tx.WalkAudits(after, exportStep)
 		return err
 	})

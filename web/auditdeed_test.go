@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // switched is a store whose audit can be broken for a while.
@@ -82,7 +84,7 @@ func TestADeedWithoutItsEntryIsNotDone(t *testing.T) {
 			t.Errorf("%s %s: entry %+v", c.method, c.path, e)
 		}
 	}
-	var op List[inventory.Operation]
+	var op rest.List[inventory.Operation]
 	r.must(200, &op, "GET", "/api/v1/operations", "")
 	for _, o := range op.Items {
 		if o.IsOpen() {
@@ -107,14 +109,14 @@ func TestACommandToAControllerIsWrittenBeforeItIsGiven(t *testing.T) {
 		return string(b.Device)
 	}
 	was := device()
-	whole := r.srv.rest.store
-	r.srv.rest.store = unaudited{whole}
+	whole := r.srv.rest.Store
+	r.srv.rest.Store = unaudited{whole}
 	for _, c := range [][2]string{{"boot", `{"device":"pxe"}`}, {"media", `{"url":"http://10.0.0.1/x.iso"}`}, {"user", `{"user":"ops","password":"a long password"}`}} {
 		r.must(503, nil, "POST", "/api/v1/hosts/r1-u01/bmc/"+c[0], c[1])
 	}
 	r.must(503, nil, "DELETE", "/api/v1/hosts/r1-u01/bmc/log", "")
 	r.must(503, nil, "POST", "/api/v1/hosts/r1-u01/locate", `{"on":true}`)
-	r.srv.rest.store = whole
+	r.srv.rest.Store = whole
 	if now := device(); now != was {
 		t.Errorf("the boot device is %s without an entry", now)
 	}
@@ -181,11 +183,11 @@ func TestWhoDoesNotGetInIsInTheAudit(t *testing.T) {
 		req.Header.Set("Content-Type", "application/json")
 		serveOnce(r.srv.Handler(), req)
 	}
-	if n := len(r.audits()) - had; n > strangeBurst+10 {
+	if n := len(r.audits()) - had; n > rest.StrangeBurst+10 {
 		t.Errorf("a flood from one network left %d entries", n)
 	}
 	had = len(r.audits())
-	for i := range 3 * strangersBurst { // each from another network
+	for i := range 3 * rest.StrangersBurst { // each from another network
 		body := fmt.Sprintf(`{"user":"u%d","token":"x"}`, i)
 		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://slipway.example/api/v1/logins", strings.NewReader(body))
 		if err != nil {
@@ -197,7 +199,7 @@ func TestWhoDoesNotGetInIsInTheAudit(t *testing.T) {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
-	if n := len(r.audits()) - had; n > strangersBurst || n < strangersBurst/2 {
+	if n := len(r.audits()) - had; n > rest.StrangersBurst || n < rest.StrangersBurst/2 {
 		t.Errorf("a flood from everywhere left %d entries", n)
 	}
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"gold"}`)

@@ -5,22 +5,24 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // hostEdited notes an edit of a host.
-func hostEdited(req *Request, change inventory.AuditChange, old any, h inventory.Host) {
-	edited(req, "host", h.Name, change, old, h, h.Version)
-	req.trail.concern(h.ID)
+func hostEdited(req *rest.Request, change inventory.AuditChange, old any, h inventory.Host) {
+	rest.Edited(req, "host", h.Name, change, old, h, h.Version)
+	req.Trail.Concern(h.ID)
 }
 
 // hostGone notes that a host is forgotten.
-func hostGone(req *Request, h inventory.Host) {
-	edited(req, "host", h.Name, inventory.AuditDelete, h, nil, 0)
-	req.trail.concern(h.ID)
+func hostGone(req *rest.Request, h inventory.Host) {
+	rest.Edited(req, "host", h.Name, inventory.AuditDelete, h, nil, 0)
+	req.Trail.Concern(h.ID)
 }
 
 // bmcEdited notes an edit of the way to power a host; version 0 is none. What is sealed or hidden cannot be brought back.
-func bmcEdited(req *Request, h inventory.Host, old, b inventory.BMC, hasPassword bool) {
+func bmcEdited(req *rest.Request, h inventory.Host, old, b inventory.BMC, hasPassword bool) {
 	change, version := inventory.AuditUpdate, b.Version
 	var before, after any
 	if old.Version > 0 {
@@ -33,19 +35,19 @@ func bmcEdited(req *Request, h inventory.Host, old, b inventory.BMC, hasPassword
 	} else {
 		change = inventory.AuditDelete
 	}
-	edited(req, "bmc", h.Name, change, before, after, version)
-	t := req.trail
-	t.concern(h.ID)
+	rest.Edited(req, "bmc", h.Name, change, before, after, version)
+	t := req.Trail
+	t.Concern(h.ID)
 	if hasPassword {
-		t.say("password set")
+		t.Say("password set")
 	}
 	isOther := old.Driver != b.Driver || old.Address != b.Address || old.Username != b.Username
 	switch {
 	case change == inventory.AuditCreate:
 	case hasPassword, len(old.Sealed) > 0 && isOther:
-		t.fix("the password that it had is not kept")
+		t.Fix("the password that it had is not kept")
 	case hasSecretOption(old, b):
-		t.fix("the option that it had may be a secret and is not kept")
+		t.Fix("the option that it had may be a secret and is not kept")
 	}
 }
 

@@ -7,19 +7,21 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // AuditEntry is an entry of the audit with what it changed, field by field.
 type AuditEntry struct {
 	inventory.Audit
-	Changes []Difference `json:"changes" doc:"What the edit changed"`
+	Changes []rest.Difference `json:"changes" doc:"What the edit changed"`
 	// NotUndoable is about the entry itself; whether the thing has changed since shows in a dry run of the undo.
 	NotUndoable string `json:"notUndoable,omitempty" doc:"Why it can never be undone"`
 }
 
 // auditQuery narrows the audit.
 type auditQuery struct {
-	ByHost
+	rest.ByHost
 	After     string    `query:"after" doc:"Only what comes after this key: the next of the page before" pattern:"^[1-9][0-9]{0,17}$"`
 	Limit     int       `query:"limit" doc:"Most items in the answer" default:"100" minimum:"1" maximum:"1000"`
 	Actor     string    `query:"actor" doc:"Who asked, as the entries name it: user NAME, token NAME" maxLength:"255"`
@@ -37,32 +39,33 @@ type auditInput struct {
 
 // addAudit registers what can be read of the audit, and the undo.
 func (s *Server) addAudit() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/audit", id: "list-audit", scope: ofPools, tag: "audit", summary: "List the requests to this API, latest first",
-		about: "Without before and after. An admin sees everything; others see what concerned the hosts that they may see, and what they " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/audit", ID: "list-audit", Scope: rest.OfPools, Tag: "audit",
+		Summary: "List the requests to this API, latest first",
+		About: "Without before and after. An admin sees everything; others see what concerned the hosts that they may see, and what they " +
 			"asked themselves. A host that is gone is found by its id.",
 	}, s.listAudit)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/audit/{id}", id: "get-audit", scope: ofPools, tag: "audit",
-		summary: "Show an entry of the audit with what it changed", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/audit/{id}", ID: "get-audit", Scope: rest.OfPools, Tag: "audit",
+		Summary: "Show an entry of the audit with what it changed", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *auditInput) (*one[AuditEntry], error) {
+		func(req *rest.Request, in *auditInput) (*rest.One[AuditEntry], error) {
 			a, err := s.findAudit(req, in.ID)
 			if err != nil {
 				return nil, err
 			}
-			e := AuditEntry{Audit: a, Changes: []Difference{}, NotUndoable: s.whyFixed(a)}
+			e := AuditEntry{Audit: a, Changes: []rest.Difference{}, NotUndoable: s.whyFixed(a)}
 			if a.Change != "" {
-				e.Changes = compare(rawOrNil(a.Before), rawOrNil(a.After))
+				e.Changes = rest.Compare(rawOrNil(a.Before), rawOrNil(a.After))
 			}
-			return &one[AuditEntry]{Body: e}, nil
+			return &rest.One[AuditEntry]{Body: e}, nil
 		})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/audit/{id}/undo", id: "undo-audit", scope: ofPools, tag: "audit", dry: true, result: inventory.Audit{}, within: checkFor,
-		summary: "Take back an edit: delete what it created, bring back what it deleted or how the thing was before",
-		about: "It goes through the same checks as the edit, needs the same role, and is an entry itself, which it answers. A Conflict says " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/audit/{id}/undo", ID: "undo-audit", Scope: rest.OfPools, Tag: "audit", Dry: true, Result: inventory.Audit{}, Within: checkFor,
+		Summary: "Take back an edit: delete what it created, bring back what it deleted or how the thing was before",
+		About: "It goes through the same checks as the edit, needs the same role, and is an entry itself, which it answers. A Conflict says " +
 			"that the thing has changed since, or why that edit cannot be undone.",
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	}, s.undo)
 	s.addAuditChain()
 	s.addUndoers()
@@ -79,13 +82,13 @@ func rawOrNil(text json.RawMessage) any {
 func auditKey(a inventory.Audit) string { return strconv.FormatInt(a.ID, 10) }
 
 // auditor reports whether the caller sees the whole audit.
-func auditor(req *Request) bool {
-	return req.caller.grants.Everywhere().Allows(inventory.Admin)
+func auditor(req *rest.Request) bool {
+	return req.Caller.Grants.Everywhere().Allows(inventory.Admin)
 }
 
 // maySee reports whether the caller may see an entry. The transaction shows only hosts that the caller may see.
-func maySee(req *Request, tx inventory.Tx, a *inventory.Audit) (bool, error) {
-	if auditor(req) || a.Actor == req.by() {
+func maySee(req *rest.Request, tx inventory.Tx, a *inventory.Audit) (bool, error) {
+	if auditor(req) || a.Actor == req.By() {
 		return true, nil
 	}
 	if a.HostID == "" {
@@ -98,9 +101,9 @@ func maySee(req *Request, tx inventory.Tx, a *inventory.Audit) (bool, error) {
 	return err == nil, err
 }
 
-func (s *Server) listAudit(req *Request, in *auditQuery) (out *listed[inventory.Audit], err error) {
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
-		host, err := in.hostID(tx)
+func (s *Server) listAudit(req *rest.Request, in *auditQuery) (out *rest.Listed[inventory.Audit], err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+		host, err := in.HostID(tx)
 		if inventory.IsKind(err, inventory.NotFound) && auditor(req) {
 			host, err = inventory.HostID(in.Host), nil // it may be gone
 		}
@@ -112,7 +115,7 @@ func (s *Server) listAudit(req *Request, in *auditQuery) (out *listed[inventory.
 			IsRefused: in.Outcome == "refused", IsChange: in.Outcome == "change",
 		}
 		rows, next, err := visible(req, tx, f, inventory.Page{After: in.After, Limit: in.Limit + 1})
-		out = pageOf(rows, in.Limit, auditKey)
+		out = rest.PageOf(rows, in.Limit, auditKey)
 		if out.Body.Next == "" {
 			out.Body.Next = next
 		}
@@ -126,7 +129,7 @@ const auditScan = 10_000
 
 // visible lists entries that the caller may see. When it has looked at enough without filling the page, next says where
 // to go on.
-func visible(req *Request, tx inventory.Tx, f inventory.AuditFilter, p inventory.Page) (rows []inventory.Audit, next string, err error) {
+func visible(req *rest.Request, tx inventory.Tx, f inventory.AuditFilter, p inventory.Page) (rows []inventory.Audit, next string, err error) {
 	if auditor(req) {
 		rows, err = tx.ListAudits(f, p)
 		return rows, "", err
@@ -158,9 +161,9 @@ func visible(req *Request, tx inventory.Tx, f inventory.AuditFilter, p inventory
 }
 
 // findAudit finds an entry that the caller may see.
-func (s *Server) findAudit(req *Request, id int64) (a inventory.Audit, err error) {
+func (s *Server) findAudit(req *rest.Request, id int64) (a inventory.Audit, err error) {
 	none := inventory.Errorf(inventory.NotFound, "there is no entry %d in the audit", id).WithHint("slipway audit list shows them")
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		if a, err = tx.FindAudit(id); inventory.IsKind(err, inventory.NotFound) {
 			return none
 		} else if err != nil {

@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 type undoInput struct {
@@ -19,22 +21,22 @@ type undoInput struct {
 }
 
 // undo takes back what an entry says was done.
-func (s *Server) undo(req *Request, in *undoInput) (*written, error) {
+func (s *Server) undo(req *rest.Request, in *undoInput) (*rest.Written, error) {
 	a, err := s.findAudit(req, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	t := req.trail
-	t.about(a.Noun, a.Name)
-	t.concern(a.HostID)
-	t.undoes(a.ID)
+	t := req.Trail
+	t.About(a.Noun, a.Name)
+	t.Concern(a.HostID)
+	t.Undoes(a.ID)
 	if err := s.mayUndo(req, a); err != nil {
 		return nil, err
 	}
-	w, err := s.rest.undoers[a.Noun](req, a, in.DryRun)
-	var with *statusError
-	if errors.As(err, &with) && with.status == http.StatusPreconditionFailed {
-		return nil, changedSince(a, "")
+	w, err := s.rest.Undoers[a.Noun](req, a, in.DryRun)
+	var with *rest.StatusError
+	if errors.As(err, &with) && with.Status == http.StatusPreconditionFailed {
+		return nil, rest.ChangedSince(a, "")
 	}
 	var said *inventory.Error
 	if errors.As(err, &said) && said.Kind == inventory.NotFound { // it is gone, or what it needs is
@@ -43,12 +45,12 @@ func (s *Server) undo(req *Request, in *undoInput) (*written, error) {
 	if err != nil || in.DryRun {
 		return w, err
 	}
-	s.rest.finish(req, http.StatusOK, "")
-	return &written{Status: http.StatusOK, Body: t.entry()}, nil
+	s.rest.Finish(req, http.StatusOK, "")
+	return &rest.Written{Status: http.StatusOK, Body: t.Entry()}, nil
 }
 
 // mayUndo says why an entry cannot be undone, as far as that shows without trying.
-func (s *Server) mayUndo(req *Request, a inventory.Audit) error {
+func (s *Server) mayUndo(req *rest.Request, a inventory.Audit) error {
 	if why := s.whyFixed(a); why != "" {
 		return inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: %s", a.ID, why)
 	}
@@ -58,8 +60,8 @@ func (s *Server) mayUndo(req *Request, a inventory.Audit) error {
 	}
 	back := map[inventory.AuditChange]string{inventory.AuditCreate: "delete-", inventory.AuditDelete: "create-", inventory.AuditUpdate: "put-"}[a.Change] + a.Noun
 	for _, id := range []string{a.Operation, back} {
-		if o, ok := s.rest.operations[id]; ok {
-			if err := s.rest.permits(req, o, host); err != nil {
+		if o, ok := s.rest.Operations[id]; ok {
+			if err := s.rest.Permits(req, o, host); err != nil {
 				return err
 			}
 		}
@@ -67,10 +69,10 @@ func (s *Server) mayUndo(req *Request, a inventory.Audit) error {
 	if slices.Contains([]string{"host", "machine", "bmc"}, a.Noun) { // these change by themselves: their fields are compared
 		return nil
 	}
-	return s.rest.store.Read(req, func(tx inventory.Tx) error {
+	return s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		rows, err := tx.ListAudits(inventory.AuditFilter{Noun: a.Noun, Name: a.Name, IsChange: true}, inventory.Page{Limit: 1})
 		if err == nil && len(rows) > 0 && rows[0].ID != a.ID {
-			err = changedSince(a, fmt.Sprintf(" by %s (entry %d)", rows[0].Actor, rows[0].ID))
+			err = rest.ChangedSince(a, fmt.Sprintf(" by %s (entry %d)", rows[0].Actor, rows[0].ID))
 		}
 		return err
 	})
@@ -85,7 +87,7 @@ func (s *Server) whyFixed(a inventory.Audit) string {
 		return "it is no edit, and what was done is done"
 	case a.Fixed != "":
 		return a.Fixed
-	case s.rest.undoers[a.Noun] == nil:
+	case s.rest.Undoers[a.Noun] == nil:
 		return "the values that the API does not show are not kept"
 	case a.Noun == "machine" && a.Change == inventory.AuditCreate:
 		return "a machine ends by being deleted, which wipes its host"
@@ -98,8 +100,8 @@ func (s *Server) whyFixed(a inventory.Audit) string {
 // addUndoers registers how hosts, machines and BMCs are undone. Those change by themselves all the time, so that what counts
 // is whether the fields that the edit changed are still as it left them.
 func (s *Server) addUndoers() {
-	s.rest.undoers["host"] = s.undoHost
-	s.rest.undoers["machine"] = func(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
+	s.rest.Undoers["host"] = s.undoHost
+	s.rest.Undoers["machine"] = func(req *rest.Request, a inventory.Audit, isDryRun bool) (*rest.Written, error) {
 		m, err := s.readMachine(req, a.Name)
 		if err != nil {
 			return nil, err
@@ -108,20 +110,20 @@ func (s *Server) addUndoers() {
 		if err != nil {
 			return nil, err
 		}
-		return s.putMachine(req, &putInput[inventory.Machine]{
-			WriteOptions: WriteOptions{DryRun: isDryRun, IfMatch: etag(m.Version)}, NameRef: plainRef(m.Name), Body: body,
+		return s.putMachine(req, &rest.PutInput[inventory.Machine]{
+			WriteOptions: rest.WriteOptions{DryRun: isDryRun, IfMatch: rest.ETag(m.Version)}, NameRef: rest.PlainRef(m.Name), Body: body,
 		})
 	}
-	s.rest.undoers["bmc"] = s.undoBMC
+	s.rest.Undoers["bmc"] = s.undoBMC
 }
 
-func (s *Server) undoHost(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
-	o := WriteOptions{DryRun: isDryRun, IfMatch: etag(a.Version)}
+func (s *Server) undoHost(req *rest.Request, a inventory.Audit, isDryRun bool) (*rest.Written, error) {
+	o := rest.WriteOptions{DryRun: isDryRun, IfMatch: rest.ETag(a.Version)}
 	switch a.Change {
 	case inventory.AuditCreate:
-		return s.deleteHost(req, &deleteHostInput{WriteOptions: o, HostRef: HostRef{Host: string(a.HostID)}})
+		return s.deleteHost(req, &deleteHostInput{WriteOptions: o, HostRef: rest.HostRef{Host: string(a.HostID)}})
 	case inventory.AuditDelete:
-		in := &createInput[inventory.Host]{DryRun: isDryRun}
+		in := &rest.CreateInput[inventory.Host]{DryRun: isDryRun}
 		if err := json.Unmarshal(a.Before, &in.Body); err != nil {
 			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
 		}
@@ -135,16 +137,16 @@ func (s *Server) undoHost(req *Request, a inventory.Audit, isDryRun bool) (*writ
 	if err != nil {
 		return nil, err
 	}
-	o.IfMatch = etag(h.Version)
-	return s.putHost(req, &putHostInput{WriteOptions: o, HostRef: HostRef{Host: string(h.ID)}, Body: body})
+	o.IfMatch = rest.ETag(h.Version)
+	return s.putHost(req, &putHostInput{WriteOptions: o, HostRef: rest.HostRef{Host: string(h.ID)}, Body: body})
 }
 
-func (s *Server) undoBMC(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
-	ref := HostRef{Host: string(a.HostID)}
+func (s *Server) undoBMC(req *rest.Request, a inventory.Audit, isDryRun bool) (*rest.Written, error) {
+	ref := rest.HostRef{Host: string(a.HostID)}
 	h, b, err := s.readBMC(req, ref.Host)
 	if a.Change == inventory.AuditDelete {
 		if err == nil {
-			return nil, changedSince(a, "")
+			return nil, rest.ChangedSince(a, "")
 		}
 		h, err = s.readHost(req, ref.Host)
 	}
@@ -156,7 +158,7 @@ func (s *Server) undoBMC(req *Request, a inventory.Audit, isDryRun bool) (*writt
 		if _, err := reverted(a, is); err != nil {
 			return nil, err
 		}
-		return s.deleteBMC(req, &deleteBMCInput{WriteOptions: WriteOptions{DryRun: isDryRun, IfMatch: etag(b.Version)}, HostRef: ref})
+		return s.deleteBMC(req, &deleteBMCInput{WriteOptions: rest.WriteOptions{DryRun: isDryRun, IfMatch: rest.ETag(b.Version)}, HostRef: ref})
 	}
 	var body HostBMC
 	if a.Change == inventory.AuditDelete {
@@ -167,22 +169,22 @@ func (s *Server) undoBMC(req *Request, a inventory.Audit, isDryRun bool) (*writt
 		return nil, err
 	}
 	if isDryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(is, body), Result: body}}, nil
+		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(is, body), Result: body}}, nil
 	}
-	out, err := s.putBMC(req, &putBMCInput{IfMatch: etag(b.Version), HostRef: ref, Body: SetBMC{HostBMC: body}})
+	out, err := s.putBMC(req, &putBMCInput{IfMatch: rest.ETag(b.Version), HostRef: ref, Body: SetBMC{HostBMC: body}})
 	if err != nil {
 		return nil, err
 	}
-	return &written{Status: http.StatusOK, ETag: out.ETag, Body: out.Body}, nil
+	return &rest.Written{Status: http.StatusOK, ETag: out.ETag, Body: out.Body}, nil
 }
 
 // moving are the fields of hosts, machines and BMCs that nobody edits: they say how things are.
-var moving = append(slices.Clone(bookkeeping), slices.Concat(ownFields["Host"], machineOwn, ownFields["SetBMC"])...)
+var moving = append(slices.Clone(rest.Bookkeeping), slices.Concat(ownFields["Host"], machineOwn, ownFields["SetBMC"])...)
 
 // reverted returns the thing as it is with the fields that an entry changed as they were before it. A field that has changed
 // since is a Conflict that names it. Without a before nothing is reverted, and only that question answered.
 func reverted[T any](a inventory.Audit, is T) (back T, err error) {
-	text, _ := auditJSON(is)
+	text, _ := rest.AuditJSON(is)
 	before, err1 := treeOf(a.Before)
 	after, err2 := treeOf(a.After)
 	now, err3 := treeOf(text)
@@ -194,7 +196,7 @@ func reverted[T any](a inventory.Audit, is T) (back T, err error) {
 		delete(after, name)
 	}
 	if field := revert(before, after, now, ""); field != "" {
-		return back, changedSince(a, ": "+field+" is another now")
+		return back, rest.ChangedSince(a, ": "+field+" is another now")
 	}
 	if text, err = json.Marshal(now); err != nil {
 		return back, err

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // undo takes back the newest entry, after a dry run that must promise as much.
@@ -88,7 +90,7 @@ func (r *rig) plain(path string) string {
 		return "none"
 	}
 	var out []string
-	for _, d := range compare(nil, rawOrNil([]byte(a.body))) {
+	for _, d := range rest.Compare(nil, rawOrNil([]byte(a.body))) {
 		if !strings.HasPrefix(d.Field, "hosts.") && d.Field != "nextAt" && d.Field != "reason" && d.Field != "hint" {
 			out = append(out, fmt.Sprint(d.Field, "=", d.To))
 		}
@@ -122,8 +124,8 @@ func TestAnUndoIsRefusedWithAReason(t *testing.T) {
 			r := &rig{t: t, store: r.store, srv: r.srv}
 			r.ask(c.method, "/api/v1"+c.path, c.body)
 			id := r.audits()[0].ID
-			if method, rest, ok := strings.Cut(c.then, " "); ok {
-				path, body, _ := strings.Cut(rest, " ")
+			if method, then, ok := strings.Cut(c.then, " "); ok {
+				path, body, _ := strings.Cut(then, " ")
 				if a := r.ask(method, "/api/v1"+path, body); a.status >= 300 {
 					t.Fatalf("%d %s", a.status, a.body)
 				}

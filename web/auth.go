@@ -17,6 +17,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/proxy"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // admitLocal lets everybody in: who could open the socket is an admin.
@@ -27,7 +29,7 @@ func admitLocal(next http.Handler) http.Handler {
 			name = "somebody"
 		}
 		door.Trust(r.Context())
-		edgeOf(r.Context()).caller = caller{name: name + " (local)", isLocal: true, via: viaSocket, grants: inventory.AdminEverywhere()}
+		rest.EdgeOf(r.Context()).Caller = rest.Caller{Name: name + " (local)", IsLocal: true, Via: rest.ViaSocket, Grants: inventory.AdminEverywhere()}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -65,7 +67,7 @@ type keeper struct {
 	// factorFrom is the least role that needs a second factor, "" for none.
 	factorFrom inventory.UserRole
 	// strange is told of a request whose token was not good; c names the token if that is known.
-	strange func(r *http.Request, c caller, err error)
+	strange func(r *http.Request, c rest.Caller, err error)
 
 	sources   *tries[netip.Addr] // failed tries by address
 	names     *tries[string]     // failed passwords by user, known or not, and address or known browser
@@ -125,19 +127,19 @@ func (k *keeper) guard(next http.Handler) http.Handler {
 			if k.strange != nil && inventory.IsKind(err, inventory.Unauthorized) && r.Header.Get("Authorization") != "" {
 				k.strange(r, c, err)
 			}
-			writeProblem(w, r, k.log, err)
+			rest.WriteProblem(w, r, k.log, err)
 			return
 		}
-		if c.via != "" {
+		if c.Via != "" {
 			door.Trust(r.Context()) // strangers do not take its place any more
 		}
-		edgeOf(r.Context()).caller = c
+		rest.EdgeOf(r.Context()).Caller = c
 		next.ServeHTTP(w, r)
 	})
 }
 
 // admit finds out who sent a request.
-func (k *keeper) admit(r *http.Request) (c caller, err error) {
+func (k *keeper) admit(r *http.Request) (c rest.Caller, err error) {
 	from := k.where.Of(r)
 	switch {
 	case isOpen(r):
@@ -148,7 +150,7 @@ func (k *keeper) admit(r *http.Request) (c caller, err error) {
 	default:
 		c, err = k.admitCookie(r)
 	}
-	c.source, c.secure = from.Addr, from.IsTLS
+	c.Source, c.Secure = from.Addr, from.IsTLS
 	return c, err
 }
 
@@ -170,13 +172,13 @@ func (k *keeper) sameOrigin(r *http.Request) error {
 }
 
 // admitToken looks the token up first: a good one passes, whatever others have tried from its address.
-func (k *keeper) admitToken(r *http.Request, source netip.Addr) (c caller, err error) {
+func (k *keeper) admitToken(r *http.Request, source netip.Addr) (c rest.Caller, err error) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		secret = ""
 	}
 	c, err = k.byToken(r.Context(), strings.TrimSpace(secret))
-	c.again = func(ctx context.Context) (caller, error) { return k.byToken(ctx, strings.TrimSpace(secret)) }
+	c.Again = func(ctx context.Context) (rest.Caller, error) { return k.byToken(ctx, strings.TrimSpace(secret)) }
 	return c, k.countToken(source, err)
 }
 
@@ -185,15 +187,15 @@ func (k *keeper) countToken(source netip.Addr, err error) error {
 	if !inventory.IsKind(err, inventory.Unauthorized) {
 		return err
 	}
-	if late := k.sources.allowed(sourceKey(source), "too many wrong tokens and passwords from this address"); late != nil {
+	if late := k.sources.allowed(rest.SourceKey(source), "too many wrong tokens and passwords from this address"); late != nil {
 		return late
 	}
-	k.sources.failed(sourceKey(source))
+	k.sources.failed(rest.SourceKey(source))
 	return err
 }
 
 // byToken finds the caller who has a token's secret.
-func (k *keeper) byToken(ctx context.Context, secret string) (c caller, err error) {
+func (k *keeper) byToken(ctx context.Context, secret string) (c rest.Caller, err error) {
 	if secret == "" || len(secret) > secretMax {
 		return c, inventory.Errorf(inventory.Unauthorized, "the token is not known here").WithHint(loginHint)
 	}
@@ -215,14 +217,14 @@ func (k *keeper) byToken(ctx context.Context, secret string) (c caller, err erro
 }
 
 // holder is the caller with a token: it may what the token may, as far as its user still may.
-func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (caller, error) {
-	c := caller{name: "token " + t.Name, via: viaToken, token: t.Name, user: t.User, grants: t.Grants, cluster: t.Cluster, namespaces: t.Namespaces}
+func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (rest.Caller, error) {
+	c := rest.Caller{Name: "token " + t.Name, Via: rest.ViaToken, Token: t.Name, User: t.User, Grants: t.Grants, Cluster: t.Cluster, Namespaces: t.Namespaces}
 	if !t.ExpiresAt.IsZero() && !k.now().Before(t.ExpiresAt) {
 		return c, inventory.Errorf(inventory.Unauthorized, "token %s has expired", t.Name).
 			WithHint("make a new one on the server with: slipway token create NAME")
 	}
 	if t.Cluster != "" {
-		c.user, c.grants = "", nil // whatever else stands in the row
+		c.User, c.Grants = "", nil // whatever else stands in the row
 		return c, nil
 	}
 	if t.User == "" {
@@ -235,7 +237,7 @@ func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (caller, error) {
 	if u.IsDisabled {
 		return c, errDisabled(u.Name)
 	}
-	c.grants = t.Grants.Within(u.Grants)
+	c.Grants = t.Grants.Within(u.Grants)
 	return c, nil
 }
 
@@ -243,7 +245,7 @@ func errDisabled(name string) error {
 	return inventory.Errorf(inventory.Unauthorized, "user %s is disabled", name).WithHint("an admin can change that: slipway user enable %s", name)
 }
 
-func (k *keeper) admitCookie(r *http.Request) (c caller, err error) {
+func (k *keeper) admitCookie(r *http.Request) (c rest.Caller, err error) {
 	cookie, err := r.Cookie(loginCookie)
 	if err != nil || cookie.Value == "" {
 		return c, inventory.Errorf(inventory.Unauthorized, "this needs a login or a token").WithHint(loginHint)
@@ -253,13 +255,13 @@ func (k *keeper) admitCookie(r *http.Request) (c caller, err error) {
 	}
 	secret := cookie.Value
 	c, err = k.byCookie(r.Context(), secret)
-	c.again = func(ctx context.Context) (caller, error) { return k.byCookie(ctx, secret) }
+	c.Again = func(ctx context.Context) (rest.Caller, error) { return k.byCookie(ctx, secret) }
 	return c, err
 }
 
 // byCookie finds the caller whose login has a cookie. Wrong ones are not counted: nobody guesses 256 bits, and a page that
 // is open when its login ends asks many times.
-func (k *keeper) byCookie(ctx context.Context, secret string) (c caller, err error) {
+func (k *keeper) byCookie(ctx context.Context, secret string) (c rest.Caller, err error) {
 	ended := inventory.Errorf(inventory.Unauthorized, "your login has ended").WithHint("log in again")
 	if len(secret) > secretMax {
 		return c, ended
@@ -285,13 +287,13 @@ func (k *keeper) byCookie(ctx context.Context, secret string) (c caller, err err
 }
 
 // loggedIn is the caller of a login: a user, or who has logged in with a token.
-func (k *keeper) loggedIn(tx inventory.Tx, l inventory.Login) (c caller, err error) {
+func (k *keeper) loggedIn(tx inventory.Tx, l inventory.Login) (c rest.Caller, err error) {
 	if l.Token != "" {
 		t, err := tx.FindToken(l.Token)
 		if err == nil {
 			c, err = k.holder(tx, t)
 		}
-		c.via, c.login = viaLogin, l.ID
+		c.Via, c.Login = rest.ViaLogin, l.ID
 		return c, err
 	}
 	u, err := tx.Users().Find(l.User)
@@ -302,15 +304,15 @@ func (k *keeper) loggedIn(tx inventory.Tx, l inventory.Login) (c caller, err err
 		return c, errDisabled(u.Name)
 	}
 	c = k.as(&u)
-	c.via, c.login = viaLogin, l.ID
+	c.Via, c.Login = rest.ViaLogin, l.ID
 	return c, nil
 }
 
 // as is a user who has come in with a password, or by a provider of identities.
-func (k *keeper) as(u *inventory.User) caller {
-	c := caller{name: "user " + u.Name, user: u.Name, grants: u.Grants}
+func (k *keeper) as(u *inventory.User) rest.Caller {
+	c := rest.Caller{Name: "user " + u.Name, User: u.Name, Grants: u.Grants}
 	if k.mustSetUp(u) {
-		c.grants, c.mustSetUp = nil, true
+		c.Grants, c.MustSetUp = nil, true
 	}
 	return c
 }

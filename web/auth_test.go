@@ -16,13 +16,15 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/proxy"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
 
 // operations lists every method and path there is, with example values in the paths.
 func (r *rig) operations() (all [][2]string) {
-	for path, item := range r.srv.rest.api.OpenAPI().Paths {
+	for path, item := range r.srv.rest.API.OpenAPI().Paths {
 		path = pathParameter.ReplaceAllString(path, "x")
 		for method, has := range map[string]bool{"GET": item.Get != nil, "POST": item.Post != nil, "PUT": item.Put != nil, "PATCH": item.Patch != nil, "DELETE": item.Delete != nil} {
 			if has {
@@ -249,7 +251,7 @@ func TestTheSocketKnowsWhoCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var events List[inventory.Event]
+	var events rest.List[inventory.Event]
 	r.must(200, &events, "GET", "/api/v1/events?host=r1-u01", "")
 	if last := events.Items[len(events.Items)-1]; !strings.Contains(last.Detail, me.Username+" (local)") {
 		t.Errorf("the timeline says %q and not who it was", last.Detail)

@@ -9,6 +9,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/machineconfig/reference"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // authored is a transaction that writes down who saves what may name secrets, and refuses names that are not for whoever
@@ -163,25 +165,25 @@ func (t authored) UpdateLayer(l *inventory.Layer, now time.Time) error {
 
 // signMachine writes down who has changed what a machine is to become. Hooks and the way its node is emptied are no part of
 // that.
-func signMachine(req *Request, old inventory.Machine, m *inventory.Machine) {
+func signMachine(req *rest.Request, old inventory.Machine, m *inventory.Machine) {
 	same := old
 	same.Hooks, same.Drain = m.Hooks, m.Drain
-	if s := savedBy(req); len(compare(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && old.Owner == "" && len(compare(old, *m)) == 0 {
+	if s := rest.SavedBy(req); len(rest.Compare(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && old.Owner == "" && len(rest.Compare(old, *m)) == 0 {
 		m.Saved = s
 	}
 }
 
 // noteRefused puts the refusal of a name into the timeline: the transaction that it was in is taken back.
-func (s scopedStore) noteRefused(req *Request, err error) {
+func (s scopedStore) noteRefused(req *rest.Request, err error) {
 	var no *reference.Refusal
 	if !errors.As(err, &no) {
 		return
 	}
-	c := req.caller
-	_ = s.whole.Write(req.detached(), func(tx inventory.Tx) error { // the audit has the refusal, too
+	c := req.Caller
+	_ = s.whole.Write(req.Detached(), func(tx inventory.Tx) error { // the audit has the refusal, too
 		return tx.AddEvent(&inventory.Event{
 			At: time.Now(), Kind: inventory.EventReferenceRefused, Subject: no.Use.Noun + "/" + no.Use.Name,
-			Detail: inventory.Clean("refused to "+cmp.Or(c.name, "somebody")+": "+no.Err.Msg, 500),
+			Detail: inventory.Clean("refused to "+cmp.Or(c.Name, "somebody")+": "+no.Err.Msg, 500),
 			Data:   map[string]any{"ref": no.Use.Ref, "hint": no.Err.Hint},
 		})
 	})

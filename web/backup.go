@@ -10,6 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Backups makes copies of the database while the server works.
@@ -40,26 +42,26 @@ type BackupStatus struct {
 
 // addBackup registers the backup of the database.
 func (s *Server) addBackup() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/backup", id: "get-backup", tag: "backup", plain: "application/gzip", isLong: true, isLogged: true,
-		summary: "Take a backup of the database while everything goes on", errors: []int{http.StatusConflict}, needs: inventory.Admin,
-		about: "All that was answered before the request is in it. The key of the secrets is not, and neither are the files of images: " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/backup", ID: "get-backup", Tag: "backup", Plain: "application/gzip", IsLong: true, IsLogged: true,
+		Summary: "Take a backup of the database while everything goes on", Errors: []int{http.StatusConflict}, Needs: inventory.Admin,
+		About: "All that was answered before the request is in it. The key of the secrets is not, and neither are the files of images: " +
 			"keep a copy of secret.key apart. One is taken at a time. slipway restore puts it into a data directory.",
 	}, s.getBackup)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/backup/status", id: "get-backup-status", tag: "backup", needs: inventory.Admin,
-		summary: "Show when the last backup was taken, and what the next one needs",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/backup/status", ID: "get-backup-status", Tag: "backup", Needs: inventory.Admin,
+		Summary: "Show when the last backup was taken, and what the next one needs",
 	},
-		func(req *Request, _ *struct{}) (*one[BackupStatus], error) {
+		func(req *rest.Request, _ *struct{}) (*rest.One[BackupStatus], error) {
 			b, err := s.backupStatus(req)
-			return &one[BackupStatus]{Body: b}, err
+			return &rest.One[BackupStatus]{Body: b}, err
 		})
 }
 
 // backupSlow is how long a client may take for one piece of a backup.
 const backupSlow = time.Minute
 
-func (s *Server) getBackup(req *Request, _ *struct{}) (*huma.StreamResponse, error) {
+func (s *Server) getBackup(req *rest.Request, _ *struct{}) (*huma.StreamResponse, error) {
 	if s.cfg.Backups == nil {
 		return nil, errNoBackups()
 	}
@@ -81,22 +83,22 @@ func (s *Server) getBackup(req *Request, _ *struct{}) (*huma.StreamResponse, err
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		defer end()
 		defer b.Close()
-		s.sendBackup(req.with(ctx), hc, b)
+		s.sendBackup(req.With(ctx), hc, b)
 	}}, nil
 }
 
 // sendBackup sends a backup. What is cut short ends the connection, so that nobody takes it for whole.
-func (s *Server) sendBackup(req *Request, hc huma.Context, b Backup) {
+func (s *Server) sendBackup(req *rest.Request, hc huma.Context, b Backup) {
 	w := humaecho.UnwrapV4(hc).Response()
 	hc.SetHeader("Content-Type", "application/gzip")
 	hc.SetHeader("Content-Disposition", `attachment; filename="`+b.Name()+`"`)
 	err := b.Write(&pacedWriter{ctx: req, w: w, control: http.NewResponseController(w)})
 	if err == nil {
-		req.trail.say(b.Name())
+		req.Trail.Say(b.Name())
 		return
 	}
-	s.cfg.Log.Warn("backup cut short", "op", req.id, "err", err)
-	s.rest.finish(req, http.StatusInternalServerError, b.Name()+" was cut short")
+	s.cfg.Log.Warn("backup cut short", "op", req.ID, "err", err)
+	s.rest.Finish(req, http.StatusInternalServerError, b.Name()+" was cut short")
 	panic(http.ErrAbortHandler)
 }
 
@@ -120,14 +122,14 @@ func errNoBackups() error {
 	return inventory.Errorf(inventory.Unavailable, "this server takes no backups")
 }
 
-func (s *Server) backupStatus(req *Request) (out BackupStatus, err error) {
+func (s *Server) backupStatus(req *rest.Request) (out BackupStatus, err error) {
 	if s.cfg.Backups == nil {
 		return out, errNoBackups()
 	}
 	if out.DatabaseBytes, out.FreeBytes, err = s.cfg.Backups.BackupSpace(); err != nil {
 		return out, err
 	}
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		if err := out.count(tx); err != nil {
 			return err
 		}

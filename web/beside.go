@@ -6,19 +6,21 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // addBeside registers what is asked about networks that have other DHCP servers.
 func (s *Server) addBeside() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/subnets/{name}/foreign-servers", id: "list-foreign-servers", scope: ofNobody, tag: "subnets",
-		errors: []int{http.StatusNotFound}, summary: "List the other DHCP servers that were noticed on a subnet in the last hour",
-		about: "A server that answered is there. One that only a machine named need not be.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/subnets/{name}/foreign-servers", ID: "list-foreign-servers", Scope: rest.OfNobody, Tag: "subnets",
+		Errors: []int{http.StatusNotFound}, Summary: "List the other DHCP servers that were noticed on a subnet in the last hour",
+		About: "A server that answered is there. One that only a machine named need not be.",
 	}, s.listForeign)
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/subnets/{name}/probe", id: "probe-subnet", needs: inventory.Operator, scope: ofNobody, tag: "subnets",
-		errors: []int{http.StatusNotFound, http.StatusConflict}, summary: "Ask the DHCP servers of a subnet what they tell machines that boot from the network",
-		about: "It asks as BIOS, UEFI, UEFI HTTP Boot, ARM and iPXE would, and takes no address. The answer shows where each kind is led. It takes three seconds.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/subnets/{name}/probe", ID: "probe-subnet", Needs: inventory.Operator, Scope: rest.OfNobody, Tag: "subnets",
+		Errors: []int{http.StatusNotFound, http.StatusConflict}, Summary: "Ask the DHCP servers of a subnet what they tell machines that boot from the network",
+		About: "It asks as BIOS, UEFI, UEFI HTTP Boot, ARM and iPXE would, and takes no address. The answer shows where each kind is led. It takes three seconds.",
 	}, s.probe)
 }
 
@@ -29,15 +31,15 @@ func modeWords() (words []string) {
 	return words
 }
 
-func (s *Server) findSubnet(req *Request, name string) (n inventory.Subnet, err error) {
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+func (s *Server) findSubnet(req *rest.Request, name string) (n inventory.Subnet, err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		n, err = tx.FindSubnet(name)
 		return err
 	})
 	return n, err
 }
 
-func (s *Server) listForeign(req *Request, in *nameInput) (*listed[pxe.ForeignServer], error) {
+func (s *Server) listForeign(req *rest.Request, in *rest.NameInput) (*rest.Listed[pxe.ForeignServer], error) {
 	n, err := s.findSubnet(req, in.Name)
 	if err != nil {
 		return nil, err
@@ -46,15 +48,15 @@ func (s *Server) listForeign(req *Request, in *nameInput) (*listed[pxe.ForeignSe
 	if s.cfg.ForeignServers != nil {
 		all = s.cfg.ForeignServers(n.Name)
 	}
-	return pageOf(all, len(all), func(f pxe.ForeignServer) string { return f.Name() }), nil
+	return rest.PageOf(all, len(all), func(f pxe.ForeignServer) string { return f.Name() }), nil
 }
 
 type probeInput struct {
-	NameRef
+	rest.NameRef
 	Server string `query:"server" maxLength:"64" doc:"Ask this DHCP server alone, as a relay agent does; for networks that are reached by relay only" example:"10.9.0.2"`
 }
 
-func (s *Server) probe(req *Request, in *probeInput) (*listed[pxe.ProbeLine], error) {
+func (s *Server) probe(req *rest.Request, in *probeInput) (*rest.Listed[pxe.ProbeLine], error) {
 	var server netip.Addr
 	if in.Server != "" {
 		var err error
@@ -73,5 +75,5 @@ func (s *Server) probe(req *Request, in *probeInput) (*listed[pxe.ProbeLine], er
 		return nil, inventory.Errorf(inventory.Conflict, "this server answers no DHCP")
 	}
 	lines, err := s.cfg.Probe(req, n, server)
-	return pageOf(lines, len(lines), func(l pxe.ProbeLine) string { return l.Kind }), err
+	return rest.PageOf(lines, len(lines), func(l pxe.ProbeLine) string { return l.Kind }), err
 }

@@ -15,6 +15,8 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestThePasswordOfAControllerNeverComesBack(t *testing.T) {
@@ -64,7 +66,7 @@ func TestThePasswordOfAControllerNeverComesBack(t *testing.T) {
 func (r *rig) bmcOf(host string) (b inventory.BMC) {
 	r.t.Helper()
 	err := r.store.Read(r.t.Context(), func(tx inventory.Tx) error {
-		h, err := findHost(tx, host)
+		h, err := rest.FindHost(tx, host)
 		if err != nil {
 			return err
 		}
@@ -111,7 +113,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	if media.URL != "" {
 		t.Errorf("ejected media: %+v", media)
 	}
-	var users List[bmc.User]
+	var users rest.List[bmc.User]
 	for _, step := range []struct {
 		body string
 		want bool
@@ -124,7 +126,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 		if has != step.want {
 			t.Errorf("%s: %+v", step.body, users)
 		}
-		users = List[bmc.User]{}
+		users = rest.List[bmc.User]{}
 	}
 	own := r.bmcOf("r1-u01").Username
 	r.must(200, nil, "PUT", at, `{"driver":"fake","system":"a","username":"root"}`)
@@ -133,7 +135,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	}
 	var sensors BMCSensors
 	r.must(200, &sensors, "GET", at+"/sensors", "")
-	var log List[bmc.LogEntry]
+	var log rest.List[bmc.LogEntry]
 	r.must(200, &log, "GET", at+"/log?limit=1", "")
 	if len(sensors.Items) == 0 || len(log.Items) > 1 {
 		t.Errorf("sensors %+v, log %+v", sensors, log)
@@ -141,7 +143,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	r.must(204, nil, "DELETE", at+"/log", "")
 	r.must(200, nil, "GET", at+"/inventory", "")
 	r.must(204, nil, "POST", "/api/v1/hosts/r1-u01/locate", `{"on":true}`)
-	var all List[HostBMC]
+	var all rest.List[HostBMC]
 	r.must(200, &all, "GET", "/api/v1/bmcs?limit=1", "")
 	if len(all.Items) != 1 || all.Items[0].Host != "r1-u01" {
 		t.Errorf("all: %+v", all)
@@ -261,8 +263,8 @@ func TestTheSerialConsoleIsAConnectionOfItsOwn(t *testing.T) {
 	r.until("the console is closed behind a client that went", func() bool { return r.srv.consolesN.len() == 0 })
 	_, br, _ = dialConsole(t, addr, token, "r1-u01")
 	stop() // waits for consoles
-	if rest, _ := io.ReadAll(br); len(rest) > 0 || r.srv.consolesN.len() != 0 {
-		t.Errorf("after the server has ended the console says %q, %d open", rest, r.srv.consolesN.len())
+	if left, _ := io.ReadAll(br); len(left) > 0 || r.srv.consolesN.len() != 0 {
+		t.Errorf("after the server has ended the console says %q, %d open", left, r.srv.consolesN.len())
 	}
 	if !strings.Contains(r.ask("GET", "/api/v1/events?kind=bmc", "").body, "serial console opened") {
 		t.Error("the timeline does not say who opened the console")
@@ -301,7 +303,7 @@ func TestOneScanRunsAtATime(t *testing.T) {
 	if a := <-first; a.status != 200 {
 		t.Fatalf("the first scan: %d %s", a.status, a.body)
 	}
-	var found List[FoundBMC]
+	var found rest.List[FoundBMC]
 	r.must(200, &found, "POST", "/api/v1/scans", `{"range":"10.8.0.0/24"}`)
 	want := []FoundBMC{{Address: "10.9.0.6:623", Driver: inventory.IPMI}, {Address: "https://10.9.0.7", Driver: inventory.Redfish, Host: "r1-u01"}}
 	if d := cmp.Diff(want, found.Items); d != "" {
@@ -332,9 +334,9 @@ func TestTheAcceptanceSheetIsDataAndAPage(t *testing.T) {
 	}
 	var i inventory.Inspection
 	r.must(200, &i, "GET", "/api/v1/hosts/r1-u01/hardware?n=1", "")
-	var all List[inventory.Inspection]
+	var all rest.List[inventory.Inspection]
 	r.must(200, &all, "GET", "/api/v1/hosts/r1-u01/inspections", "")
-	var reports List[inventory.Report]
+	var reports rest.List[inventory.Report]
 	r.must(200, &reports, "GET", "/api/v1/hosts/r1-u01/reports?kind=burn-in", "")
 	if i.Hardware.Disks[0].Serial != "S1" || len(all.Items) != 1 || len(reports.Items) != 1 {
 		t.Errorf("inspection %+v, %d in all, reports %+v", i, len(all.Items), reports)

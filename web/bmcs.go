@@ -9,6 +9,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // HostBMC is how a host is powered. Passwords never come back, and neither do options that may hold one.
@@ -42,21 +44,21 @@ func hostBMC(host string, b inventory.BMC) HostBMC {
 
 type putBMCInput struct {
 	IfMatch string `header:"If-Match" doc:"Fail with 412 unless this is the version stored; without it the last writer wins" maxLength:"64"`
-	HostRef
+	rest.HostRef
 	Body SetBMC
 }
 
 // addBMCs registers the operations on the ways to power hosts; addBMCVerbs adds what is done with them.
 func (s *Server) addBMCs() {
-	register(s.rest, operation{method: http.MethodGet, path: "/bmcs", id: "list-bmcs", scope: ofPools, tag: "bmcs", summary: "List how hosts are powered"},
-		func(req *Request, in *Page) (out *listed[HostBMC], err error) {
-			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
-				rows, err := tx.ListBMCs(in.more())
+	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/bmcs", ID: "list-bmcs", Scope: rest.OfPools, Tag: "bmcs", Summary: "List how hosts are powered"},
+		func(req *rest.Request, in *rest.Page) (out *rest.Listed[HostBMC], err error) {
+			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+				rows, err := tx.ListBMCs(in.More())
 				if err != nil {
 					return err
 				}
-				page := pageOf(rows, in.Limit, func(b inventory.BMC) string { return string(b.HostID) })
-				out = &listed[HostBMC]{Body: List[HostBMC]{Items: []HostBMC{}, Next: page.Body.Next}}
+				page := rest.PageOf(rows, in.Limit, func(b inventory.BMC) string { return string(b.HostID) })
+				out = &rest.Listed[HostBMC]{Body: rest.List[HostBMC]{Items: []HostBMC{}, Next: page.Body.Next}}
 				for _, b := range page.Body.Items {
 					h, err := tx.FindHost(b.HostID)
 					if err != nil {
@@ -68,30 +70,32 @@ func (s *Server) addBMCs() {
 			})
 			return out, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/bmc", id: "get-bmc", scope: ofPools, tag: "bmcs", summary: "Show how a host is powered",
-		errors: []int{http.StatusNotFound},
-		about: "The last answer of its controller. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/bmc", ID: "get-bmc", Scope: rest.OfPools, Tag: "bmcs",
+		Summary: "Show how a host is powered",
+		Errors:  []int{http.StatusNotFound},
+		About: "The last answer of its controller. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
 			"Connection: Upgrade and Upgrade: " + consoleProtocol + ": after the status 101 the connection is the console.",
 	},
-		func(req *Request, in *HostRef) (*one[HostBMC], error) {
+		func(req *rest.Request, in *rest.HostRef) (*rest.One[HostBMC], error) {
 			h, b, err := s.readBMC(req, in.Host)
-			return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, err
+			return &rest.One[HostBMC]{ETag: rest.ETag(b.Version), Body: hostBMC(h.Name, b)}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/hosts/{host}/bmc", id: "put-bmc", needs: inventory.Admin, scope: ofPools, tag: "bmcs", summary: "Say how a host is powered",
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/hosts/{host}/bmc", ID: "put-bmc", Needs: inventory.Admin, Scope: rest.OfPools, Tag: "bmcs",
+		Summary: "Say how a host is powered",
+		Errors:  []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 	}, s.putBMC)
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/hosts/{host}/bmc", id: "delete-bmc", needs: inventory.Admin, scope: ofPools, tag: "bmcs", dry: true, status: http.StatusNoContent,
-		summary: "Forget how a host is powered", about: "Its power is switched by hand from then on.",
-		errors: []int{http.StatusNotFound, http.StatusPreconditionFailed},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/hosts/{host}/bmc", ID: "delete-bmc", Needs: inventory.Admin, Scope: rest.OfPools, Tag: "bmcs", Dry: true, Status: http.StatusNoContent,
+		Summary: "Forget how a host is powered", About: "Its power is switched by hand from then on.",
+		Errors: []int{http.StatusNotFound, http.StatusPreconditionFailed},
 	}, s.deleteBMC)
 }
 
 // findBMC finds how a host is powered.
 func findBMC(tx inventory.Tx, ref string) (inventory.Host, inventory.BMC, error) {
-	h, err := findHost(tx, ref)
+	h, err := rest.FindHost(tx, ref)
 	if err != nil {
 		return h, inventory.BMC{}, err
 	}
@@ -103,21 +107,21 @@ func findBMC(tx inventory.Tx, ref string) (inventory.Host, inventory.BMC, error)
 	return h, b, err
 }
 
-func (s *Server) readBMC(req *Request, ref string) (h inventory.Host, b inventory.BMC, err error) {
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+func (s *Server) readBMC(req *rest.Request, ref string) (h inventory.Host, b inventory.BMC, err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		h, b, err = findBMC(tx, ref)
 		return err
 	})
 	return h, b, err
 }
 
-func (s *Server) putBMC(req *Request, in *putBMCInput) (*one[HostBMC], error) {
+func (s *Server) putBMC(req *rest.Request, in *putBMCInput) (*rest.One[HostBMC], error) {
 	var (
 		h   inventory.Host
 		old inventory.BMC
 	)
-	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
-		if h, err = findHost(tx, in.Host); err != nil {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
+		if h, err = rest.FindHost(tx, in.Host); err != nil {
 			return err
 		}
 		old, err = tx.FindBMC(h.ID)
@@ -129,7 +133,7 @@ func (s *Server) putBMC(req *Request, in *putBMCInput) (*one[HostBMC], error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := (WriteOptions{IfMatch: in.IfMatch}).check("the BMC of host", h.Name, old.Version); err != nil {
+	if err := (rest.WriteOptions{IfMatch: in.IfMatch}).Check("the BMC of host", h.Name, old.Version); err != nil {
 		return nil, err
 	}
 	b, err := wantedBMC(old, in.Body.BMC)
@@ -137,19 +141,19 @@ func (s *Server) putBMC(req *Request, in *putBMCInput) (*one[HostBMC], error) {
 		return nil, err
 	}
 	b.HostID = h.ID
-	if old.Version == 0 || in.Body.Password != "" || len(compare(old, b)) > 0 {
-		req.trail.lastly(func(tx inventory.Tx) error {
+	if old.Version == 0 || in.Body.Password != "" || len(rest.Compare(old, b)) > 0 {
+		req.Trail.Lastly(func(tx inventory.Tx) error {
 			b, err := tx.FindBMC(h.ID)
 			if err == nil {
 				bmcEdited(req, h, old, b, in.Body.Password != "")
 			}
 			return err
 		})
-		if b, err = s.cfg.Lifecycle.SaveBMC(req, b, in.Body.Password, s.rest.asker(req)); err != nil {
+		if b, err = s.cfg.Lifecycle.SaveBMC(req, b, in.Body.Password, s.rest.Asker(req)); err != nil {
 			return nil, s.unnamed(req, err)
 		}
 	}
-	return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, nil
+	return &rest.One[HostBMC]{ETag: rest.ETag(b.Version), Body: hostBMC(h.Name, b)}, nil
 }
 
 // wantedBMC is what is stored with all that an admin says of it taken from in.
@@ -179,19 +183,19 @@ func wantedBMC(old, in inventory.BMC) (inventory.BMC, error) {
 }
 
 type deleteBMCInput struct {
-	WriteOptions
-	HostRef
+	rest.WriteOptions
+	rest.HostRef
 }
 
-func (s *Server) deleteBMC(req *Request, in *deleteBMCInput) (*written, error) {
+func (s *Server) deleteBMC(req *rest.Request, in *deleteBMCInput) (*rest.Written, error) {
 	var told HostBMC
-	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err := s.rest.Write(req, in.DryRun, func(tx inventory.Tx) error {
 		h, b, err := findBMC(tx, in.Host)
 		if err != nil {
 			return err
 		}
 		told = hostBMC(h.Name, b)
-		if err := in.check("the BMC of host", h.Name, b.Version); err != nil {
+		if err := in.Check("the BMC of host", h.Name, b.Version); err != nil {
 			return err
 		}
 		if err := tx.DeleteBMC(h.ID); err != nil {
@@ -199,14 +203,14 @@ func (s *Server) deleteBMC(req *Request, in *deleteBMCInput) (*written, error) {
 		}
 		bmcEdited(req, h, b, inventory.BMC{}, false)
 		return tx.AddEvent(&inventory.Event{
-			At: s.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "the way to power it was forgotten by " + req.by(),
+			At: s.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "the way to power it was forgotten by " + req.By(),
 		})
 	})
 	if err != nil || !in.DryRun {
-		return &written{Status: http.StatusNoContent}, err
+		return &rest.Written{Status: http.StatusNoContent}, err
 	}
-	w := &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(told, nil)}}
-	return w.does(foresight.Delete(foresight.Thing{Noun: "bmc", Name: "host " + told.Host})), nil
+	w := &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(told, nil)}}
+	return w.Does(foresight.Delete(foresight.Thing{Noun: "bmc", Name: "host " + told.Host})), nil
 }
 
 // FoundBMC is a controller that a scan found. All texts are the controller's own.
@@ -234,14 +238,14 @@ type scanInput struct {
 
 // addScans registers the search for controllers.
 func (s *Server) addScans() {
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/scans", id: "scan", needs: inventory.Admin, tag: "bmcs", isLong: true,
-		summary: "Look for controllers in a range of addresses", errors: []int{http.StatusConflict},
-		about: "Logs in nowhere. It takes up to ten minutes, and one runs at a time.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/scans", ID: "scan", Needs: inventory.Admin, Tag: "bmcs", IsLong: true,
+		Summary: "Look for controllers in a range of addresses", Errors: []int{http.StatusConflict},
+		About: "Logs in nowhere. It takes up to ten minutes, and one runs at a time.",
 	}, s.scan)
 }
 
-func (s *Server) scan(req *Request, in *scanInput) (*one[List[FoundBMC]], error) {
+func (s *Server) scan(req *rest.Request, in *scanInput) (*rest.One[rest.List[FoundBMC]], error) {
 	if s.cfg.Scan == nil {
 		return nil, inventory.Errorf(inventory.Unavailable, "this server looks for no controllers")
 	}
@@ -261,9 +265,9 @@ func (s *Server) scan(req *Request, in *scanInput) (*one[List[FoundBMC]], error)
 		return nil, err
 	}
 	found = append([]FoundBMC{}, found[:min(len(found), scanMax)]...)
-	slices.SortStableFunc(found, func(a, b FoundBMC) int { return compareText(a.Address, b.Address) })
-	err = s.rest.store.Read(req.detached(), func(tx inventory.Tx) error { return nameKnown(tx, found) })
-	return &one[List[FoundBMC]]{Body: List[FoundBMC]{Items: found}}, err
+	slices.SortStableFunc(found, func(a, b FoundBMC) int { return rest.CompareText(a.Address, b.Address) })
+	err = s.rest.Store.Read(req.Detached(), func(tx inventory.Tx) error { return nameKnown(tx, found) })
+	return &rest.One[rest.List[FoundBMC]]{Body: rest.List[FoundBMC]{Items: found}}, err
 }
 
 // nameKnown names the hosts whose controllers were found.

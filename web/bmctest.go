@@ -6,10 +6,12 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/trial"
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // testBMC connects to a controller as somebody is about to save it, and says at which step that fails. Nothing is stored.
-func (s *Server) testBMC(req *Request, in *putBMCInput) (*one[BMCCheck], error) {
+func (s *Server) testBMC(req *rest.Request, in *putBMCInput) (*rest.One[BMCCheck], error) {
 	h, old, err := s.readBMC(req, in.Host)
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) || h.ID == "" {
 		return nil, err
@@ -22,7 +24,7 @@ func (s *Server) testBMC(req *Request, in *putBMCInput) (*one[BMCCheck], error) 
 	c := BMCCheck{Host: h.Name, Power: inventory.PowerUnknown, Capabilities: []string{}, Results: []TargetCheckResult{}, IsGood: true}
 	err = s.cfg.Lifecycle.TryBMC(req, b, in.Body.Password, func(t bmc.Target, open bmc.Opener) error {
 		steps, power := trial.Run(req, t, open)
-		if !isAdminEverywhere(req) {
+		if !rest.IsAdminEverywhere(req) {
 			steps = trial.Discreet(steps)
 		}
 		c.Power = power
@@ -39,5 +41,5 @@ func (s *Server) testBMC(req *Request, in *putBMCInput) (*one[BMCCheck], error) 
 		}
 		return nil
 	})
-	return &one[BMCCheck]{Body: c}, err
+	return &rest.One[BMCCheck]{Body: c}, err
 }

@@ -9,6 +9,8 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // BMCCheck says whether a host's controller does what we need.
@@ -57,19 +59,19 @@ type BMCMedia struct {
 
 type (
 	logInput struct {
-		HostRef
+		rest.HostRef
 		Limit int `query:"limit" doc:"Most entries, newest first" default:"100" minimum:"1" maximum:"1000"`
 	}
 	mediaInput struct {
-		HostRef
+		rest.HostRef
 		Body BMCMedia
 	}
 	bootInput struct {
-		HostRef
+		rest.HostRef
 		Body BMCBoot
 	}
 	userInput struct {
-		HostRef
+		rest.HostRef
 		Body struct {
 			User     string `json:"user" doc:"Name of the account" minLength:"1" maxLength:"64"`
 			Password string `json:"password,omitempty" doc:"Of an administrator: a new account, or a new password of one that is there" writeOnly:"true" maxLength:"256"`
@@ -100,28 +102,28 @@ func (s *Server) addBMCVerbs() {
 }
 
 // addBMCVerb registers an operation on a host's controller.
-func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler func(*Request, *I) (*O, error)) {
-	o := operation{
-		method: method, path: "/hosts/{host}/bmc" + path, id: id, tag: "bmcs", scope: ofPools, summary: summary, within: controllerFor,
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler func(*rest.Request, *I) (*O, error)) {
+	o := rest.Operation{
+		Method: method, Path: "/hosts/{host}/bmc" + path, ID: id, Tag: "bmcs", Scope: rest.OfPools, Summary: summary, Within: controllerFor,
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	}
 	switch id {
 	case "list-bmc-users":
-		o.needs = inventory.Operator
+		o.Needs = inventory.Operator
 	case "set-bmc-user", "rotate-bmc", "reset-bmc", "test-bmc":
-		o.needs = inventory.Admin
+		o.Needs = inventory.Admin
 	}
 	switch {
 	case method == http.MethodDelete, id == "reset-bmc":
-		o.status = http.StatusNoContent
+		o.Status = http.StatusNoContent
 	case id == "rotate-bmc":
-		o.status = http.StatusAccepted
+		o.Status = http.StatusAccepted
 	}
-	register(s.rest, o, handler)
+	rest.Register(s.rest, o, handler)
 }
 
 // withBMC runs fn with the driver of a host's controller, as what it can do besides switching power.
-func withBMC[D any](req *Request, s *Server, ref, what string, fn func(h inventory.Host, d D, b inventory.BMC) error) error {
+func withBMC[D any](req *rest.Request, s *Server, ref, what string, fn func(h inventory.Host, d D, b inventory.BMC) error) error {
 	h, err := s.readHost(req, ref)
 	if err != nil {
 		return err
@@ -148,13 +150,13 @@ func onBMC[D any](ctx context.Context, s *Server, h inventory.Host, what string,
 }
 
 // note adds to a host's timeline what an admin told its controller.
-func (s *Server) note(req *Request, h inventory.Host, detail string) error {
-	return s.rest.store.Write(req.detached(), func(tx inventory.Tx) error {
-		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventBMC, HostID: h.ID, Detail: inventory.Clean(detail, 500) + " by " + req.by()})
+func (s *Server) note(req *rest.Request, h inventory.Host, detail string) error {
+	return s.rest.Store.Write(req.Detached(), func(tx inventory.Tx) error {
+		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventBMC, HostID: h.ID, Detail: inventory.Clean(detail, 500) + " by " + req.By()})
 	})
 }
 
-func (s *Server) checkBMC(req *Request, in *HostRef) (*one[BMCCheck], error) {
+func (s *Server) checkBMC(req *rest.Request, in *rest.HostRef) (*rest.One[BMCCheck], error) {
 	c := BMCCheck{Power: inventory.PowerUnknown, Capabilities: []string{}}
 	var (
 		problem error    // why its power cannot be read
@@ -202,9 +204,9 @@ func (s *Server) checkBMC(req *Request, in *HostRef) (*one[BMCCheck], error) {
 		c.IsGood = c.IsGood && r.IsGood
 	}
 	if !errors.Is(req.Err(), context.Canceled) { // else it says nothing of the controller
-		s.cfg.Lifecycle.NoteCheck(req.detached(), h, c.Power, problem, asked, c.summary(req.by()))
+		s.cfg.Lifecycle.NoteCheck(req.Detached(), h, c.Power, problem, asked, c.summary(req.By()))
 	}
-	return &one[BMCCheck]{Body: c}, nil
+	return &rest.One[BMCCheck]{Body: c}, nil
 }
 
 // summary is what is kept of a check: what is wrong, or else all that is good.
@@ -218,7 +220,7 @@ func (c BMCCheck) summary(by string) inventory.LastCheck {
 	return inventory.LastCheck{By: by, IsGood: c.IsGood, Detail: inventory.Clean(strings.Join(words, "; "), 500)}
 }
 
-func (s *Server) bmcSensors(req *Request, in *HostRef) (*one[BMCSensors], error) {
+func (s *Server) bmcSensors(req *rest.Request, in *rest.HostRef) (*rest.One[BMCSensors], error) {
 	out := BMCSensors{Items: []bmc.Sensor{}}
 	err := withBMC(req, s, in.Host, "has no sensors", func(_ inventory.Host, d bmc.SensorReader, _ inventory.BMC) error {
 		noted, omitted := bmc.NoteOmissions(req)
@@ -230,10 +232,10 @@ func (s *Server) bmcSensors(req *Request, in *HostRef) (*one[BMCSensors], error)
 		out.Health, err = d.Health(req)
 		return err
 	})
-	return &one[BMCSensors]{Body: out}, err
+	return &rest.One[BMCSensors]{Body: out}, err
 }
 
-func (s *Server) bmcLog(req *Request, in *logInput) (*one[BMCLog], error) {
+func (s *Server) bmcLog(req *rest.Request, in *logInput) (*rest.One[BMCLog], error) {
 	out := BMCLog{Items: []bmc.LogEntry{}}
 	err := withBMC(req, s, in.Host, "keeps no event log", func(_ inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
 		noted, omitted := bmc.NoteOmissions(req)
@@ -241,12 +243,12 @@ func (s *Server) bmcLog(req *Request, in *logInput) (*one[BMCLog], error) {
 		out.Items, out.LeftOut = append(out.Items, all...), omitted.Texts()
 		return err
 	})
-	return &one[BMCLog]{Body: out}, err
+	return &rest.One[BMCLog]{Body: out}, err
 }
 
-func (s *Server) clearBMCLog(req *Request, in *HostRef) (*struct{}, error) {
+func (s *Server) clearBMCLog(req *rest.Request, in *rest.HostRef) (*struct{}, error) {
 	return nil, withBMC(req, s, in.Host, "keeps no event log", func(h inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
-		if err := s.rest.begun(req); err != nil {
+		if err := s.rest.Begun(req); err != nil {
 			return err
 		}
 		if err := d.ClearLog(req); err != nil {
@@ -256,7 +258,7 @@ func (s *Server) clearBMCLog(req *Request, in *HostRef) (*struct{}, error) {
 	})
 }
 
-func (s *Server) bmcInventory(req *Request, in *HostRef) (*one[BMCInventory], error) {
+func (s *Server) bmcInventory(req *rest.Request, in *rest.HostRef) (*rest.One[BMCInventory], error) {
 	var out BMCInventory
 	err := withBMC(req, s, in.Host, "tells nothing of the machine", func(_ inventory.Host, d bmc.InventoryReader, _ inventory.BMC) error {
 		noted, omitted := bmc.NoteOmissions(req)
@@ -264,23 +266,23 @@ func (s *Server) bmcInventory(req *Request, in *HostRef) (*one[BMCInventory], er
 		out = BMCInventory{Hardware: i.Hardware, Vendor: i.Vendor, Model: i.Model, Firmware: i.Firmware, LeftOut: omitted.Texts()}
 		return err
 	})
-	return &one[BMCInventory]{Body: out}, err
+	return &rest.One[BMCInventory]{Body: out}, err
 }
 
-func (s *Server) bmcUsers(req *Request, in *HostRef) (*one[List[bmc.User]], error) {
-	out := List[bmc.User]{Items: []bmc.User{}}
+func (s *Server) bmcUsers(req *rest.Request, in *rest.HostRef) (*rest.One[rest.List[bmc.User]], error) {
+	out := rest.List[bmc.User]{Items: []bmc.User{}}
 	err := withBMC(req, s, in.Host, "has no accounts", func(_ inventory.Host, d bmc.UserManager, _ inventory.BMC) error {
 		all, err := d.Users(req)
 		out.Items = append(out.Items, all...)
 		return err
 	})
-	return &one[List[bmc.User]]{Body: out}, err
+	return &rest.One[rest.List[bmc.User]]{Body: out}, err
 }
 
-func (s *Server) setBMCUser(req *Request, in *userInput) (*one[List[bmc.User]], error) {
-	out := List[bmc.User]{Items: []bmc.User{}}
+func (s *Server) setBMCUser(req *rest.Request, in *userInput) (*rest.One[rest.List[bmc.User]], error) {
+	out := rest.List[bmc.User]{Items: []bmc.User{}}
 	err := withBMC(req, s, in.Host, "has no accounts", func(h inventory.Host, d bmc.UserManager, b inventory.BMC) error {
-		if err := s.rest.begun(req); err != nil {
+		if err := s.rest.Begun(req); err != nil {
 			return err
 		}
 		done, err := changeUser(req, d, b, in.Body.User, in.Body.Password, in.Body.Remove)
@@ -294,7 +296,7 @@ func (s *Server) setBMCUser(req *Request, in *userInput) (*one[List[bmc.User]], 
 		out.Items = append(out.Items, all...)
 		return err
 	})
-	return &one[List[bmc.User]]{Body: out}, err
+	return &rest.One[rest.List[bmc.User]]{Body: out}, err
 }
 
 // changeUser makes an account as asked for, and says what was done to it.
@@ -321,23 +323,23 @@ func changeUser(ctx context.Context, d bmc.UserManager, b inventory.BMC, user, p
 	return "added", d.CreateUser(ctx, user, password)
 }
 
-func (s *Server) bmcMedia(req *Request, in *HostRef) (*one[BMCMedia], error) {
+func (s *Server) bmcMedia(req *rest.Request, in *rest.HostRef) (*rest.One[BMCMedia], error) {
 	var out BMCMedia
 	err := withBMC(req, s, in.Host, "has no virtual drive", func(_ inventory.Host, d bmc.MediaMounter, _ inventory.BMC) (err error) {
 		out.URL, err = d.Media(req)
 		return err
 	})
-	return &one[BMCMedia]{Body: out}, err
+	return &rest.One[BMCMedia]{Body: out}, err
 }
 
-func (s *Server) setBMCMedia(req *Request, in *mediaInput) (*one[BMCMedia], error) {
+func (s *Server) setBMCMedia(req *rest.Request, in *mediaInput) (*rest.One[BMCMedia], error) {
 	url := in.Body.URL
 	if err := checkURL("the image", url); err != nil {
 		return nil, err
 	}
 	out := in.Body
 	err := withBMC(req, s, in.Host, "has no virtual drive", func(h inventory.Host, d bmc.MediaMounter, _ inventory.BMC) error {
-		if err := s.rest.begun(req); err != nil {
+		if err := s.rest.Begun(req); err != nil {
 			return err
 		}
 		did := "image ejected from the virtual drive"
@@ -358,20 +360,20 @@ func (s *Server) setBMCMedia(req *Request, in *mediaInput) (*one[BMCMedia], erro
 		out.URL, err = d.Media(req)
 		return err
 	})
-	return &one[BMCMedia]{Body: out}, err
+	return &rest.One[BMCMedia]{Body: out}, err
 }
 
-func (s *Server) bmcBoot(req *Request, in *HostRef) (*one[BMCBoot], error) {
+func (s *Server) bmcBoot(req *rest.Request, in *rest.HostRef) (*rest.One[BMCBoot], error) {
 	var out BMCBoot
 	err := withBMC(req, s, in.Host, "cannot choose the boot device", func(_ inventory.Host, d bmc.Booter, _ inventory.BMC) error {
 		b, err := d.Boot(req)
 		out = BMCBoot(b)
 		return err
 	})
-	return &one[BMCBoot]{Body: out}, err
+	return &rest.One[BMCBoot]{Body: out}, err
 }
 
-func (s *Server) setBMCBoot(req *Request, in *bootInput) (*one[BMCBoot], error) {
+func (s *Server) setBMCBoot(req *rest.Request, in *bootInput) (*rest.One[BMCBoot], error) {
 	if err := checkURL("uri", in.Body.URI); err != nil {
 		return nil, err
 	}
@@ -380,7 +382,7 @@ func (s *Server) setBMCBoot(req *Request, in *bootInput) (*one[BMCBoot], error) 
 	}
 	var out BMCBoot
 	err := withBMC(req, s, in.Host, "cannot choose the boot device", func(h inventory.Host, d bmc.Booter, _ inventory.BMC) error {
-		if err := s.rest.begun(req); err != nil {
+		if err := s.rest.Begun(req); err != nil {
 			return err
 		}
 		if err := d.SetBoot(req, bmc.Boot(in.Body)); err != nil {
@@ -393,13 +395,13 @@ func (s *Server) setBMCBoot(req *Request, in *bootInput) (*one[BMCBoot], error) 
 		out = BMCBoot(b)
 		return err
 	})
-	return &one[BMCBoot]{Body: out}, err
+	return &rest.One[BMCBoot]{Body: out}, err
 }
 
 // resetBMC restarts the controller itself. That it was told so is all that is known: it is away for some minutes.
-func (s *Server) resetBMC(req *Request, in *HostRef) (*struct{}, error) {
+func (s *Server) resetBMC(req *rest.Request, in *rest.HostRef) (*struct{}, error) {
 	return nil, withBMC(req, s, in.Host, "cannot be restarted by us", func(h inventory.Host, d bmc.ControllerResetter, _ inventory.BMC) error {
-		if err := s.rest.begun(req); err != nil {
+		if err := s.rest.Begun(req); err != nil {
 			return err
 		}
 		if err := d.ResetController(req); err != nil {
@@ -409,11 +411,11 @@ func (s *Server) resetBMC(req *Request, in *HostRef) (*struct{}, error) {
 	})
 }
 
-func (s *Server) rotateBMC(req *Request, in *HostRef) (*one[inventory.Operation], error) {
+func (s *Server) rotateBMC(req *rest.Request, in *rest.HostRef) (*rest.One[inventory.Operation], error) {
 	h, _, err := s.readBMC(req, in.Host)
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.cfg.Lifecycle.RotateBMC(req, h.ID, s.rest.asker(req))
-	return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
+	o, err := s.cfg.Lifecycle.RotateBMC(req, h.ID, s.rest.Asker(req))
+	return &rest.One[inventory.Operation]{ETag: rest.ETag(o.Version), Body: told(o)}, err
 }

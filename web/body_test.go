@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // TestABodyThatIsNotUTF8IsRefusedWithItsPlace sends bytes that Go's decoder would turn into U+FFFD in silence.
@@ -18,13 +20,13 @@ func TestABodyThatIsNotUTF8IsRefusedWithItsPlace(t *testing.T) {
 		"half a character":  {"{\"config\": \"x\\ud83d\"}", `line 1, column 14 of the body has \ud83d`},
 		"the other half":    {"{\"config\": \"\\uDE00\"}", `\uDE00`},
 	} {
-		err := strictJSON.Unmarshal([]byte(c.body), new(any))
+		err := rest.StrictJSON.Unmarshal([]byte(c.body), new(any))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
 	for _, good := range []string{"{\"a\": \"café\"}", `{"a": "\ud83d\ude00"}`, `{"a": "\\\\ud83d"}`, `{"a": "\u00e9\n"}`, "{}", `["\\"]`} {
-		if err := strictJSON.Unmarshal([]byte(good), new(any)); err != nil {
+		if err := rest.StrictJSON.Unmarshal([]byte(good), new(any)); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
@@ -34,7 +36,7 @@ func FuzzLoneSurrogate(f *testing.F) {
 	f.Add(`{"a": "\ud83d\ude00"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var v any
-		if json.Unmarshal([]byte(text), &v) != nil || textFault([]byte(text)) != nil {
+		if json.Unmarshal([]byte(text), &v) != nil || rest.TextFault([]byte(text)) != nil {
 			return
 		}
 		again, err := json.Marshal(v)

@@ -13,6 +13,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/provision/foresight"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // BulkRequest says what to do, and with which hosts. The fields after selector are those of the verb.
@@ -70,18 +72,19 @@ func (in *bulkInput) Asked() string {
 
 // addBulk registers the one operation that does something to many hosts.
 func (s *Server) addBulk() {
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/hosts/bulk", id: "bulk-hosts", tag: "hosts", scope: ofPools, summary: "Do something to many hosts",
-		about: "Each host by itself: one that cannot be acted on is skipped, with the reason, and does not hold up the others. With dryRun it " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts/bulk", ID: "bulk-hosts", Tag: "hosts", Scope: rest.OfPools,
+		Summary: "Do something to many hosts",
+		About: "Each host by itself: one that cannot be acted on is skipped, with the reason, and does not hold up the others. With dryRun it " +
 			"says that of every host and changes nothing.",
-		errors: []int{http.StatusNotFound, http.StatusForbidden}, isLong: true, body: 4 << 20,
+		Errors: []int{http.StatusNotFound, http.StatusForbidden}, IsLong: true, Body: 4 << 20,
 	}, s.bulk)
 }
 
 // bulkAtOnce is how many hosts are acted on side by side: their commits share the disk's time.
 const bulkAtOnce = 32
 
-func (s *Server) bulk(req *Request, in *bulkInput) (*one[BulkResult], error) {
+func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[BulkResult], error) {
 	if err := in.Body.check(); err != nil {
 		return nil, err
 	}
@@ -127,7 +130,7 @@ func (s *Server) bulk(req *Request, in *bulkInput) (*one[BulkResult], error) {
 	if broken != nil {
 		s.cfg.Log.Error("bulk: some hosts not done", "verb", in.Body.Verb, "err", broken)
 	}
-	return &one[BulkResult]{Body: out}, nil
+	return &rest.One[BulkResult]{Body: out}, nil
 }
 
 // check refuses what fits no host.
@@ -159,8 +162,8 @@ func (r *BulkRequest) check() error {
 
 // bulkHosts finds the hosts that are asked for. What is none stands among the items with the reason; a host that is named
 // twice is there once.
-func (s *Server) bulkHosts(req *Request, r BulkRequest) (items []BulkItem, hosts []inventory.Host, err error) {
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+func (s *Server) bulkHosts(req *rest.Request, r BulkRequest) (items []BulkItem, hosts []inventory.Host, err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		items, hosts = []BulkItem{}, nil
 		add := func(h inventory.Host) {
 			items, hosts = append(items, BulkItem{Host: h.Name, ID: h.ID}), append(hosts, h)
@@ -189,7 +192,7 @@ func (s *Server) bulkHosts(req *Request, r BulkRequest) (items []BulkItem, hosts
 		}
 		seen := map[inventory.HostID]bool{}
 		for _, ref := range r.Hosts {
-			h, err := findHost(tx, ref)
+			h, err := rest.FindHost(tx, ref)
 			var e *inventory.Error
 			switch {
 			case errors.As(err, &e) && (e.Kind == inventory.NotFound || e.Kind == inventory.Forbidden):
@@ -207,28 +210,28 @@ func (s *Server) bulkHosts(req *Request, r BulkRequest) (items []BulkItem, hosts
 }
 
 // bulkOne acts on one host, with an entry in the audit of its own. Of a dry run it says what would happen.
-func (s *Server) bulkOne(req *Request, in *bulkInput, h *inventory.Host) (does string, err error) {
+func (s *Server) bulkOne(req *rest.Request, in *bulkInput, h *inventory.Host) (does string, err error) {
 	if in.DryRun {
 		var f foresight.Facts
-		err = s.actOn(req, provision.Asker{By: req.by(), DryRun: true, Foresee: func(seen foresight.Facts) { f = seen }}, in, h)
+		err = s.actOn(req, provision.Asker{By: req.By(), DryRun: true, Foresee: func(seen foresight.Facts) { f = seen }}, in, h)
 		r := &in.Body
 		f.Verb, f.On, f.Action, f.Mode, f.Profile = r.Verb, r.On != nil && *r.On, string(r.Action), r.Mode, r.Profile
 		return foresight.Say(f), err
 	}
-	row := req.trail.entry()
+	row := req.Trail.Entry()
 	row.Noun, row.Name, row.HostID, row.Detail = "host", h.Name, h.ID, in.Body.Verb
-	req = req.enteredAs(row)
-	if err := s.actOn(req, s.rest.asker(req), in, h); err != nil {
-		p := problemOf(req, s.cfg.Log, err)
-		s.rest.finish(req, p.Status, p.Detail)
+	req = req.EnteredAs(row)
+	if err := s.actOn(req, s.rest.Asker(req), in, h); err != nil {
+		p := rest.ProblemOf(req, s.cfg.Log, err)
+		s.rest.Finish(req, p.Status, p.Detail)
 		return "", err
 	}
-	s.rest.finish(req, http.StatusOK, "")
+	s.rest.Finish(req, http.StatusOK, "")
 	return "", nil
 }
 
 // actOn does what is asked for to one host, by the same ways as the operations on one host.
-func (s *Server) actOn(req *Request, who provision.Asker, in *bulkInput, h *inventory.Host) (err error) {
+func (s *Server) actOn(req *rest.Request, who provision.Asker, in *bulkInput, h *inventory.Host) (err error) {
 	r, life := &in.Body, s.cfg.Lifecycle
 	on := r.On != nil && *r.On
 	if is, name, has := flagOf(h, r.Verb); has && is == on {
@@ -263,15 +266,15 @@ func (s *Server) actOn(req *Request, who provision.Asker, in *bulkInput, h *inve
 	case "release":
 		_, err = life.Release(req, h.ID, who)
 	case "set":
-		var w *written
-		w, err = s.patchHost(req, &patchHostInput{HostRef: HostRef{Host: string(h.ID)}, WriteOptions: WriteOptions{DryRun: in.DryRun}, Body: *r.Set})
+		var w *rest.Written
+		w, err = s.patchHost(req, &patchHostInput{HostRef: rest.HostRef{Host: string(h.ID)}, WriteOptions: rest.WriteOptions{DryRun: in.DryRun}, Body: *r.Set})
 		if err == nil && isUnchanged(w, h.Version) {
 			err = inventory.Errorf(inventory.Conflict, "host %s is so already", h.Name)
 		}
 	case "locate":
 		err = s.locate(req, string(h.ID), on, in.DryRun)
 	case "delete":
-		_, err = s.deleteHost(req, &deleteHostInput{HostRef: HostRef{Host: string(h.ID)}, WriteOptions: WriteOptions{DryRun: in.DryRun}, Force: r.Force})
+		_, err = s.deleteHost(req, &deleteHostInput{HostRef: rest.HostRef{Host: string(h.ID)}, WriteOptions: rest.WriteOptions{DryRun: in.DryRun}, Force: r.Force})
 	}
 	return err
 }
@@ -294,9 +297,9 @@ func flagOf(h *inventory.Host, verb string) (is bool, name string, has bool) {
 }
 
 // isUnchanged reports whether a write of a host changed nothing, or as a dry run would change nothing.
-func isUnchanged(w *written, version int64) bool {
+func isUnchanged(w *rest.Written, version int64) bool {
 	switch body := w.Body.(type) {
-	case Diff:
+	case rest.Diff:
 		return len(body.Changes) == 0
 	case inventory.Host:
 		return body.Version == version

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestBulkActsOnEachHostAlone(t *testing.T) {
@@ -82,7 +84,7 @@ func TestABusyHostIsForgottenByForceOnly(t *testing.T) {
 func TestHostRowsAreReadWholeAndByID(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
-	var all, some List[HostRow]
+	var all, some rest.List[HostRow]
 	r.must(200, &all, "GET", "/api/v1/hostrows", "")
 	if len(all.Items) < 2 || all.Items[0].Name == "" || len(all.Items[0].MACs) == 0 {
 		t.Fatalf("rows: %+v", all)
@@ -104,7 +106,7 @@ func TestAViewIsKept(t *testing.T) {
 	}
 	r.must(412, nil, "PUT", path, `{"isShared":true,"query":"x"}`, "If-Match", `"9"`)
 	r.must(422, nil, "PUT", path, `{"isShared":true,"query":"`+strings.Repeat("x", 1001)+`"}`)
-	var all List[KeptView]
+	var all rest.List[KeptView]
 	r.must(200, &all, "GET", "/api/v1/views", "")
 	if len(all.Items) != 1 || all.Items[0].Query != "rack=R3" {
 		t.Errorf("listed: %+v", all)

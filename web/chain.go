@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Time limits of a request; streams and artefact checks set their own.
@@ -24,14 +26,14 @@ func (s *Server) chain(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		id := newRequestID()
-		r = r.WithContext(begin(r.Context(), id))
+		r = r.WithContext(rest.Begin(r.Context(), id))
 		h := w.Header()
 		h.Set("X-Request-ID", id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(began.Add(readFor)) // not every connection has deadlines; real ones do
+		_ = control.SetReadDeadline(began.Add(rest.ReadFor)) // not every connection has deadlines; real ones do
 		_ = control.SetWriteDeadline(began.Add(answerFor))
 		if r.Method != http.MethodPost || r.URL.Path != "/api/v1"+uploadPath { // a file is bounded by what receives it
 			r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
@@ -44,7 +46,7 @@ func (s *Server) chain(next http.Handler) http.Handler {
 				}
 				s.cfg.Log.Error("request panicked", "op", id, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
 				if out.status == 0 {
-					writeProblem(out, r, s.cfg.Log, inventory.Errorf(inventory.Internal, "panic"))
+					rest.WriteProblem(out, r, s.cfg.Log, inventory.Errorf(inventory.Internal, "panic"))
 				}
 			}
 			s.cfg.Log.Debug("request", "op", id, "method", r.Method, "path", r.URL.Path, "status", out.status, "took", time.Since(began), "addr", r.RemoteAddr)

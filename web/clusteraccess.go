@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // PutClusterAccess is what an admin lets a cluster do beyond its own machines.
@@ -15,20 +17,20 @@ type PutClusterAccess struct {
 }
 
 type putClusterAccessInput struct {
-	NameRef
+	rest.NameRef
 	Body PutClusterAccess
 }
 
 // addClusterAccess registers what an admin lets clusters do.
 func (s *Server) addClusterAccess() {
 	errs := []int{http.StatusNotFound, http.StatusConflict}
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/clusters/{name}/access", id: "get-cluster-access", tag: "clusters", errors: errs,
-		summary: "Show which machines a cluster may take over, and which pools it may use",
-		about:   "The name is that of an attached cluster, or the UID of any cluster.",
-	}, func(req *Request, in *nameInput) (*one[inventory.ClusterAccess], error) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/clusters/{name}/access", ID: "get-cluster-access", Tag: "clusters", Errors: errs,
+		Summary: "Show which machines a cluster may take over, and which pools it may use",
+		About:   "The name is that of an attached cluster, or the UID of any cluster.",
+	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[inventory.ClusterAccess], error) {
 		var a inventory.ClusterAccess
-		err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+		err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 			uid, err := uidOfCluster(tx, in.Name)
 			if err == nil {
 				a, err = tx.FindClusterAccess(uid)
@@ -36,18 +38,18 @@ func (s *Server) addClusterAccess() {
 			return err
 		})
 		a.TakesFrom, a.Pools = orEmpty(a.TakesFrom), orEmpty(a.Pools)
-		return &one[inventory.ClusterAccess]{Body: a}, err
+		return &rest.One[inventory.ClusterAccess]{Body: a}, err
 	})
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/clusters/{name}/access", id: "put-cluster-access", needs: inventory.Admin, tag: "clusters", errors: errs,
-		summary: "Say which machines a cluster may take over, and which pools it may use",
-		about:   "The name is that of an attached cluster, or the UID of any cluster: it is the UID of the namespace kube-system.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/clusters/{name}/access", ID: "put-cluster-access", Needs: inventory.Admin, Tag: "clusters", Errors: errs,
+		Summary: "Say which machines a cluster may take over, and which pools it may use",
+		About:   "The name is that of an attached cluster, or the UID of any cluster: it is the UID of the namespace kube-system.",
 	}, s.putClusterAccess)
 }
 
-func (s *Server) putClusterAccess(req *Request, in *putClusterAccessInput) (*one[inventory.ClusterAccess], error) {
+func (s *Server) putClusterAccess(req *rest.Request, in *putClusterAccessInput) (*rest.One[inventory.ClusterAccess], error) {
 	var was, a inventory.ClusterAccess
-	err := s.rest.store.Write(req, func(tx inventory.Tx) error {
+	err := s.rest.Store.Write(req, func(tx inventory.Tx) error {
 		uid, err := uidOfCluster(tx, in.Name)
 		if err != nil {
 			return err
@@ -76,16 +78,16 @@ func (s *Server) putClusterAccess(req *Request, in *putClusterAccessInput) (*one
 		if err := tx.SaveClusterAccess(&a, s.cfg.Now()); err != nil {
 			return err
 		}
-		detail := "cluster " + in.Name + " may take machines from " + orNobody(a.TakesFrom) + ", and use " + orAllPools(a.Pools) + ", said by " + req.by()
+		detail := "cluster " + in.Name + " may take machines from " + orNobody(a.TakesFrom) + ", and use " + orAllPools(a.Pools) + ", said by " + req.By()
 		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventChanged, Subject: "cluster/" + in.Name, Detail: inventory.Clean(detail, 500)})
 	})
 	if err != nil {
 		return nil, err
 	}
-	edited(req, "cluster access", in.Name, inventory.AuditUpdate, was, a, 0)
-	req.trail.fix("say it again: slipway cluster access")
+	rest.Edited(req, "cluster access", in.Name, inventory.AuditUpdate, was, a, 0)
+	req.Trail.Fix("say it again: slipway cluster access")
 	a.TakesFrom, a.Pools = orEmpty(a.TakesFrom), orEmpty(a.Pools)
-	return &one[inventory.ClusterAccess]{Body: a}, nil
+	return &rest.One[inventory.ClusterAccess]{Body: a}, nil
 }
 
 // uidOfCluster is the UID of an attached cluster, or the text itself when it is a UID.

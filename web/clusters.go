@@ -7,6 +7,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // clusterFor bounds the detaching of a cluster: controllers end, and each of its objects is let go of.
@@ -44,22 +46,22 @@ type (
 		Body CheckClusterInput
 	}
 	deleteClusterInput struct {
-		WriteOptions
-		NameRef
+		rest.WriteOptions
+		rest.NameRef
 		Purge bool `query:"purge" doc:"Take the kinds away as well, and with them all objects of them"`
 		Force bool `query:"force" doc:"Even when the cluster does not answer: its objects keep our finalizers"`
 	}
 )
 
 // clusterOps is what clusters share with other nouns. They are deleted by detaching them.
-func (s *Server) clusterOps() noun[inventory.Cluster] {
+func (s *Server) clusterOps() rest.Noun[inventory.Cluster] {
 	now := s.cfg.Now
-	return noun[inventory.Cluster]{
-		singular: "cluster", plural: "clusters", needs: inventory.Admin, article: "a",
-		name:    func(c inventory.Cluster) string { return c.Name },
-		version: func(c inventory.Cluster) int64 { return c.Version },
-		prepare: func(_ inventory.Tx, in *inventory.Cluster, name string, old *inventory.Cluster) error {
-			if err := sameName("cluster", &in.Name, name); err != nil {
+	return rest.Noun[inventory.Cluster]{
+		Singular: "cluster", Plural: "clusters", Needs: inventory.Admin, Article: "a",
+		Name:    func(c inventory.Cluster) string { return c.Name },
+		Version: func(c inventory.Cluster) int64 { return c.Version },
+		Prepare: func(_ inventory.Tx, in *inventory.Cluster, name string, old *inventory.Cluster) error {
+			if err := rest.SameName("cluster", &in.Name, name); err != nil {
 				return err
 			}
 			in.State, in.Reason, in.Hint, in.UID, in.Kubernetes = inventory.ClusterAttaching, "", "", "", ""
@@ -69,13 +71,13 @@ func (s *Server) clusterOps() noun[inventory.Cluster] {
 			}
 			return in.Validate()
 		},
-		find: func(tx inventory.Tx, name string) (inventory.Cluster, error) { return tx.Clusters().Find(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Cluster], error) {
+		Find: func(tx inventory.Tx, name string) (inventory.Cluster, error) { return tx.Clusters().Find(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Cluster], error) {
 			all, err := tx.Clusters().List(inventory.Page{})
-			return cut(all, p, func(c inventory.Cluster) string { return c.Name }), err
+			return rest.Cut(all, p, func(c inventory.Cluster) string { return c.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.Cluster) error { return tx.Clusters().Create(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.Cluster) error {
+		Create: func(tx inventory.Tx, in *inventory.Cluster) error { return tx.Clusters().Create(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.Cluster) error {
 			if err := tx.Clusters().Update(in, now()); err != nil {
 				return err
 			}
@@ -88,20 +90,20 @@ func (s *Server) clusterOps() noun[inventory.Cluster] {
 // addClusters registers the operations on attached clusters.
 func (s *Server) addClusters() {
 	n := s.clusterOps()
-	addNoun(s.rest, n)
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/clusters/{name}", id: "delete-cluster", needs: inventory.Admin, tag: "clusters", dry: true, status: http.StatusNoContent,
-		summary: "Detach a cluster", about: "Its controllers end and remove our finalizers from its objects. Every server runs on.",
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed}, within: clusterFor,
-	}, func(req *Request, in *deleteClusterInput) (*written, error) {
+	rest.AddNoun(s.rest, n)
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/clusters/{name}", ID: "delete-cluster", Needs: inventory.Admin, Tag: "clusters", Dry: true, Status: http.StatusNoContent,
+		Summary: "Detach a cluster", About: "Its controllers end and remove our finalizers from its objects. Every server runs on.",
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed}, Within: clusterFor,
+	}, func(req *rest.Request, in *deleteClusterInput) (*rest.Written, error) {
 		return s.detachCluster(req, n, in)
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/clusters/{name}/check", id: "check-cluster", tag: "clusters",
-		summary: "Check an attached cluster", errors: []int{http.StatusNotFound}, about: "Speaks to the cluster, and changes nothing there.",
-	}, func(req *Request, in *nameInput) (*one[ClusterCheck], error) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/clusters/{name}/check", ID: "check-cluster", Tag: "clusters",
+		Summary: "Check an attached cluster", Errors: []int{http.StatusNotFound}, About: "Speaks to the cluster, and changes nothing there.",
+	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[ClusterCheck], error) {
 		var c inventory.Cluster
-		err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+		err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 			c, err = tx.Clusters().Find(in.Name)
 			return err
 		})
@@ -110,10 +112,10 @@ func (s *Server) addClusters() {
 		}
 		return s.checkCluster(req, c, nil)
 	})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/clusters/check", id: "check-kubeconfig", needs: inventory.Admin, tag: "clusters", asks: true,
-		summary: "Look whether a cluster could be attached", about: "Speaks to the cluster, and changes nothing there. The kubeconfig is not kept.",
-	}, func(req *Request, in *checkClusterInput) (*one[ClusterCheck], error) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/clusters/check", ID: "check-kubeconfig", Needs: inventory.Admin, Tag: "clusters", Asks: true,
+		Summary: "Look whether a cluster could be attached", About: "Speaks to the cluster, and changes nothing there. The kubeconfig is not kept.",
+	}, func(req *rest.Request, in *checkClusterInput) (*rest.One[ClusterCheck], error) {
 		b := in.Body
 		c := inventory.Cluster{Name: b.Name, Kubeconfig: "kubeconfig", Modes: b.Modes, Namespaces: b.Namespaces, WatchFilter: b.WatchFilter, TakesOver: b.TakesOver}
 		if err := c.Validate(); err != nil {
@@ -123,7 +125,7 @@ func (s *Server) addClusters() {
 	})
 }
 
-func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) (*one[ClusterCheck], error) {
+func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) (*rest.One[ClusterCheck], error) {
 	if s.cfg.Clusters == nil {
 		return nil, errNoClusters()
 	}
@@ -135,38 +137,38 @@ func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconf
 	if k.Results == nil {
 		k.Results = []TargetCheckResult{}
 	}
-	return &one[ClusterCheck]{Body: k}, nil
+	return &rest.One[ClusterCheck]{Body: k}, nil
 }
 
-func (s *Server) detachCluster(req *Request, n noun[inventory.Cluster], in *deleteClusterInput) (*written, error) {
+func (s *Server) detachCluster(req *rest.Request, n rest.Noun[inventory.Cluster], in *deleteClusterInput) (*rest.Written, error) {
 	var (
 		c    inventory.Cluster
 		does string
 	)
-	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 		if c, err = tx.Clusters().Find(in.Name); err != nil {
 			return err
 		}
 		counts, err := countsOfCluster(tx, c)
-		does = foresight.Delete(foresight.Thing{Noun: n.singular, Name: c.Name, N: counts, How: in.how()})
+		does = foresight.Delete(foresight.Thing{Noun: n.Singular, Name: c.Name, N: counts, How: in.how()})
 		if err != nil {
 			return err
 		}
-		return in.check(n.singular, in.Name, c.Version)
+		return in.Check(n.Singular, in.Name, c.Version)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if in.DryRun {
-		return n.respond(&c, nil, true, http.StatusNoContent).does(does), nil
+		return n.Respond(&c, nil, true, http.StatusNoContent).Does(does), nil
 	}
 	if s.cfg.Clusters == nil {
 		return nil, errNoClusters()
 	}
-	edited(req, n.singular, in.Name, inventory.AuditDelete, c, nil, 0)
-	req.trail.fix("the cluster was let go of; attach it again")
-	if err := s.cfg.Clusters.DetachCluster(req, in.Name, in.Purge, in.Force, req.by()); err != nil {
+	rest.Edited(req, n.Singular, in.Name, inventory.AuditDelete, c, nil, 0)
+	req.Trail.Fix("the cluster was let go of; attach it again")
+	if err := s.cfg.Clusters.DetachCluster(req, in.Name, in.Purge, in.Force, req.By()); err != nil {
 		return nil, err
 	}
-	return n.respond(&c, nil, false, http.StatusNoContent), nil
+	return n.Respond(&c, nil, false, http.StatusNoContent), nil
 }

@@ -10,6 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 const canary = "correct-horse-battery-staple"
@@ -95,7 +97,7 @@ func TestAProfileWithErrorsIsNotSaved(t *testing.T) {
 	if stored.Config != "" || stored.Revision != 1 {
 		t.Errorf("stored after refusals: %+v", stored)
 	}
-	var d Diff
+	var d rest.Diff
 	if a := put("host: {locale: C}\n", "?dryRun=true"); a.status != 200 {
 		t.Fatal(a.body)
 	} else {
@@ -132,14 +134,14 @@ func TestRevisionsAreListedShownAndRolledBackTo(t *testing.T) {
 	for _, locale := range []string{"aa_AA", "bb_BB", "bb_BB"} {
 		r.must(200, nil, "PUT", "/api/v1/profiles/worker", `{"image":"debian","selector":"rack=r1","config":"host: {locale: `+locale+`}\n"}`)
 	}
-	var l, rest List[Revision[inventory.Profile]]
+	var l, more rest.List[Revision[inventory.Profile]]
 	r.must(200, &l, "GET", "/api/v1/profiles/worker/revisions?limit=2", "")
 	if len(l.Items) != 2 || l.Items[0].N != 3 || l.Items[0].Body != nil || strings.Join(l.Items[0].Changed, " ") != "config" || l.Next != "2" {
 		t.Errorf("revisions %+v", l)
 	}
-	r.must(200, &rest, "GET", "/api/v1/profiles/worker/revisions?after=2", "")
-	if len(rest.Items) != 1 || rest.Items[0].N != 1 || len(rest.Items[0].Changed) != 0 {
-		t.Errorf("the rest of the revisions %+v", rest)
+	r.must(200, &more, "GET", "/api/v1/profiles/worker/revisions?after=2", "")
+	if len(more.Items) != 1 || more.Items[0].N != 1 || len(more.Items[0].Changed) != 0 {
+		t.Errorf("the rest of the revisions %+v", more)
 	}
 	var one Revision[inventory.Profile]
 	r.must(200, &one, "GET", "/api/v1/profiles/worker/revisions/2", "")
@@ -150,7 +152,7 @@ func TestRevisionsAreListedShownAndRolledBackTo(t *testing.T) {
 	r.must(404, nil, "GET", "/api/v1/profiles/nobody/revisions", "")
 	r.must(422, nil, "GET", "/api/v1/profiles/worker/revisions?after=x", "")
 	r.must(404, nil, "POST", "/api/v1/profiles/worker/rollback", `{"revision":9}`)
-	var d Diff
+	var d rest.Diff
 	r.must(200, &d, "POST", "/api/v1/profiles/worker/rollback?dryRun=true", `{"revision":2}`)
 	if d.Impact == nil || d.Impact.ChangedN != 1 || d.Changes[0].Field != "config" {
 		t.Errorf("dry run of a rollback: %+v", d)
@@ -225,7 +227,7 @@ func TestLayersAreCalledByKeysWithHostNames(t *testing.T) {
 	if i.HostN != 1 || i.ChangedN != 1 {
 		t.Errorf("impact %+v", i)
 	}
-	var list List[inventory.Layer]
+	var list rest.List[inventory.Layer]
 	r.must(200, &list, "GET", "/api/v1/layers?limit=1", "")
 	if len(list.Items) != 1 || list.Items[0].Name != "r1-u01" {
 		t.Fatalf("layers %+v", list)
@@ -263,7 +265,7 @@ func TestADraftIsRenderedAndNotStored(t *testing.T) {
 	if v.Revision != 2 || !strings.Contains(v.Documents[0].Text, "locale C") {
 		t.Errorf("preview %+v", v)
 	}
-	var l List[inventory.Rendering]
+	var l rest.List[inventory.Rendering]
 	r.must(200, &l, "GET", "/api/v1/hosts/r1-u01/renderings", "")
 	if len(l.Items) != 1 || len(l.Items[0].Documents) != 0 {
 		t.Errorf("renderings %+v", l)
@@ -384,7 +386,7 @@ func TestAProfileIsForThoseItSelectsAndThoseWhoseMachineNamesIt(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
 	hosts := func() string {
-		var l List[string]
+		var l rest.List[string]
 		r.must(200, &l, "GET", "/api/v1/profiles/worker/hosts", "")
 		return strings.Join(l.Items, " ")
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // consoleProtocol is what a request for a serial console upgrades to: after the status 101 the connection carries what
@@ -28,10 +30,10 @@ const (
 func (s *Server) console(c echo.Context) error {
 	r := c.Request()
 	if !isUpgrade(r) {
-		return &statusError{status: http.StatusUpgradeRequired, err: inventory.Errorf(inventory.Invalid, "a console needs a connection of its own").
+		return &rest.StatusError{Status: http.StatusUpgradeRequired, Err: inventory.Errorf(inventory.Invalid, "a console needs a connection of its own").
 			WithHint("ask by HTTP/1.1 with Connection: Upgrade and Upgrade: %s; slipway host console does", consoleProtocol)}
 	}
-	req := requestOf(r.Context())
+	req := rest.RequestOf(r.Context())
 	back, err := s.consolesN.take(req)
 	if err != nil {
 		return err
@@ -41,7 +43,7 @@ func (s *Server) console(c echo.Context) error {
 	defer s.consoles.Done()
 	ctx, cancel := context.WithCancel(req)
 	defer cancel()
-	req = req.with(ctx)
+	req = req.With(ctx)
 	defer context.AfterFunc(s.life, cancel)()
 	h, err := s.readHost(req, c.Param("host"))
 	if err != nil {
@@ -57,7 +59,7 @@ func (s *Server) console(c echo.Context) error {
 		return err
 	}
 	if err := s.join(ctx, c.Response(), line, closeLine); err != nil {
-		s.cfg.Log.Debug("console ended", "host", h.Name, "op", req.id, "err", err)
+		s.cfg.Log.Debug("console ended", "host", h.Name, "op", req.ID, "err", err)
 	}
 	return nil
 }
@@ -122,8 +124,8 @@ func (s *Server) relay(conn interface {
 }
 
 // consoleOpened notes that somebody looks at the console of a host. A console without its entry is not opened.
-func (s *Server) consoleOpened(req *Request, h inventory.Host) error {
-	r := rowOf(req, "open-console", "host")
+func (s *Server) consoleOpened(req *rest.Request, h inventory.Host) error {
+	r := rest.RowOf(req, "open-console", "host")
 	r.Name, r.HostID, r.Status = h.Name, h.ID, http.StatusOK
-	return s.rest.store.Write(req.detached(), func(tx inventory.Tx) error { return s.rest.add(tx, &r) })
+	return s.rest.Store.Write(req.Detached(), func(tx inventory.Tx) error { return s.rest.Add(tx, &r) })
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // ConsoleLog is what was recorded of a serial console. It is the machine's own text, escape codes and all.
@@ -35,7 +37,7 @@ type ConsoleLine struct {
 }
 
 type consoleLogInput struct {
-	HostRef
+	rest.HostRef
 	Plain  bool   `query:"plain" doc:"Without escape codes"`
 	Search string `query:"search" doc:"Only the lines with this text, without escape codes; upper and lower case are the same" maxLength:"256"`
 	Lines  bool   `query:"lines" doc:"Lines with their times instead of the text; the newest 10000"`
@@ -45,7 +47,7 @@ type consoleLogInput struct {
 }
 
 type typeInput struct {
-	HostRef
+	rest.HostRef
 	Body struct {
 		Text string `json:"text" doc:"As it is typed; Enter is \\r" minLength:"1" maxLength:"4096"`
 	}
@@ -53,27 +55,27 @@ type typeInput struct {
 
 // addConsoles registers the serial console in the form that browsers can use, and its recording.
 func (s *Server) addConsoles() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/console/stream", id: "follow-console", needs: inventory.Operator, scope: ofPools, tag: "hosts", plain: "text/event-stream", isLong: true,
-		summary: "Follow the serial console of a host", errors: []int{http.StatusNotFound, http.StatusConflict},
-		about: "A stream of events whose data is base64 of what the console says, beginning with the end of what was recorded. " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/console/stream", ID: "follow-console", Needs: inventory.Operator, Scope: rest.OfPools, Tag: "hosts", Plain: "text/event-stream", IsLong: true,
+		Summary: "Follow the serial console of a host", Errors: []int{http.StatusNotFound, http.StatusConflict},
+		About: "A stream of events whose data is base64 of what the console says, beginning with the end of what was recorded. " +
 			"The console is shared: it is open for as long as anybody follows it. Type with POST /hosts/{host}/console/type.",
 	}, s.followConsole)
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/hosts/{host}/console/type", id: "type-into-console", asks: true, scope: ofPools, tag: "hosts", status: http.StatusNoContent,
-		summary: "Type into the serial console of a host that is open", errors: []int{http.StatusNotFound, http.StatusConflict},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts/{host}/console/type", ID: "type-into-console", Asks: true, Scope: rest.OfPools, Tag: "hosts", Status: http.StatusNoContent,
+		Summary: "Type into the serial console of a host that is open", Errors: []int{http.StatusNotFound, http.StatusConflict},
 	},
-		func(req *Request, in *typeInput) (*struct{}, error) {
+		func(req *rest.Request, in *typeInput) (*struct{}, error) {
 			h, err := s.readHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
 			return nil, s.lines.typeInto(h, []byte(in.Body.Text))
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/console/log", id: "get-console-log", needs: inventory.Operator, scope: ofPools, tag: "hosts",
-		summary: "Show what was recorded of the serial console of a host", errors: []int{http.StatusNotFound},
-		about: "The last 256 KiB of its output while it was open, for a reader or an operation. " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/console/log", ID: "get-console-log", Needs: inventory.Operator, Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Show what was recorded of the serial console of a host", Errors: []int{http.StatusNotFound},
+		About: "The last 256 KiB of its output while it was open, for a reader or an operation. " +
 			"It is kept in memory, and ends with the server.",
 	}, s.consoleLog)
 }
@@ -87,7 +89,7 @@ func plainText(b []byte) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 }
 
-func (s *Server) consoleLog(req *Request, in *consoleLogInput) (*one[ConsoleLog], error) {
+func (s *Server) consoleLog(req *rest.Request, in *consoleLogInput) (*rest.One[ConsoleLog], error) {
 	h, err := s.readHost(req, in.Host)
 	if err != nil {
 		return nil, err
@@ -115,14 +117,14 @@ func (s *Server) consoleLog(req *Request, in *consoleLogInput) (*one[ConsoleLog]
 	default:
 		out.Text = strings.ToValidUTF8(string(r.text), "\ufffd")
 	}
-	return &one[ConsoleLog]{Body: out}, nil
+	return &rest.One[ConsoleLog]{Body: out}, nil
 }
 
 // historyBytes is how much of the recording a stream begins with.
 const historyBytes = 32 << 10
 
 // followConsole gives a browser the serial console of a host, until either of them goes or the server stops.
-func (s *Server) followConsole(req *Request, in *HostRef) (*huma.StreamResponse, error) {
+func (s *Server) followConsole(req *rest.Request, in *rest.HostRef) (*huma.StreamResponse, error) {
 	h, err := s.readHost(req, in.Host)
 	if err != nil {
 		return nil, err

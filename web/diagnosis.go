@@ -8,6 +8,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe/trace"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Diagnoses is what can be asked about boots that do not come off.
@@ -19,7 +21,7 @@ type Diagnoses interface {
 }
 
 type portInput struct {
-	HostRef
+	rest.HostRef
 	MAC string `query:"mac" doc:"MAC of one of its ports; absent: the one with the newest packet" maxLength:"64"`
 }
 
@@ -31,47 +33,47 @@ const packetsType = "application/vnd.tcpdump.pcap"
 
 // addDiagnoses registers why machines do not boot, and what was on the wire.
 func (s *Server) addDiagnoses() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/diagnosis", id: "diagnose-host", scope: ofPools, tag: "hosts",
-		summary: "Say why a host does not boot: ranked causes with what was seen, and its latest packets", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/diagnosis", ID: "diagnose-host", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Say why a host does not boot: ranked causes with what was seen, and its latest packets", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *portInput) (*one[provision.Diagnosis], error) {
+		func(req *rest.Request, in *portInput) (*rest.One[provision.Diagnosis], error) {
 			id, mac, err := s.port(req, in)
 			if err != nil {
 				return nil, err
 			}
 			d, err := s.cfg.Lifecycle.Diagnose(req, id, mac)
-			return &one[provision.Diagnosis]{Body: d}, err
+			return &rest.One[provision.Diagnosis]{Body: d}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/packets", id: "packets-of-host", scope: ofPools, needs: inventory.Operator, tag: "hosts", plain: packetsType,
-		summary: "Download the latest packets of a host's boots as a capture file", errors: []int{http.StatusNotFound},
-		about: "The last packets of each port are kept in memory. File contents, configurations and keys are left out.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/packets", ID: "packets-of-host", Scope: rest.OfPools, Needs: inventory.Operator, Tag: "hosts", Plain: packetsType,
+		Summary: "Download the latest packets of a host's boots as a capture file", Errors: []int{http.StatusNotFound},
+		About: "The last packets of each port are kept in memory. File contents, configurations and keys are left out.",
 	},
-		func(req *Request, in *portInput) (*textOutput, error) {
+		func(req *rest.Request, in *portInput) (*textOutput, error) {
 			id, mac, err := s.port(req, in)
 			if err != nil {
 				return nil, err
 			}
 			return s.packets(req, id, mac)
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/strangers/{mac}/diagnosis", id: "diagnose-stranger", tag: "hosts",
-		summary: "Say why a machine that is not listed does not boot", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/strangers/{mac}/diagnosis", ID: "diagnose-stranger", Tag: "hosts",
+		Summary: "Say why a machine that is not listed does not boot", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *strangerInput) (*one[provision.Diagnosis], error) {
+		func(req *rest.Request, in *strangerInput) (*rest.One[provision.Diagnosis], error) {
 			mac, err := s.stranger(req, in.MAC)
 			if err != nil {
 				return nil, err
 			}
 			d, err := s.cfg.Lifecycle.Diagnose(req, "", mac)
-			return &one[provision.Diagnosis]{Body: d}, err
+			return &rest.One[provision.Diagnosis]{Body: d}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/strangers/{mac}/packets", id: "packets-of-stranger", needs: inventory.Operator, tag: "hosts", plain: packetsType,
-		summary: "Download the latest packets of a machine that is not listed", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/strangers/{mac}/packets", ID: "packets-of-stranger", Needs: inventory.Operator, Tag: "hosts", Plain: packetsType,
+		Summary: "Download the latest packets of a machine that is not listed", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *strangerInput) (*textOutput, error) {
+		func(req *rest.Request, in *strangerInput) (*textOutput, error) {
 			mac, err := s.stranger(req, in.MAC)
 			if err != nil {
 				return nil, err
@@ -81,7 +83,7 @@ func (s *Server) addDiagnoses() {
 }
 
 // port finds the host, and the port of it that a request names.
-func (s *Server) port(req *Request, in *portInput) (inventory.HostID, inventory.MAC, error) {
+func (s *Server) port(req *rest.Request, in *portInput) (inventory.HostID, inventory.MAC, error) {
 	h, err := s.readHost(req, in.Host)
 	if err != nil || in.MAC == "" {
 		return h.ID, "", err
@@ -97,7 +99,7 @@ func (s *Server) port(req *Request, in *portInput) (inventory.HostID, inventory.
 }
 
 // stranger reads the MAC of a machine that is no host's.
-func (s *Server) stranger(req *Request, text string) (inventory.MAC, error) {
+func (s *Server) stranger(req *rest.Request, text string) (inventory.MAC, error) {
 	mac, err := inventory.ParseMAC(text)
 	if err != nil {
 		return "", err

@@ -11,6 +11,8 @@ import (
 	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/scoped"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // The store shows a caller with roles in pools only what is in those (see package scoped). A text that such a caller may read can
@@ -36,11 +38,11 @@ type discretion struct {
 }
 
 // discreetly calls fn if the caller's roles are in pools only.
-func (s *Server) discreetly(req *Request, fn func(d *discretion) error) error {
-	if c := req.caller; len(c.grants) == 0 || c.grants.Everywhere().Allows(inventory.Viewer) {
+func (s *Server) discreetly(req *rest.Request, fn func(d *discretion) error) error {
+	if c := req.Caller; len(c.Grants) == 0 || c.Grants.Everywhere().Allows(inventory.Viewer) {
 		return nil
 	}
-	return s.rest.store.Read(req, func(tx inventory.Tx) error {
+	return s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		t, isScoped := tx.(*scoped.Tx)
 		if !isScoped {
 			return nil
@@ -158,9 +160,9 @@ func (d *discretion) walk(v any, isText bool, open map[string]bool) (out any, ch
 // discreet implements huma.Transformer: it takes the names out of an answer. Of the refusals only a conflict speaks of things
 // that the caller did not name.
 func (s *Server) discreet(hc huma.Context, _ string, v any) (any, error) {
-	req, out := requestOf(hc.Context()), v
+	req, out := rest.RequestOf(hc.Context()), v
 	err := s.discreetly(req, func(d *discretion) error {
-		if p, ok := v.(*Problem); ok {
+		if p, ok := v.(*rest.Problem); ok {
 			clean, err := d.problem(p)
 			out = clean
 			return err
@@ -172,18 +174,18 @@ func (s *Server) discreet(hc huma.Context, _ string, v any) (any, error) {
 		return err
 	})
 	if err != nil {
-		s.cfg.Log.Warn("an answer cannot be checked", "op", req.id, "err", err)
-		return problemOf(req, s.cfg.Log, inventory.Errorf(inventory.Unavailable, "the answer cannot be checked").WithHint("try it again")), nil
+		s.cfg.Log.Warn("an answer cannot be checked", "op", req.ID, "err", err)
+		return rest.ProblemOf(req, s.cfg.Log, inventory.Errorf(inventory.Unavailable, "the answer cannot be checked").WithHint("try it again")), nil
 	}
 	return out, nil
 }
 
-func (d *discretion) problem(p *Problem) (*Problem, error) {
+func (d *discretion) problem(p *rest.Problem) (*rest.Problem, error) {
 	if p.Kind != inventory.Conflict {
 		return p, nil
 	}
 	clean := *p
-	clean.Errors = append([]FieldError(nil), p.Errors...)
+	clean.Errors = append([]rest.FieldError(nil), p.Errors...)
 	of := []*string{&clean.Detail, &clean.Hint}
 	for i := range clean.Errors {
 		of = append(of, &clean.Errors[i].Message)
@@ -243,7 +245,7 @@ func (d *discretion) sheet(in *acceptance.Input) (err error) {
 }
 
 // discreetEvents takes the names out of events.
-func (s *Server) discreetEvents(req *Request, rows []inventory.Event) error {
+func (s *Server) discreetEvents(req *rest.Request, rows []inventory.Event) error {
 	return s.discreetly(req, func(d *discretion) error {
 		for i := range rows {
 			if err := d.event(&rows[i]); err != nil {

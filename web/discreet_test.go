@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // gossip has everything that belongs to pool alpha speak of what belongs to beta.
@@ -83,7 +85,7 @@ func (r *rig) everything() (all []string) {
 		all = append(all, r.address(route, "alpha"))
 	}
 	for _, noun := range []string{"audit", "issues", "operations", "sessions", "racks", "machines", "views", "layers", "reservations", "leases"} {
-		var list List[map[string]any]
+		var list rest.List[map[string]any]
 		r.must(200, &list, "GET", "/api/v1/"+noun+"?limit=1000", "")
 		for _, item := range list.Items {
 			for _, key := range []string{"id", "name", "address"} {
@@ -194,7 +196,7 @@ func TestAConflictDoesNotSayWhose(t *testing.T) {
 	if a := r.ask("PATCH", "/api/v1/hosts/alpha-1", `{"macs":["52:54:00:b2:00:01"]}`); !strings.Contains(a.body, "belongs to host beta-1") {
 		t.Errorf("an admin is not told whose it is: %s", a.body)
 	}
-	var all List[inventory.Host]
+	var all rest.List[inventory.Host]
 	r.must(200, &all, "GET", "/api/v1/hosts?search=beta", "")
 	if len(all.Items) != 1 || all.Items[0].InMaintenance || all.Items[0].Serial != "" {
 		t.Errorf("the other pool was changed: %+v", all.Items)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // HostDisks says what becomes of each disk of a host.
@@ -24,12 +26,12 @@ type HostDisk struct {
 
 // addDisks registers what would become of the disks of a host.
 func (s *Server) addDisks() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/disks", id: "list-disks", scope: ofPools, tag: "hosts",
-		summary: "List the disks of a host: which would be written to, and which are kept", errors: []int{http.StatusNotFound},
-		about: "As its newest inspection found them, and by what the host says of its root disk; a machine may ask for another.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/disks", ID: "list-disks", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "List the disks of a host: which would be written to, and which are kept", Errors: []int{http.StatusNotFound},
+		About: "As its newest inspection found them, and by what the host says of its root disk; a machine may ask for another.",
 	},
-		func(req *Request, in *HostRef) (*one[HostDisks], error) {
+		func(req *rest.Request, in *rest.HostRef) (*rest.One[HostDisks], error) {
 			out := HostDisks{Items: []HostDisk{}}
 			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				i, err := tx.FindInspection(h.ID, 0)
@@ -42,7 +44,7 @@ func (s *Server) addDisks() {
 				}
 				return err
 			})
-			return &one[HostDisks]{Body: out}, err
+			return &rest.One[HostDisks]{Body: out}, err
 		})
 }
 

@@ -17,11 +17,13 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // eventQuery says which events, and in what form.
 type eventQuery struct {
-	ByHost
+	rest.ByHost
 	After   string              `query:"after" doc:"Only events with a higher id; a negative number counts back from the newest. Without it a list begins with the oldest, and a stream with the next." pattern:"^-?[0-9]{1,19}$"`
 	Before  int64               `query:"before" doc:"Of a list: only events with a lower id, and then the newest first" minimum:"1"`
 	Limit   int                 `query:"limit" doc:"Most items of a list" default:"100" minimum:"1" maximum:"1000"`
@@ -35,12 +37,12 @@ func (q eventQuery) isStream() bool { return strings.Contains(q.Accept, "text/ev
 
 // addEvents registers the list and stream of events.
 func (s *Server) addEvents() {
-	o := operation{
-		method: http.MethodGet, path: "/events", id: "list-events", scope: ofPools, tag: "events", summary: "List or follow events",
-		about: "With Accept: text/event-stream the events come as they happen, each with its id: (resume with Last-Event-ID). " +
-			"Otherwise it is a list, oldest first.", result: List[inventory.Event]{}, errors: []int{http.StatusNotFound}, isLong: true,
+	o := rest.Operation{
+		Method: http.MethodGet, Path: "/events", ID: "list-events", Scope: rest.OfPools, Tag: "events", Summary: "List or follow events",
+		About: "With Accept: text/event-stream the events come as they happen, each with its id: (resume with Last-Event-ID). " +
+			"Otherwise it is a list, oldest first.", Result: rest.List[inventory.Event]{}, Errors: []int{http.StatusNotFound}, IsLong: true,
 	}
-	register(s.rest, o, func(req *Request, in *eventQuery) (*huma.StreamResponse, error) {
+	rest.Register(s.rest, o, func(req *rest.Request, in *eventQuery) (*huma.StreamResponse, error) {
 		f, after, err := s.eventStart(req, in)
 		if err != nil {
 			return nil, err
@@ -51,13 +53,13 @@ func (s *Server) addEvents() {
 		}
 		mine := ears{s: s, known: map[string]hearing{}}
 		return s.streamed(req, f, after, func(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
-			req := req.with(ctx)
+			req := req.With(ctx)
 			one := []inventory.Event{e}
 			ok := mine.hears(req, e) && s.discreetEvents(req, one) == nil
 			return one[0], ok
 		})
 	})
-	get := s.rest.api.OpenAPI().Paths["/api/v1/events"].Get
+	get := s.rest.API.OpenAPI().Paths["/api/v1/events"].Get
 	get.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
@@ -65,7 +67,7 @@ func (s *Server) addEvents() {
 type hearer func(ctx context.Context, e inventory.Event) (inventory.Event, bool)
 
 // streamed answers with the events that the caller hears, from an id on.
-func (s *Server) streamed(req *Request, f inventory.EventFilter, after int64, hear hearer) (*huma.StreamResponse, error) {
+func (s *Server) streamed(req *rest.Request, f inventory.EventFilter, after int64, hear hearer) (*huma.StreamResponse, error) {
 	back, err := s.streams.take(req)
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func (s *Server) streamed(req *Request, f inventory.EventFilter, after int64, he
 }
 
 // eventStart works out the filter and the id to begin after.
-func (s *Server) eventStart(req *Request, in *eventQuery) (f inventory.EventFilter, after int64, err error) {
+func (s *Server) eventStart(req *rest.Request, in *eventQuery) (f inventory.EventFilter, after int64, err error) {
 	text := in.After
 	if in.isStream() && in.LastID != "" {
 		text = in.LastID
@@ -93,8 +95,8 @@ func (s *Server) eventStart(req *Request, in *eventQuery) (f inventory.EventFilt
 			return f, 0, inventory.Errorf(inventory.Invalid, "%q is not the id of an event", inventory.Clean(text, 40))
 		}
 	}
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
-		id, err := in.hostID(tx)
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+		id, err := in.HostID(tx)
 		if err != nil {
 			return err
 		}
@@ -129,9 +131,9 @@ func countBack(tx inventory.Tx, f inventory.EventFilter, last, n int64) (after i
 	return newest[len(newest)-1].ID - 1, nil
 }
 
-func (s *Server) listEvents(req *Request, f inventory.EventFilter, after int64, limit int) (*huma.StreamResponse, error) {
+func (s *Server) listEvents(req *rest.Request, f inventory.EventFilter, after int64, limit int) (*huma.StreamResponse, error) {
 	var rows []inventory.Event
-	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 		rows, err = tx.ListEvents(f, after, limit+1)
 		return err
 	})
@@ -142,7 +144,7 @@ func (s *Server) listEvents(req *Request, f inventory.EventFilter, after int64, 
 		return nil, err
 	}
 	s.fillLogs(rows)
-	page := pageOf(rows, limit, func(e inventory.Event) string { return strconv.FormatInt(e.ID, 10) })
+	page := rest.PageOf(rows, limit, func(e inventory.Event) string { return strconv.FormatInt(e.ID, 10) })
 	// Packets are noted behind their answers, so ids may lag by a moment; a page reads in the order it happened.
 	slices.SortStableFunc(page.Body.Items, func(a, b inventory.Event) int {
 		if f.Before > 0 {
@@ -186,7 +188,7 @@ func (s *Server) fillLogs(rows []inventory.Event) {
 // stream sends events until the client goes, is too slow, or the server stops. A cut client comes back with the last
 // id it has seen.
 func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after int64, hears hearer) {
-	w, req := humaecho.UnwrapV4(ctx).Response(), requestOf(ctx.Context())
+	w, req := humaecho.UnwrapV4(ctx).Response(), rest.RequestOf(ctx.Context())
 	control := http.NewResponseController(w)
 	ctx.SetHeader("Content-Type", "text/event-stream")
 	ctx.SetHeader("X-Accel-Buffering", "no") // a proxy must not hold events back
@@ -210,7 +212,7 @@ func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after i
 	defer heartbeat.Stop()
 	for {
 		if err := flush(); err != nil {
-			s.cfg.Log.Debug("event stream cut", "op", req.id, "err", err)
+			s.cfg.Log.Debug("event stream cut", "op", req.ID, "err", err)
 			return
 		}
 		select {

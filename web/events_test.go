@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // serve runs the rig's server on a loopback port and returns its address and what stops it.
@@ -232,7 +234,7 @@ func TestTheListOfEventsSharesItsFilters(t *testing.T) {
 		"?kind=dhcp&after=-2": 2, "?kind=dhcp&after=-100": 3, "?kind=tftp&after=-3": 0, // counted among those that match
 		"?session=none": 0, "?limit=2": 2,
 	} {
-		var page List[inventory.Event]
+		var page rest.List[inventory.Event]
 		r.must(200, &page, "GET", "/api/v1/events"+query, "")
 		if len(page.Items) != want {
 			t.Errorf("%s: %d events, want %d", query, len(page.Items), want)
@@ -257,12 +259,12 @@ func TestAListOfEventsReadsInTheOrderTheyHappened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var page List[inventory.Event]
+	var page rest.List[inventory.Event]
 	r.must(200, &page, "GET", "/api/v1/events?limit=2", "")
-	rest := List[inventory.Event]{}
-	r.must(200, &rest, "GET", "/api/v1/events?limit=2&after="+page.Next, "")
+	more := rest.List[inventory.Event]{}
+	r.must(200, &more, "GET", "/api/v1/events?limit=2&after="+page.Next, "")
 	var kinds []string
-	for _, ev := range append(page.Items, rest.Items...) {
+	for _, ev := range append(page.Items, more.Items...) {
 		kinds = append(kinds, ev.Kind)
 	}
 	if diff := cmp.Diff([]string{inventory.EventDHCPAck, inventory.EventScriptAsked, inventory.EventBootDecided}, kinds); diff != "" {

@@ -10,6 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/securitykey"
 	"slipway.dev/slipway/web/totp"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Opener opens what a Sealer has sealed.
@@ -61,11 +63,11 @@ type RecoveryCodes struct {
 }
 
 type factorBegin struct {
-	NameRef
+	rest.NameRef
 }
 
 type factorConfirm struct {
-	NameRef
+	rest.NameRef
 	Body struct {
 		Ticket   string `json:"ticket" maxLength:"2048"`
 		Code     string `json:"code" maxLength:"16" doc:"The code that the app shows now"`
@@ -74,7 +76,7 @@ type factorConfirm struct {
 }
 
 type factorRemove struct {
-	NameRef
+	rest.NameRef
 	Code string `query:"code" maxLength:"64" doc:"A code of the app or a recovery code, for one's own"`
 	Key  string `query:"key" maxLength:"63" doc:"Only the security key with this name; without it all: the app, each key, and the recovery codes"`
 }
@@ -90,33 +92,33 @@ const ticketFor = 15 * time.Minute
 
 // addFactors registers the operations on second factors. A user sets up the own one; an admin may set up and take away anybody's.
 func (s *Server) addFactors() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/users/{name}/second-factor", id: "get-second-factor", tag: "users", needs: anybody,
-		summary: "Say which second factors a user has", errors: []int{http.StatusForbidden, http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/users/{name}/second-factor", ID: "get-second-factor", Tag: "users", Needs: rest.Anybody,
+		Summary: "Say which second factors a user has", Errors: []int{http.StatusForbidden, http.StatusNotFound},
 	}, s.getFactors)
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/users/{name}/second-factor", id: "begin-second-factor", tag: "users", needs: anybody,
-		summary: "Begin to set up an authenticator app (TOTP, RFC 6238)", about: "Nothing is stored yet: the first code does that.",
-		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/users/{name}/second-factor", ID: "begin-second-factor", Tag: "users", Needs: rest.Anybody,
+		Summary: "Begin to set up an authenticator app (TOTP, RFC 6238)", About: "Nothing is stored yet: the first code does that.",
+		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, s.beginFactor)
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/users/{name}/second-factor", id: "put-second-factor", tag: "users", needs: anybody,
-		summary: "Set up an authenticator app by its first code", about: "Replaces the one before. The answer has recovery codes, once. The user's other logins end.",
-		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/users/{name}/second-factor", ID: "put-second-factor", Tag: "users", Needs: rest.Anybody,
+		Summary: "Set up an authenticator app by its first code", About: "Replaces the one before. The answer has recovery codes, once. The user's other logins end.",
+		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, s.putFactor)
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/users/{name}/second-factor", id: "delete-second-factor", tag: "users", needs: anybody,
-		summary: "Take a second factor away", about: "One's own needs a code; an admin may take anybody's.", status: http.StatusNoContent,
-		errors: []int{http.StatusForbidden, http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/users/{name}/second-factor", ID: "delete-second-factor", Tag: "users", Needs: rest.Anybody,
+		Summary: "Take a second factor away", About: "One's own needs a code; an admin may take anybody's.", Status: http.StatusNoContent,
+		Errors: []int{http.StatusForbidden, http.StatusNotFound},
 	}, s.deleteFactor)
 	s.addSecurityKeys()
 }
 
 // ofUser finds the user whose second factor is meant, and whether it is the caller's own.
-func (s *Server) ofUser(req *Request, name string) (u inventory.User, isOwn bool, err error) {
-	c := req.caller
-	isOwn = c.user == name && c.token == ""
-	if !isOwn && c.grants.Everywhere() != inventory.Admin {
+func (s *Server) ofUser(req *rest.Request, name string) (u inventory.User, isOwn bool, err error) {
+	c := req.Caller
+	isOwn = c.User == name && c.Token == ""
+	if !isOwn && c.Grants.Everywhere() != inventory.Admin {
 		return u, false, inventory.Errorf(inventory.Forbidden, "only an admin changes the second factor of another").WithHint("log in as %s, with a password", inventory.Clean(name, 63))
 	}
 	err = s.keeper.store.Read(req, func(tx inventory.Tx) error {
@@ -129,17 +131,17 @@ func (s *Server) ofUser(req *Request, name string) (u inventory.User, isOwn bool
 	return u, isOwn, err
 }
 
-func (s *Server) beginFactor(req *Request, in *factorBegin) (*one[SecondFactor], error) {
+func (s *Server) beginFactor(req *rest.Request, in *factorBegin) (*rest.One[SecondFactor], error) {
 	u, _, err := s.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	t := ticket{User: u.Name, Secret: totp.NewSecret(), At: s.cfg.Now()}
-	req.trail.fix("nothing is stored yet")
-	return &one[SecondFactor]{Body: SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: s.keeper.seal.sign("second factor", t)}}, nil
+	req.Trail.Fix("nothing is stored yet")
+	return &rest.One[SecondFactor]{Body: SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: s.keeper.seal.sign("second factor", t)}}, nil
 }
 
-func (s *Server) putFactor(req *Request, in *factorConfirm) (*one[RecoveryCodes], error) {
+func (s *Server) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[RecoveryCodes], error) {
 	u, isOwn, err := s.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
@@ -161,19 +163,19 @@ func (s *Server) putFactor(req *Request, in *factorConfirm) (*one[RecoveryCodes]
 		return nil, inventory.Errorf(inventory.Invalid, "the code is not the one that the app should show now").WithHint("compare the clock of the app's device with that of the server: %s", s.cfg.Now().UTC().Format(time.TimeOnly+" MST"))
 	}
 	codes, hashes := totp.NewRecovery()
-	c := req.caller
-	err = s.rest.write(req, false, func(tx inventory.Tx) error {
+	c := req.Caller
+	err = s.rest.Write(req, false, func(tx inventory.Tx) error {
 		u, f, err := s.keeper.factorsOf(tx, u.Name)
 		if err != nil {
 			return err
 		}
 		f.Secret, f.Used, f.Recovery = t.Secret, at, hashes
-		return s.factorSet(req, tx, &u, f, c.login, "second factor of user "+u.Name+" set up")
+		return s.factorSet(req, tx, &u, f, c.Login, "second factor of user "+u.Name+" set up")
 	})
-	return &one[RecoveryCodes]{Body: RecoveryCodes{Codes: codes}}, err
+	return &rest.One[RecoveryCodes]{Body: RecoveryCodes{Codes: codes}}, err
 }
 
-func (s *Server) deleteFactor(req *Request, in *factorRemove) (*struct{}, error) {
+func (s *Server) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, error) {
 	u, isOwn, err := s.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
@@ -182,13 +184,13 @@ func (s *Server) deleteFactor(req *Request, in *factorRemove) (*struct{}, error)
 		return nil, inventory.Errorf(inventory.NotFound, "user %s has no second factor", u.Name).WithHint("slipway user list shows who has one")
 	}
 	if isOwn {
-		if err := s.keeper.useCode(req, u.Name, "login "+req.caller.login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
+		if err := s.keeper.useCode(req, u.Name, "login "+req.Caller.Login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
 			return nil, inventory.Errorf(inventory.Forbidden, "the code is wrong, was used before, or is no longer good").WithHint("give the next code of the app, or a recovery code")
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	return nil, s.rest.write(req, false, func(tx inventory.Tx) error {
+	return nil, s.rest.Write(req, false, func(tx inventory.Tx) error {
 		u, f, err := s.keeper.factorsOf(tx, u.Name)
 		what := "second factor of user " + u.Name + " taken away"
 		switch {
@@ -209,21 +211,21 @@ func (s *Server) deleteFactor(req *Request, in *factorRemove) (*struct{}, error)
 }
 
 // factorSet stores the second factors of a user after a change. With login set, the user's other logins end.
-func (s *Server) factorSet(req *Request, tx inventory.Tx, u *inventory.User, f factors, login, what string) error {
+func (s *Server) factorSet(req *rest.Request, tx inventory.Tx, u *inventory.User, f factors, login, what string) error {
 	if err := s.keeper.saveFactors(tx, u.Name, f); err != nil {
 		return err
 	}
-	edited(req, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": !f.isNone()}, u.Version)
-	req.trail.fix("second factors are not kept")
+	rest.Edited(req, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": !f.isNone()}, u.Version)
+	req.Trail.Fix("second factors are not kept")
 	if login != "" {
 		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, login, ""); err != nil {
 			return err
 		}
 	}
-	return s.rest.changed(req, tx, "user/"+u.Name, what)
+	return s.rest.Changed(req, tx, "user/"+u.Name, what)
 }
 
-func (s *Server) getFactors(req *Request, in *factorBegin) (*one[SecondFactors], error) {
+func (s *Server) getFactors(req *rest.Request, in *factorBegin) (*rest.One[SecondFactors], error) {
 	if _, _, err := s.ofUser(req, in.Name); err != nil {
 		return nil, err
 	}
@@ -236,7 +238,7 @@ func (s *Server) getFactors(req *Request, in *factorBegin) (*one[SecondFactors],
 		}
 		return err
 	})
-	return &one[SecondFactors]{Body: out}, err
+	return &rest.One[SecondFactors]{Body: out}, err
 }
 
 // sealedAs is the name under which the factors of a user are sealed; none of a stored secret has a slash at its start.

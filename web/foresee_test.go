@@ -3,6 +3,8 @@ package web
 import (
 	"strings"
 	"testing"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestADeletionSaysBeforeWhatItDoes(t *testing.T) {
@@ -23,14 +25,14 @@ func TestADeletionSaysBeforeWhatItDoes(t *testing.T) {
 		{"/hosts/alpha-1/bmc", "the server forgets how to switch host alpha-1"},
 		{"/machines/alpha-m", "machine alpha-m is forgotten; it has no host, so nothing is switched off or wiped"},
 	} {
-		var d Diff
+		var d rest.Diff
 		r.must(200, &d, "DELETE", "/api/v1"+tc.path+"?dryRun=true", "")
 		if !strings.HasPrefix(d.Does, tc.says) || strings.HasSuffix(d.Does, ".") {
 			t.Errorf("%s says %q", tc.path, d.Does)
 		}
 		r.must(200, nil, "GET", "/api/v1"+tc.path, "")
 	}
-	var d Diff
+	var d rest.Diff
 	r.must(200, &d, "PUT", "/api/v1/users/eve?dryRun=true", `{"grants":[{"role":"viewer"}],"isDisabled":true}`)
 	if !strings.Contains(d.Does, "with no login and 1 token that cannot be used until the user is enabled again") {
 		t.Errorf("disabling says %q", d.Does)

@@ -10,20 +10,22 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/scoped"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // guarded asks for a role on a route that is no operation of the API description. Such routes are read.
-func (s *Server) guarded(o operation, next echo.HandlerFunc) echo.HandlerFunc {
-	o.method = http.MethodGet
+func (s *Server) guarded(o rest.Operation, next echo.HandlerFunc) echo.HandlerFunc {
+	o.Method = http.MethodGet
 	return func(c echo.Context) error {
-		req := edgeOf(c.Request().Context())
-		if err := permit(req, o); err != nil {
+		req := rest.EdgeOf(c.Request().Context())
+		if err := rest.Permit(req, o); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithCancel(c.Request().Context())
 		defer cancel()
 		if isLasting(c.Request()) {
-			defer s.whileIn(req.with(ctx), cancel)()
+			defer s.whileIn(req.With(ctx), cancel)()
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
@@ -35,7 +37,7 @@ func isLasting(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
 // whileIn ends something that lasts when its caller has logged out meanwhile, or may do less than before. The function that
 // it returns stops looking.
-func (s *Server) whileIn(req *Request, end func()) (stop func()) {
+func (s *Server) whileIn(req *rest.Request, end func()) (stop func()) {
 	done, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -62,16 +64,16 @@ func (s *Server) whileIn(req *Request, end func()) (stop func()) {
 }
 
 // stillIn asks anew who the caller is. What cannot be found out now counts as yes: the database is away for a moment.
-func stillIn(req *Request) bool {
-	c := req.caller
-	if c.again == nil {
+func stillIn(req *rest.Request) bool {
+	c := req.Caller
+	if c.Again == nil {
 		return true
 	}
-	now, err := c.again(req)
+	now, err := c.Again(req)
 	if err != nil {
 		return !inventory.IsKind(err, inventory.Unauthorized)
 	}
-	return slices.Equal(now.grants, c.grants) && now.cluster == c.cluster && slices.Equal(now.namespaces, c.namespaces)
+	return slices.Equal(now.Grants, c.Grants) && now.Cluster == c.Cluster && slices.Equal(now.Namespaces, c.Namespaces)
 }
 
 // ears decide which events a caller hears on a stream. Where roles are in pools, each host is looked up once and again
@@ -92,8 +94,8 @@ const (
 )
 
 // hears reports whether the caller of a request hears an event.
-func (x *ears) hears(req *Request, e inventory.Event) bool {
-	if req.caller.grants.Everywhere().Allows(inventory.Viewer) {
+func (x *ears) hears(req *rest.Request, e inventory.Event) bool {
+	if req.Caller.Grants.Everywhere().Allows(inventory.Viewer) {
 		return true
 	}
 	key := string(e.HostID)
@@ -104,7 +106,7 @@ func (x *ears) hears(req *Request, e inventory.Event) bool {
 		return k.ok
 	}
 	ok := false
-	err := x.s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := x.s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 		if t, isScoped := tx.(*scoped.Tx); isScoped {
 			ok, err = t.SeesEvent(e)
 		}
@@ -121,11 +123,11 @@ func (x *ears) hears(req *Request, e inventory.Event) bool {
 }
 
 // tokenRefused notes that somebody came with a token that is unknown, has expired, or whose user may not come in.
-func (s *Server) tokenRefused(r *http.Request, c caller, err error) {
-	req := requestOf(r.Context())
-	req.caller = caller{name: c.name, source: c.source}
-	row := rowOf(req, "use-token", "token")
-	row.Name, row.Status = c.token, http.StatusUnauthorized
-	req = req.enteredAs(row)
-	s.rest.finish(req, row.Status, problemOf(req, s.cfg.Log, err).Detail)
+func (s *Server) tokenRefused(r *http.Request, c rest.Caller, err error) {
+	req := rest.RequestOf(r.Context())
+	req.Caller = rest.Caller{Name: c.Name, Source: c.Source}
+	row := rest.RowOf(req, "use-token", "token")
+	row.Name, row.Status = c.Token, http.StatusUnauthorized
+	req = req.EnteredAs(row)
+	s.rest.Finish(req, row.Status, rest.ProblemOf(req, s.cfg.Log, err).Detail)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // TestAStreamEndsWithItsToken: who may no longer come in hears no more, however long the connection is open already.
@@ -148,7 +150,7 @@ func TestAViewOfPoolsIsTheirs(t *testing.T) {
 		who  []string
 		want string
 	}{{"alpha", alpha, "both mine ours"}, {"beta", beta, "both ours"}, {"other", other, "ours"}, {"looks", looks, "both mine ours"}, {"all", all, "both mine ours"}} {
-		var list List[KeptView]
+		var list rest.List[KeptView]
 		if err := json.Unmarshal([]byte(r.via(c.who, "GET", "/api/v1/views", "").body), &list); err != nil {
 			t.Fatal(err)
 		}

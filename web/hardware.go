@@ -10,35 +10,37 @@ import (
 
 	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 type (
 	hardwareInput struct {
-		HostRef
+		rest.HostRef
 		N int `query:"n" doc:"Number of the inspection; 0 is the newest" minimum:"0"`
 	}
 	inspectionsInput struct {
-		HostRef
+		rest.HostRef
 		Limit int `query:"limit" doc:"Most inspections" default:"20" minimum:"1" maximum:"100"`
 	}
 	reportsInput struct {
-		HostRef
+		rest.HostRef
 		Kind  string `query:"kind" enum:"burn-in,wipe,install"`
 		Limit int    `query:"limit" doc:"Most reports" default:"100" minimum:"1" maximum:"1000"`
 	}
 	sheetInput struct {
-		HostRef
+		rest.HostRef
 		Accept string `header:"Accept" doc:"text/html for a page that can be printed"`
 	}
 )
 
 // addHardware registers what is known of a host's hardware, and its acceptance sheet.
 func (s *Server) addHardware() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/hardware", id: "get-hardware", scope: ofPools, tag: "hosts",
-		summary: "Show what a host is made of, as our agent found it", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/hardware", ID: "get-hardware", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Show what a host is made of, as our agent found it", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *hardwareInput) (*one[inventory.Inspection], error) {
+		func(req *rest.Request, in *hardwareInput) (*rest.One[inventory.Inspection], error) {
 			var i inventory.Inspection
 			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
 				i, err = tx.FindInspection(h.ID, in.N)
@@ -47,61 +49,61 @@ func (s *Server) addHardware() {
 				}
 				return err
 			})
-			return &one[inventory.Inspection]{Body: i}, err
+			return &rest.One[inventory.Inspection]{Body: i}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/inspections", id: "list-inspections", scope: ofPools, tag: "hosts",
-		summary: "List the inspections of a host, newest first", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/inspections", ID: "list-inspections", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "List the inspections of a host, newest first", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *inspectionsInput) (*one[List[inventory.Inspection]], error) {
-			out := List[inventory.Inspection]{Items: []inventory.Inspection{}}
+		func(req *rest.Request, in *inspectionsInput) (*rest.One[rest.List[inventory.Inspection]], error) {
+			out := rest.List[inventory.Inspection]{Items: []inventory.Inspection{}}
 			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				rows, err := tx.ListInspections(h.ID, in.Limit)
 				out.Items = append(out.Items, rows...)
 				return err
 			})
-			return &one[List[inventory.Inspection]]{Body: out}, err
+			return &rest.One[rest.List[inventory.Inspection]]{Body: out}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/reports", id: "list-reports", scope: ofPools, tag: "hosts",
-		summary: "List the reports of burn-ins, wipes and installations of a host, newest first", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/reports", ID: "list-reports", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "List the reports of burn-ins, wipes and installations of a host, newest first", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *reportsInput) (*one[List[inventory.Report]], error) {
-			out := List[inventory.Report]{Items: []inventory.Report{}}
+		func(req *rest.Request, in *reportsInput) (*rest.One[rest.List[inventory.Report]], error) {
+			out := rest.List[inventory.Report]{Items: []inventory.Report{}}
 			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				rows, err := tx.ListReports(h.ID, in.Kind, in.Limit)
 				out.Items = append(out.Items, rows...)
 				return err
 			})
-			return &one[List[inventory.Report]]{Body: out}, err
+			return &rest.One[rest.List[inventory.Report]]{Body: out}, err
 		})
 	s.addSheets()
 }
 
 // addSheets registers the acceptance sheet, as data and as a page.
 func (s *Server) addSheets() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/report", id: "get-report", scope: ofPools, tag: "hosts", result: acceptance.Sheet{},
-		summary: "Show the acceptance sheet of a host", errors: []int{http.StatusNotFound}, about: "With Accept: text/html it is a page that can be printed.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/report", ID: "get-report", Scope: rest.OfPools, Tag: "hosts", Result: acceptance.Sheet{},
+		Summary: "Show the acceptance sheet of a host", Errors: []int{http.StatusNotFound}, About: "With Accept: text/html it is a page that can be printed.",
 	},
-		func(req *Request, in *sheetInput) (*huma.StreamResponse, error) {
+		func(req *rest.Request, in *sheetInput) (*huma.StreamResponse, error) {
 			return s.sheet(req, in.Host, strings.Contains(in.Accept, "text/html"))
 		})
-	get := s.rest.api.OpenAPI().Paths["/api/v1/hosts/{host}/report"].Get
+	get := s.rest.API.OpenAPI().Paths["/api/v1/hosts/{host}/report"].Get
 	get.Responses["200"].Content["text/html"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/report.html", id: "get-report-page", scope: ofPools, tag: "hosts", plain: "text/html",
-		summary: "Show the acceptance sheet of a host as a page that can be printed", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/report.html", ID: "get-report-page", Scope: rest.OfPools, Tag: "hosts", Plain: "text/html",
+		Summary: "Show the acceptance sheet of a host as a page that can be printed", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *HostRef) (*huma.StreamResponse, error) {
+		func(req *rest.Request, in *rest.HostRef) (*huma.StreamResponse, error) {
 			return s.sheet(req, in.Host, true)
 		})
 }
 
 // ofHost runs fn on a host in one snapshot.
-func (s *Server) ofHost(req *Request, ref string, fn func(inventory.Tx, inventory.Host) error) error {
-	return s.rest.store.Read(req, func(tx inventory.Tx) error {
-		h, err := findHost(tx, ref)
+func (s *Server) ofHost(req *rest.Request, ref string, fn func(inventory.Tx, inventory.Host) error) error {
+	return s.rest.Store.Read(req, func(tx inventory.Tx) error {
+		h, err := rest.FindHost(tx, ref)
 		if err != nil {
 			return err
 		}
@@ -113,7 +115,7 @@ func (s *Server) ofHost(req *Request, ref string, fn func(inventory.Tx, inventor
 const sheetReports = 500
 
 // sheet writes the acceptance sheet of a host.
-func (s *Server) sheet(req *Request, ref string, isPage bool) (*huma.StreamResponse, error) {
+func (s *Server) sheet(req *rest.Request, ref string, isPage bool) (*huma.StreamResponse, error) {
 	in := acceptance.Input{At: s.cfg.Now()}
 	err := s.ofHost(req, ref, func(tx inventory.Tx, h inventory.Host) (err error) {
 		in.Host = h

@@ -5,34 +5,37 @@ import (
 	"strconv"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // addSessions registers the operations on boot sessions.
 func (s *Server) addSessions() {
-	addNoun(s.rest, noun[inventory.BootSession]{
-		singular: "session", plural: "sessions", scope: ofPools, article: "a",
-		name:    func(b inventory.BootSession) string { return string(b.ID) },
-		version: func(inventory.BootSession) int64 { return 0 },
-		find: func(tx inventory.Tx, name string) (inventory.BootSession, error) {
+	rest.AddNoun(s.rest, rest.Noun[inventory.BootSession]{
+		Singular: "session", Plural: "sessions", Scope: rest.OfPools, Article: "a",
+		Name:    func(b inventory.BootSession) string { return string(b.ID) },
+		Version: func(inventory.BootSession) int64 { return 0 },
+		Find: func(tx inventory.Tx, name string) (inventory.BootSession, error) {
 			return tx.FindSession(inventory.SessionID(name))
 		},
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/sessions", id: "list-sessions", scope: ofPools, tag: "sessions", summary: "List boot sessions, latest first",
-		errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/sessions", ID: "list-sessions", Scope: rest.OfPools, Tag: "sessions",
+		Summary: "List boot sessions, latest first",
+		Errors:  []int{http.StatusNotFound},
 	},
-		func(req *Request, in *struct {
-			Page
-			ByHost
+		func(req *rest.Request, in *struct {
+			rest.Page
+			rest.ByHost
 		},
-		) (out *listed[inventory.BootSession], err error) {
-			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
-				id, err := in.hostID(tx)
+		) (out *rest.Listed[inventory.BootSession], err error) {
+			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+				id, err := in.HostID(tx)
 				if err != nil {
 					return err
 				}
-				rows, err := tx.ListSessions(id, in.more())
-				out = pageOf(rows, in.Limit, func(b inventory.BootSession) string { return string(b.ID) })
+				rows, err := tx.ListSessions(id, in.More())
+				out = rest.PageOf(rows, in.Limit, func(b inventory.BootSession) string { return string(b.ID) })
 				return err
 			})
 			return out, err
@@ -41,11 +44,11 @@ func (s *Server) addSessions() {
 
 // addIssues registers the operations on issues: rules open and close them, people read them.
 func (s *Server) addIssues() {
-	addNoun(s.rest, noun[inventory.Issue]{
-		singular: "issue", plural: "issues", scope: ofPools, article: "an",
-		name:    func(i inventory.Issue) string { return strconv.FormatInt(i.ID, 10) },
-		version: func(inventory.Issue) int64 { return 0 },
-		find: func(tx inventory.Tx, name string) (i inventory.Issue, err error) {
+	rest.AddNoun(s.rest, rest.Noun[inventory.Issue]{
+		Singular: "issue", Plural: "issues", Scope: rest.OfPools, Article: "an",
+		Name:    func(i inventory.Issue) string { return strconv.FormatInt(i.ID, 10) },
+		Version: func(inventory.Issue) int64 { return 0 },
+		Find: func(tx inventory.Tx, name string) (i inventory.Issue, err error) {
 			id, err := strconv.ParseInt(name, 10, 64)
 			if err != nil {
 				return i, inventory.Errorf(inventory.Invalid, "%q is not the number of an issue", inventory.Clean(name, 40)).WithHint("slipway issue list shows them")
@@ -53,13 +56,14 @@ func (s *Server) addIssues() {
 			return tx.FindIssue(id)
 		},
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/issues", id: "list-issues", scope: ofPools, tag: "issues", summary: "List open issues, newest first",
-		errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/issues", ID: "list-issues", Scope: rest.OfPools, Tag: "issues",
+		Summary: "List open issues, newest first",
+		Errors:  []int{http.StatusNotFound},
 	},
-		func(req *Request, in *issueQuery) (out *listed[inventory.Issue], err error) {
-			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
-				id, err := in.hostID(tx)
+		func(req *rest.Request, in *issueQuery) (out *rest.Listed[inventory.Issue], err error) {
+			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+				id, err := in.HostID(tx)
 				if err != nil {
 					return err
 				}
@@ -72,7 +76,7 @@ func (s *Server) addIssues() {
 					i++
 				}
 				rows = rows[i:]
-				out = pageOf(rows[:min(len(rows), in.Limit+1)], in.Limit, func(i inventory.Issue) string { return strconv.FormatInt(i.ID, 10) })
+				out = rest.PageOf(rows[:min(len(rows), in.Limit+1)], in.Limit, func(i inventory.Issue) string { return strconv.FormatInt(i.ID, 10) })
 				return nil
 			})
 			return out, err
@@ -80,7 +84,7 @@ func (s *Server) addIssues() {
 }
 
 type issueQuery struct {
-	ByHost
+	rest.ByHost
 	After string `query:"after" doc:"Only what comes after this key: the next of the page before" pattern:"^[0-9]{1,18}$"`
 	Limit int    `query:"limit" doc:"Most items in the answer" default:"100" minimum:"1" maximum:"1000"`
 	All   bool   `query:"all" doc:"Closed ones as well"`

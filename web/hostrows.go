@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // HostRow is a host in a list of many: in few words, with what other tables know of it. What is empty is left out.
@@ -55,17 +57,18 @@ type rowQuery struct {
 
 // addHostRows registers the list of hosts that screens are made of.
 func (s *Server) addHostRows() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hostrows", id: "list-hostrows", tag: "hosts", scope: ofPools, summary: "List hosts in few words",
-		about: "In order of their names, each with what other tables know of it: power, pool, address, open issues. To follow many hosts, " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hostrows", ID: "list-hostrows", Tag: "hosts", Scope: rest.OfPools,
+		Summary: "List hosts in few words",
+		About: "In order of their names, each with what other tables know of it: power, pool, address, open issues. To follow many hosts, " +
 			"read the list once, and then by ids the hosts that events name.",
-	}, func(req *Request, in *rowQuery) (out *listed[HostRow], err error) {
-		err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+	}, func(req *rest.Request, in *rowQuery) (out *rest.Listed[HostRow], err error) {
+		err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 			hosts, err := rowHosts(tx, *in)
 			if err != nil {
 				return err
 			}
-			out = &listed[HostRow]{Body: List[HostRow]{Items: []HostRow{}}}
+			out = &rest.Listed[HostRow]{Body: rest.List[HostRow]{Items: []HostRow{}}}
 			if in.IDs == "" && len(hosts) > in.Limit {
 				hosts = hosts[:in.Limit]
 				out.Body.Next = hosts[in.Limit-1].Name

@@ -8,11 +8,13 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web/scoped"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // hostQuery narrows the list of hosts.
 type hostQuery struct {
-	Page
+	rest.Page
 	State    inventory.State `query:"state" enum:"discovered,inspecting,available,installing,active,releasing,cleaning,failed"`
 	Rack     string          `query:"rack" maxLength:"256"`
 	Label    string          `query:"label" doc:"key or key=value" maxLength:"512"`
@@ -23,48 +25,52 @@ type hostQuery struct {
 
 // addHosts registers the operations on hosts as things; addHostVerbs adds what is done to them.
 func (s *Server) addHosts() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts", id: "list-hosts", scope: ofPools, tag: "hosts", summary: "List hosts",
-		about: "In order of their names. The machines that nobody has accepted yet are among them, in state discovered.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts", ID: "list-hosts", Scope: rest.OfPools, Tag: "hosts", Summary: "List hosts",
+		About: "In order of their names. The machines that nobody has accepted yet are among them, in state discovered.",
 	},
-		func(req *Request, in *hostQuery) (out *listed[inventory.Host], err error) {
-			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+		func(req *rest.Request, in *hostQuery) (out *rest.Listed[inventory.Host], err error) {
+			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 				rows, err := selectHosts(tx, *in)
-				out = pageOf(rows, in.Limit, hostName)
+				out = rest.PageOf(rows, in.Limit, hostName)
 				return err
 			})
 			return out, err
 		})
-	register(s.rest, operation{method: http.MethodGet, path: "/hosts/{host}", id: "get-host", scope: ofPools, tag: "hosts", summary: "Show a host", errors: []int{http.StatusNotFound}},
-		func(req *Request, in *HostRef) (*one[inventory.Host], error) {
+	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/hosts/{host}", ID: "get-host", Scope: rest.OfPools, Tag: "hosts", Summary: "Show a host", Errors: []int{http.StatusNotFound}},
+		func(req *rest.Request, in *rest.HostRef) (*rest.One[inventory.Host], error) {
 			h, err := s.readHost(req, in.Host)
-			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
+			return &rest.One[inventory.Host]{ETag: rest.ETag(h.Version), Body: h}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/role", id: "get-host-role", scope: ofPools, tag: "hosts", summary: "Say which role I have on a host",
-		about: "The highest in the pools that hold it; where a machine has it, that in the machine's pool.", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/role", ID: "get-host-role", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Say which role I have on a host",
+		About:   "The highest in the pools that hold it; where a machine has it, that in the machine's pool.", Errors: []int{http.StatusNotFound},
 	}, s.roleOnHost)
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/hosts", id: "create-host", scope: ofPools, tag: "hosts", summary: "Add a host", dry: true,
-		result: inventory.Host{}, status: http.StatusCreated, errors: []int{http.StatusConflict, http.StatusNotFound},
-		about: "A host that a person adds counts as accepted.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts", ID: "create-host", Scope: rest.OfPools, Tag: "hosts", Summary: "Add a host", Dry: true,
+		Result: inventory.Host{}, Status: http.StatusCreated, Errors: []int{http.StatusConflict, http.StatusNotFound},
+		About: "A host that a person adds counts as accepted.",
 	},
 		s.createHost)
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/hosts/{host}", id: "put-host", scope: ofPools, tag: "hosts", summary: "Make a host as given, whether it exists or not",
-		dry: true, result: inventory.Host{}, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
-		about: "Replaces what an admin says of a host; what the machine says of itself, its state and its flags stay.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/hosts/{host}", ID: "put-host", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Make a host as given, whether it exists or not",
+		Dry:     true, Result: inventory.Host{}, Errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
+		About: "Replaces what an admin says of a host; what the machine says of itself, its state and its flags stay.",
 	},
 		s.putHost)
-	register(s.rest, operation{
-		method: http.MethodPatch, path: "/hosts/{host}", id: "patch-host", scope: ofPools, tag: "hosts", summary: "Change some fields of a host",
-		dry: true, result: inventory.Host{}, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPatch, Path: "/hosts/{host}", ID: "patch-host", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Change some fields of a host",
+		Dry:     true, Result: inventory.Host{}, Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 	},
 		s.patchHost)
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/hosts/{host}", id: "delete-host", scope: ofPools, tag: "hosts", summary: "Forget a host", dry: true,
-		status: http.StatusNoContent, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
-		about: "If the machine boots again, it is discovered again.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/hosts/{host}", ID: "delete-host", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Forget a host", Dry: true,
+		Status: http.StatusNoContent, Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+		About: "If the machine boots again, it is discovered again.",
 	}, s.deleteHost)
 }
 
@@ -78,7 +84,7 @@ func selectHosts(tx inventory.Tx, in hostQuery) (rows []inventory.Host, err erro
 	}
 	f := inventory.HostFilter{State: in.State, Rack: in.Rack, Label: in.Label, Search: in.Search, Pool: in.Pool}
 	if sel == nil {
-		return tx.ListHosts(f, in.more())
+		return tx.ListHosts(f, in.More())
 	}
 	page := inventory.Page{After: in.After, Limit: 1000}
 	for {
@@ -99,9 +105,9 @@ func selectHosts(tx inventory.Tx, in hostQuery) (rows []inventory.Host, err erro
 	}
 }
 
-func (s *Server) readHost(req *Request, ref string) (h inventory.Host, err error) {
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
-		h, err = findHost(tx, ref)
+func (s *Server) readHost(req *rest.Request, ref string) (h inventory.Host, err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+		h, err = rest.FindHost(tx, ref)
 		return err
 	})
 	return h, err
@@ -112,41 +118,41 @@ type HostRole struct {
 	Role inventory.UserRole `json:"role"`
 }
 
-func (s *Server) roleOnHost(req *Request, in *HostRef) (*one[HostRole], error) {
-	out := &one[HostRole]{}
-	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
-		h, err := findHost(tx, in.Host)
+func (s *Server) roleOnHost(req *rest.Request, in *rest.HostRef) (*rest.One[HostRole], error) {
+	out := &rest.One[HostRole]{}
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
+		h, err := rest.FindHost(tx, in.Host)
 		if err != nil {
 			return err
 		}
-		out.Body.Role, err = scoped.RoleOnHost(tx, req.within(), &h)
+		out.Body.Role, err = scoped.RoleOnHost(tx, req.Within(), &h)
 		return err
 	})
 	return out, err
 }
 
 type putHostInput struct {
-	WriteOptions
-	HostRef
+	rest.WriteOptions
+	rest.HostRef
 	Body inventory.Host
 }
 
-func (s *Server) createHost(req *Request, in *createInput[inventory.Host]) (*written, error) {
+func (s *Server) createHost(req *rest.Request, in *rest.CreateInput[inventory.Host]) (*rest.Written, error) {
 	var h inventory.Host
-	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+	err := s.rest.Write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		h, err = s.insertHost(req, tx, in.Body)
 		return err
 	})
 	return hostWritten(nil, h, in.DryRun, http.StatusCreated), s.unnamed(req, err)
 }
 
-func (s *Server) putHost(req *Request, in *putHostInput) (*written, error) {
+func (s *Server) putHost(req *rest.Request, in *putHostInput) (*rest.Written, error) {
 	var (
 		h   inventory.Host
 		old *inventory.Host
 	)
-	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
-		stored, err := findHost(tx, in.Host)
+	err := s.rest.Write(req, in.DryRun, func(tx inventory.Tx) error {
+		stored, err := rest.FindHost(tx, in.Host)
 		switch {
 		case err == nil:
 			old = &stored
@@ -158,11 +164,11 @@ func (s *Server) putHost(req *Request, in *putHostInput) (*written, error) {
 		case !inventory.IsKind(err, inventory.NotFound):
 			return err
 		case in.IfMatch != "":
-			return &statusError{status: http.StatusPreconditionFailed, err: inventory.Errorf(inventory.Conflict, "host %s does not exist", inventory.Clean(in.Host, 80)).
+			return &rest.StatusError{Status: http.StatusPreconditionFailed, Err: inventory.Errorf(inventory.Conflict, "host %s does not exist", inventory.Clean(in.Host, 80)).
 				WithHint("leave out If-Match to create it")}
 		}
 		old = nil
-		if err := sameName("host", &in.Body.Name, in.Host); err != nil {
+		if err := rest.SameName("host", &in.Body.Name, in.Host); err != nil {
 			return err
 		}
 		h, err = s.insertHost(req, tx, in.Body)
@@ -172,15 +178,15 @@ func (s *Server) putHost(req *Request, in *putHostInput) (*written, error) {
 }
 
 type patchHostInput struct {
-	WriteOptions
-	HostRef
+	rest.WriteOptions
+	rest.HostRef
 	Body HostPatch
 }
 
-func (s *Server) patchHost(req *Request, in *patchHostInput) (*written, error) {
+func (s *Server) patchHost(req *rest.Request, in *patchHostInput) (*rest.Written, error) {
 	var old, h inventory.Host
-	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
-		if old, err = findHost(tx, in.Host); err != nil {
+	err := s.rest.Write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+		if old, err = rest.FindHost(tx, in.Host); err != nil {
 			return err
 		}
 		h, err = s.updateHost(req, tx, in.WriteOptions, old, func(h *inventory.Host) error { return s.apply(h, in.Body) })
@@ -189,16 +195,16 @@ func (s *Server) patchHost(req *Request, in *patchHostInput) (*written, error) {
 	return hostWritten(&old, h, in.DryRun, http.StatusOK), s.unnamed(req, err)
 }
 
-func (s *Server) deleteHost(req *Request, in *deleteHostInput) (*written, error) {
+func (s *Server) deleteHost(req *rest.Request, in *deleteHostInput) (*rest.Written, error) {
 	if err := s.endOperation(req, in); err != nil {
 		return nil, err
 	}
 	var h inventory.Host
-	err := s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
-		if h, err = findHost(tx, in.Host); err != nil {
+	err := s.rest.Write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+		if h, err = rest.FindHost(tx, in.Host); err != nil {
 			return err
 		}
-		if err := in.check("host", h.Name, h.Version); err != nil && !in.Force {
+		if err := in.Check("host", h.Name, h.Version); err != nil && !in.Force {
 			return err
 		}
 		if h.IsProtected {
@@ -214,37 +220,37 @@ func (s *Server) deleteHost(req *Request, in *deleteHostInput) (*written, error)
 		hostGone(req, h)
 		return tx.AddEvent(&inventory.Event{
 			At: s.cfg.Now(), Kind: inventory.EventHostDeleted, HostID: h.ID, Subject: "host/" + h.Name,
-			Detail: "host " + h.Name + " deleted by " + req.by(),
+			Detail: "host " + h.Name + " deleted by " + req.By(),
 		})
 	})
 	switch {
 	case err != nil:
 		return nil, err
 	case in.DryRun:
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(h, nil)}}, nil
+		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(h, nil)}}, nil
 	}
 	s.lines.forget(h.ID)
-	return &written{Status: http.StatusNoContent}, nil
+	return &rest.Written{Status: http.StatusNoContent}, nil
 }
 
 type deleteHostInput struct {
-	WriteOptions
-	HostRef
+	rest.WriteOptions
+	rest.HostRef
 	Force bool `query:"force" doc:"Also a host that something is under way with: that is cancelled. A host that is protected, or that a machine has, stays"`
 }
 
 // endOperation cancels what is under way with a host that is to be forgotten by force.
-func (s *Server) endOperation(req *Request, in *deleteHostInput) error {
+func (s *Server) endOperation(req *rest.Request, in *deleteHostInput) error {
 	if !in.Force || in.DryRun {
 		return nil
 	}
 	var id string
-	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
-		h, err := findHost(tx, in.Host)
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
+		h, err := rest.FindHost(tx, in.Host)
 		if err != nil || h.IsProtected || h.ClaimID != "" {
 			return err
 		}
-		if err := in.check("host", h.Name, h.Version); err != nil {
+		if err := in.Check("host", h.Name, h.Version); err != nil {
 			return err
 		}
 		op, err := tx.FindOpenOperation(h.ID)
@@ -256,26 +262,26 @@ func (s *Server) endOperation(req *Request, in *deleteHostInput) error {
 	if err != nil || id == "" {
 		return err
 	}
-	_, err = s.cfg.Lifecycle.CancelOperation(req, id, provision.By(req.by())) // the entry stands with the edit
+	_, err = s.cfg.Lifecycle.CancelOperation(req, id, provision.By(req.By())) // the entry stands with the edit
 	return err
 }
 
 // hostWritten makes the response to a write of a host.
-func hostWritten(old *inventory.Host, h inventory.Host, isDryRun bool, status int) *written {
+func hostWritten(old *inventory.Host, h inventory.Host, isDryRun bool, status int) *rest.Written {
 	if isDryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(deref(old), h), Result: h}}
+		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(rest.Deref(old), h), Result: h}}
 	}
-	return &written{Status: status, ETag: etag(h.Version), Body: h}
+	return &rest.Written{Status: status, ETag: rest.ETag(h.Version), Body: h}
 }
 
 // insertHost stores a host that a person adds.
-func (s *Server) insertHost(req *Request, tx inventory.Tx, in inventory.Host) (inventory.Host, error) {
+func (s *Server) insertHost(req *rest.Request, tx inventory.Tx, in inventory.Host) (inventory.Host, error) {
 	now := s.cfg.Now()
-	h := inventory.Host{ID: s.cfg.NewHostID(), State: inventory.Available, StateSinceAt: now, StateReason: "added by " + req.by(), Arch: in.Arch}
+	h := inventory.Host{ID: s.cfg.NewHostID(), State: inventory.Available, StateSinceAt: now, StateReason: "added by " + req.By(), Arch: in.Arch}
 	if err := s.replace(&h, in); err != nil {
 		return h, err
 	}
-	if err := s.cfg.Lifecycle.AddHost(tx, &h, req.by()); err != nil {
+	if err := s.cfg.Lifecycle.AddHost(tx, &h, req.By()); err != nil {
 		return h, err
 	}
 	hostEdited(req, inventory.AuditCreate, nil, h)
@@ -283,8 +289,8 @@ func (s *Server) insertHost(req *Request, tx inventory.Tx, in inventory.Host) (i
 }
 
 // updateHost changes a host with edit and stores it, if that changed anything.
-func (s *Server) updateHost(req *Request, tx inventory.Tx, o WriteOptions, old inventory.Host, edit func(*inventory.Host) error) (inventory.Host, error) {
-	if err := o.check("host", old.Name, old.Version); err != nil {
+func (s *Server) updateHost(req *rest.Request, tx inventory.Tx, o rest.WriteOptions, old inventory.Host, edit func(*inventory.Host) error) (inventory.Host, error) {
+	if err := o.Check("host", old.Name, old.Version); err != nil {
 		return old, err
 	}
 	h := old
@@ -292,7 +298,7 @@ func (s *Server) updateHost(req *Request, tx inventory.Tx, o WriteOptions, old i
 	if err := edit(&h); err != nil {
 		return old, err
 	}
-	err := s.cfg.Lifecycle.EditHost(tx, old, &h, req.by())
+	err := s.cfg.Lifecycle.EditHost(tx, old, &h, req.By())
 	if h.Version != old.Version {
 		hostEdited(req, inventory.AuditUpdate, old, h)
 	}

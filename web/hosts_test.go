@@ -11,6 +11,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestAHostIsFoundByNameIDAndMAC(t *testing.T) {
@@ -36,7 +38,7 @@ func TestAPatchChangesWhatItNamesAndNothingElse(t *testing.T) {
 	var h inventory.Host
 	r.must(200, &h, "PATCH", "/api/v1/hosts/r1-u01", `{"labels":{"env":"prod","role":null},"place":{"unit":7},"profile":"worker","isAdopted":true}`)
 	want := map[string]any{"labels.env": "prod", "place.unit": json.Number("7"), "place.rack": "r1", "profile": "worker", "isAdopted": true, "name": "r1-u01"}
-	got := fields(h)
+	got := rest.Fields(h)
 	for k, v := range want {
 		if !cmp.Equal(got[k], v) {
 			t.Errorf("%s is %v, want %v", k, got[k], v)
@@ -58,23 +60,23 @@ func TestADryRunShowsTheChangesAndStoresNothing(t *testing.T) {
 	before := r.ask("GET", "/api/v1/hosts/r1-u01", "").body
 	for _, tc := range []struct {
 		name, method, path, body string
-		want                     []Difference
+		want                     []rest.Difference
 	}{
 		{
 			"patch", "PATCH", "/api/v1/hosts/r1-u01", `{"place":{"rack":"r9"},"labels":{"role":null,"env":"x"}}`,
-			[]Difference{{"labels.env", nil, "x"}, {"labels.role", "db", nil}, {"place.rack", "r1", "r9"}},
+			[]rest.Difference{{Field: "labels.env", From: nil, To: "x"}, {Field: "labels.role", From: "db", To: nil}, {Field: "place.rack", From: "r1", To: "r9"}},
 		},
 		{
 			"put of a new profile", "PUT", "/api/v1/profiles/new", `{"image":"debian"}`,
-			[]Difference{{"image", nil, "debian"}, {"name", nil, "new"}, {"priority", nil, 0.0}},
+			[]rest.Difference{{Field: "image", From: nil, To: "debian"}, {Field: "name", From: nil, To: "new"}, {Field: "priority", From: nil, To: 0.0}},
 		},
 		{"delete", "DELETE", "/api/v1/acceptrules/none", "", nil},
 		{
 			"range", "PUT", "/api/v1/subnets/rack1/ranges/10.0.0.10-10.0.0.20", "",
-			[]Difference{{
-				"ranges",
-				[]any{map[string]any{"first": "10.0.0.100", "last": "10.0.0.199"}},
-				[]any{map[string]any{"first": "10.0.0.10", "last": "10.0.0.20"}, map[string]any{"first": "10.0.0.100", "last": "10.0.0.199"}},
+			[]rest.Difference{{
+				Field: "ranges",
+				From:  []any{map[string]any{"first": "10.0.0.100", "last": "10.0.0.199"}},
+				To:    []any{map[string]any{"first": "10.0.0.10", "last": "10.0.0.20"}, map[string]any{"first": "10.0.0.100", "last": "10.0.0.199"}},
 			}},
 		},
 	} {
@@ -86,7 +88,7 @@ func TestADryRunShowsTheChangesAndStoresNothing(t *testing.T) {
 				}
 				return
 			}
-			var d Diff
+			var d rest.Diff
 			if err := json.Unmarshal([]byte(a.body), &d); err != nil || a.status != 200 || !d.IsDryRun {
 				t.Fatalf("status %d, %v: %s", a.status, err, a.body)
 			}
@@ -95,7 +97,7 @@ func TestADryRunShowsTheChangesAndStoresNothing(t *testing.T) {
 			}
 		})
 	}
-	var d Diff
+	var d rest.Diff
 	r.must(200, &d, "DELETE", "/api/v1/hosts/r1-u01?dryRun=true", "")
 	if after := r.ask("GET", "/api/v1/hosts/r1-u01", "").body; after != before {
 		t.Errorf("the dry runs changed the host from\n%s to\n%s", before, after)
@@ -191,7 +193,7 @@ func TestListsArePaged(t *testing.T) {
 			if strings.Contains(tc.path, "?") {
 				sep = "&"
 			}
-			var page List[json.RawMessage]
+			var page rest.List[json.RawMessage]
 			q := "limit=4"
 			if after != "" {
 				q += "&after=" + url.QueryEscape(after)
@@ -247,7 +249,7 @@ func TestVerbsAskTheEngine(t *testing.T) {
 	if a := r.must(200, nil, "GET", "/api/v1/hosts/r1-u01/script", ""); !strings.HasPrefix(a.body, "#!ipxe") || !strings.HasPrefix(a.header.Get("Content-Type"), "text/plain") {
 		t.Errorf("script as %s: %s", a.header.Get("Content-Type"), a.body)
 	}
-	var events List[inventory.Event]
+	var events rest.List[inventory.Event]
 	r.must(200, &events, "GET", "/api/v1/events?host=r1-u01", "")
 	if n := len(events.Items); n < 3 || !strings.Contains(events.Items[n-1].Detail, "(local)") {
 		t.Errorf("the timeline does not say who did it: %+v", events.Items)

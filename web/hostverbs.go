@@ -6,30 +6,32 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // onInput switches a flag of a host.
 type onInput struct {
-	HostRef
+	rest.HostRef
 	Body struct {
 		On bool `json:"on"`
 	}
 }
 
 type installInput struct {
-	HostRef
+	rest.HostRef
 	Body struct {
 		Profile string `json:"profile,omitempty" doc:"Profile to pin; empty keeps what decides now" maxLength:"63"`
 	}
 }
 
 type inspectInput struct {
-	HostRef
+	rest.HostRef
 	Body provision.InspectRequest
 }
 
 type cleanInput struct {
-	HostRef
+	rest.HostRef
 	Body struct {
 		Mode inventory.CleanMode `json:"mode,omitempty" doc:"quick when absent" enum:"none,quick,full,secure,"`
 	}
@@ -38,10 +40,10 @@ type cleanInput struct {
 // addHostVerbs registers what is done to hosts, and what can be asked of their next boot.
 func (s *Server) addHostVerbs() {
 	life := s.cfg.Lifecycle
-	addVerb(s, "accept", "Accept a discovered host", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
+	addVerb(s, "accept", "Accept a discovered host", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
 		return life.Accept(ctx, id, who)
 	})
-	addVerb(s, "release", "Take a host back, or clear its failure", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
+	addVerb(s, "release", "Take a host back, or clear its failure", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
 		return life.Release(ctx, id, who)
 	})
 	addVerb(s, "install", "Arm a host to be installed at its next boot; this overwrites its disks", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *installInput) (inventory.Host, error) {
@@ -62,7 +64,7 @@ func (s *Server) addHostVerbs() {
 	addVerb(s, "adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *onInput) (inventory.Host, error) {
 		return life.Adopt(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "confirm", "Say that the machine that boots as a host is that host, or that its next boot is", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
+	addVerb(s, "confirm", "Say that the machine that boots as a host is that host, or that its next boot is", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
 		return life.Confirm(ctx, id, who)
 	})
 	addVerb(s, "inspect", "Look at a host's hardware, and burn it in where asked for", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *inspectInput) (inventory.Host, error) {
@@ -73,19 +75,19 @@ func (s *Server) addHostVerbs() {
 	})
 	s.addPower()
 	s.addDiagnoses()
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/explain", id: "explain-host", scope: ofPools, tag: "hosts",
-		summary: "Say what a host would boot now, and why", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/explain", ID: "explain-host", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Say what a host would boot now, and why", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *HostRef) (*one[provision.Explanation], error) {
+		func(req *rest.Request, in *rest.HostRef) (*rest.One[provision.Explanation], error) {
 			x, err := s.explain(req, in.Host)
-			return &one[provision.Explanation]{Body: x}, err
+			return &rest.One[provision.Explanation]{Body: x}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/script", id: "script-of-host", scope: ofPools, tag: "hosts", plain: "text/plain",
-		summary: "Show the boot script that a host would get now", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/script", ID: "script-of-host", Scope: rest.OfPools, Tag: "hosts", Plain: "text/plain",
+		Summary: "Show the boot script that a host would get now", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *HostRef) (*textOutput, error) {
+		func(req *rest.Request, in *rest.HostRef) (*textOutput, error) {
 			x, err := s.explain(req, in.Host)
 			if err == nil {
 				err = s.discreetly(req, func(d *discretion) (err error) {
@@ -103,7 +105,7 @@ type textOutput struct {
 	Body        []byte
 }
 
-func (s *Server) explain(req *Request, ref string) (provision.Explanation, error) {
+func (s *Server) explain(req *rest.Request, ref string) (provision.Explanation, error) {
 	h, err := s.readHost(req, ref)
 	if err != nil {
 		return provision.Explanation{}, err
@@ -119,17 +121,17 @@ func addVerb[I any, P interface {
 	*I
 	named
 }](s *Server, verb, summary string, do func(context.Context, provision.Asker, inventory.HostID, P) (inventory.Host, error)) {
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/hosts/{host}/" + verb, id: verb + "-host", scope: ofPools, tag: "hosts", summary: summary,
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts/{host}/" + verb, ID: verb + "-host", Scope: rest.OfPools, Tag: "hosts", Summary: summary,
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
-		func(req *Request, in *I) (*one[inventory.Host], error) {
+		func(req *rest.Request, in *I) (*rest.One[inventory.Host], error) {
 			h, err := s.readHost(req, P(in).NamedHost())
 			if err != nil {
 				return nil, err
 			}
-			h, err = do(req, s.rest.asker(req), h.ID, in)
-			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
+			h, err = do(req, s.rest.Asker(req), h.ID, in)
+			return &rest.One[inventory.Host]{ETag: rest.ETag(h.Version), Body: h}, err
 		})
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // addArtefacts registers the operations on artefacts. They come by imports and go by pruning.
@@ -23,46 +25,46 @@ func (s *Server) addArtefacts() {
 		}
 		return tx.FindArtefact(d)
 	}
-	addNoun(s.rest, noun[inventory.Artefact]{
-		singular: "artefact", plural: "artefacts", scope: ofNobody, article: "an",
-		name:    func(a inventory.Artefact) string { return string(a.Digest) },
-		version: func(inventory.Artefact) int64 { return 0 },
-		find:    find,
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Artefact], error) {
-			rows, err := tx.ListArtefacts(p.more())
-			return pageOf(rows, p.Limit, func(a inventory.Artefact) string { return string(a.Digest) }), err
+	rest.AddNoun(s.rest, rest.Noun[inventory.Artefact]{
+		Singular: "artefact", Plural: "artefacts", Scope: rest.OfNobody, Article: "an",
+		Name:    func(a inventory.Artefact) string { return string(a.Digest) },
+		Version: func(inventory.Artefact) int64 { return 0 },
+		Find:    find,
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Artefact], error) {
+			rows, err := tx.ListArtefacts(p.More())
+			return rest.PageOf(rows, p.Limit, func(a inventory.Artefact) string { return string(a.Digest) }), err
 		},
 	})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/artefacts/verify", id: "verify-artefacts", tag: "artefacts", isLong: true,
-		summary: "Read every artefact again and list those that are missing or damaged", about: "It takes as long as the disk needs to read them all.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/artefacts/verify", ID: "verify-artefacts", Tag: "artefacts", IsLong: true,
+		Summary: "Read every artefact again and list those that are missing or damaged", About: "It takes as long as the disk needs to read them all.",
 	},
-		func(req *Request, _ *struct{}) (*listed[images.Fault], error) {
+		func(req *rest.Request, _ *struct{}) (*rest.Listed[images.Fault], error) {
 			faults, err := s.cfg.Artefacts.Verify(req)
-			return pageOf(faults, len(faults), func(f images.Fault) string { return string(f.Digest) }), err
+			return rest.PageOf(faults, len(faults), func(f images.Fault) string { return string(f.Digest) }), err
 		})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/artefacts/prune", id: "prune-artefacts", needs: inventory.Admin, tag: "artefacts", isLong: true,
-		summary: "Remove the artefacts that no image uses",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/artefacts/prune", ID: "prune-artefacts", Needs: inventory.Admin, Tag: "artefacts", IsLong: true,
+		Summary: "Remove the artefacts that no image uses",
 	},
-		func(req *Request, in *struct {
+		func(req *rest.Request, in *struct {
 			DryRun bool `query:"dryRun" doc:"Only say what would be removed"`
 		},
-		) (*one[images.Pruned], error) {
+		) (*rest.One[images.Pruned], error) {
 			p, err := s.cfg.Artefacts.Prune(req, in.DryRun)
 			if p.Removed == nil {
 				p.Removed = []inventory.Digest{}
 			}
-			return &one[images.Pruned]{Body: p}, err
+			return &rest.One[images.Pruned]{Body: p}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodPost, path: uploadPath, id: "upload-artefact", tag: "artefacts", isLong: true, status: http.StatusCreated,
-		summary: "Store a file, so that an import can name it by its digest",
-		about:   "The body is the file. Until an image uses it, it is removed an hour later by a prune. An import takes it with sha256:<hex> as the source of a file.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: uploadPath, ID: "upload-artefact", Tag: "artefacts", IsLong: true, Status: http.StatusCreated,
+		Summary: "Store a file, so that an import can name it by its digest",
+		About:   "The body is the file. Until an image uses it, it is removed an hour later by a prune. An import takes it with sha256:<hex> as the source of a file.",
 	},
-		func(req *Request, in *uploadInput) (*one[inventory.Artefact], error) {
+		func(req *rest.Request, in *uploadInput) (*rest.One[inventory.Artefact], error) {
 			a, err := s.cfg.Artefacts.Take(req, in.file, in.Name, in.size)
-			return &one[inventory.Artefact]{Body: a}, err
+			return &rest.One[inventory.Artefact]{Body: a}, err
 		})
 }
 
@@ -100,23 +102,23 @@ func (b *patientBody) Read(p []byte) (int, error) {
 
 // addImages registers the operations on images and the catalogue. Images come by imports.
 func (s *Server) addImages() {
-	addNoun(s.rest, noun[inventory.Image]{
-		singular: "image", plural: "images", scope: ofNobody, article: "an",
-		name:    func(i inventory.Image) string { return i.Name },
-		version: func(i inventory.Image) int64 { return i.Version },
-		find:    func(tx inventory.Tx, name string) (inventory.Image, error) { return tx.FindImage(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Image], error) {
-			rows, err := tx.ListImages(p.more())
-			return pageOf(rows, p.Limit, func(i inventory.Image) string { return i.Name }), err
+	rest.AddNoun(s.rest, rest.Noun[inventory.Image]{
+		Singular: "image", Plural: "images", Scope: rest.OfNobody, Article: "an",
+		Name:    func(i inventory.Image) string { return i.Name },
+		Version: func(i inventory.Image) int64 { return i.Version },
+		Find:    func(tx inventory.Tx, name string) (inventory.Image, error) { return tx.FindImage(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Image], error) {
+			rows, err := tx.ListImages(p.More())
+			return rest.PageOf(rows, p.Limit, func(i inventory.Image) string { return i.Name }), err
 		},
-		remove: func(tx inventory.Tx, name string) error { return tx.DeleteImage(name) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.DeleteImage(name) },
 	})
-	register(s.rest, operation{method: http.MethodGet, path: "/catalogue", id: "list-catalogue", scope: ofNobody, tag: "images", summary: "List what can be imported by name"},
-		func(_ *Request, in *Page) (*listed[images.Entry], error) {
+	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/catalogue", ID: "list-catalogue", Scope: rest.OfNobody, Tag: "images", Summary: "List what can be imported by name"},
+		func(_ *rest.Request, in *rest.Page) (*rest.Listed[images.Entry], error) {
 			all := slices.Clone(s.cfg.Catalogue)
 			key := func(e images.Entry) string { return e.OS + " " + slices.Max(append(slices.Clone(e.Releases), "")) }
-			slices.SortStableFunc(all, func(a, b images.Entry) int { return compareText(key(a), key(b)) })
-			return cut(all, *in, key), nil
+			slices.SortStableFunc(all, func(a, b images.Entry) int { return rest.CompareText(key(a), key(b)) })
+			return rest.Cut(all, *in, key), nil
 		})
 }
 
@@ -135,46 +137,48 @@ const waitFor = 20 * time.Second
 
 // addImports registers the operations on image imports.
 func (s *Server) addImports() {
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/imports", id: "start-import", tag: "imports", summary: "Start to import an image",
-		about:  "Answers at once; the import goes on by itself. Files of the server's own disk can be named over the Unix socket only.",
-		status: http.StatusAccepted, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusForbidden},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/imports", ID: "start-import", Tag: "imports", Summary: "Start to import an image",
+		About:  "Answers at once; the import goes on by itself. Files of the server's own disk can be named over the Unix socket only.",
+		Status: http.StatusAccepted, Errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusForbidden},
 	},
-		func(req *Request, in *importInput) (*one[images.Job], error) {
+		func(req *rest.Request, in *importInput) (*rest.One[images.Job], error) {
 			r := in.Body
-			r.AllowLocal, r.IsAdmin = req.caller.isLocal, isAdminEverywhere(req)
+			r.AllowLocal, r.IsAdmin = req.Caller.IsLocal, rest.IsAdminEverywhere(req)
 			j, err := s.cfg.Jobs.Start(r)
-			return &one[images.Job]{Body: j}, err
+			return &rest.One[images.Job]{Body: j}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/imports", id: "list-imports", scope: ofNobody, tag: "imports", summary: "List imports, oldest first",
-		about: "Imports are remembered until the server stops.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/imports", ID: "list-imports", Scope: rest.OfNobody, Tag: "imports",
+		Summary: "List imports, oldest first",
+		About:   "Imports are remembered until the server stops.",
 	},
-		func(*Request, *struct{}) (*listed[images.Job], error) {
+		func(*rest.Request, *struct{}) (*rest.Listed[images.Job], error) {
 			jobs := s.cfg.Jobs.List()
-			return pageOf(jobs, len(jobs), func(j images.Job) string { return j.ID }), nil
+			return rest.PageOf(jobs, len(jobs), func(j images.Job) string { return j.ID }), nil
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/imports/{id}", id: "get-import", scope: ofNobody, tag: "imports", summary: "Show how far an import is",
-		errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/imports/{id}", ID: "get-import", Scope: rest.OfNobody, Tag: "imports",
+		Summary: "Show how far an import is",
+		Errors:  []int{http.StatusNotFound},
 	}, s.importJob)
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/imports/{id}/retry", id: "retry-import", tag: "imports", status: http.StatusAccepted,
-		summary: "Start an import that failed once more", about: "As a new import, which does not fetch arrived parts again.",
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/imports/{id}/retry", ID: "retry-import", Tag: "imports", Status: http.StatusAccepted,
+		Summary: "Start an import that failed once more", About: "As a new import, which does not fetch arrived parts again.",
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
-		func(req *Request, in *struct {
+		func(req *rest.Request, in *struct {
 			ID string `path:"id" maxLength:"64"`
 		},
-		) (*one[images.Job], error) {
-			j, err := s.cfg.Jobs.Retry(in.ID, req.caller.isLocal, isAdminEverywhere(req))
-			return &one[images.Job]{Body: j}, err
+		) (*rest.One[images.Job], error) {
+			j, err := s.cfg.Jobs.Retry(in.ID, req.Caller.IsLocal, rest.IsAdminEverywhere(req))
+			return &rest.One[images.Job]{Body: j}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/imports/{id}", id: "cancel-import", tag: "imports", summary: "Stop an import",
-		about: "The arrived part stays, and the next import of the same continues from there.", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/imports/{id}", ID: "cancel-import", Tag: "imports", Summary: "Stop an import",
+		About: "The arrived part stays, and the next import of the same continues from there.", Errors: []int{http.StatusNotFound},
 	},
-		func(_ *Request, in *struct {
+		func(_ *rest.Request, in *struct {
 			ID string `path:"id" maxLength:"64"`
 		},
 		) (*struct{}, error) {
@@ -183,7 +187,7 @@ func (s *Server) addImports() {
 }
 
 // importJob returns a job when it has changed, or after waitFor as it is.
-func (s *Server) importJob(req *Request, in *jobInput) (*one[images.Job], error) {
+func (s *Server) importJob(req *rest.Request, in *jobInput) (*rest.One[images.Job], error) {
 	wait, cancel := context.WithTimeout(req, waitFor)
 	defer cancel()
 	go func() {
@@ -197,5 +201,5 @@ func (s *Server) importJob(req *Request, in *jobInput) (*one[images.Job], error)
 	if err != nil && wait.Err() != nil && req.Err() == nil {
 		j, err = s.cfg.Jobs.Next(req, in.ID, 0)
 	}
-	return &one[images.Job]{Body: j}, err
+	return &rest.One[images.Job]{Body: j}, err
 }

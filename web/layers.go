@@ -10,6 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Limits of operations on configurations: their text is up to 1 MiB, which JSON may double, and a save renders every
@@ -23,15 +25,15 @@ const (
 // place of its id, and so do the answers.
 func (s *Server) addLayers() {
 	n := s.layers()
-	addNoun(s.rest, n)
+	rest.AddNoun(s.rest, n)
 	addRevisions(s, n, inventory.RevisionOfLayer, func(tx inventory.Tx, name string) (string, error) {
 		l, err := layerOf(tx, name)
 		return l.Key(), err
 	})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/layers/{name}/check", id: "check-layer", tag: "layers", body: configBody, within: checkFor, asks: true,
-		summary: "Say what a layer would do to its hosts, without saving it", errors: []int{http.StatusNotFound},
-		about: "Renders every host that it is for, before and after.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/layers/{name}/check", ID: "check-layer", Tag: "layers", Body: configBody, Within: checkFor, Asks: true,
+		Summary: "Say what a layer would do to its hosts, without saving it", Errors: []int{http.StatusNotFound},
+		About: "Renders every host that it is for, before and after.",
 	}, s.checkLayer)
 }
 
@@ -46,7 +48,7 @@ func layerOf(tx inventory.Tx, key string) (l inventory.Layer, err error) {
 // stored turns the name of a host into its id.
 func stored(tx inventory.Tx, l inventory.Layer) (inventory.Layer, error) {
 	if l.Scope == inventory.ScopeHost {
-		h, err := findHost(tx, l.Name)
+		h, err := rest.FindHost(tx, l.Name)
 		if err != nil {
 			return l, err
 		}
@@ -65,7 +67,7 @@ func shown(tx inventory.Tx, l inventory.Layer) inventory.Layer {
 	return l
 }
 
-func (s *Server) layers() noun[inventory.Layer] {
+func (s *Server) layers() rest.Noun[inventory.Layer] {
 	save := func(do func(inventory.Tx, *inventory.Layer) error) func(inventory.Tx, *inventory.Layer) error {
 		return func(tx inventory.Tx, in *inventory.Layer) error {
 			l, err := stored(tx, *in)
@@ -77,13 +79,13 @@ func (s *Server) layers() noun[inventory.Layer] {
 			return err
 		}
 	}
-	return noun[inventory.Layer]{
-		singular: "layer", plural: "layers", scope: ofPools, article: "a",
-		vet: s.vetLayer, vetGone: s.vetLayerGone, body: configBody, within: checkFor,
-		name:    func(l inventory.Layer) string { return l.Key() },
-		version: func(l inventory.Layer) int64 { return l.Version },
-		prepare: prepareLayer,
-		find: func(tx inventory.Tx, name string) (inventory.Layer, error) {
+	return rest.Noun[inventory.Layer]{
+		Singular: "layer", Plural: "layers", Scope: rest.OfPools, Article: "a",
+		Vet: s.vetLayer, VetGone: s.vetLayerGone, Body: configBody, Within: checkFor,
+		Name:    func(l inventory.Layer) string { return l.Key() },
+		Version: func(l inventory.Layer) int64 { return l.Version },
+		Prepare: prepareLayer,
+		Find: func(tx inventory.Tx, name string) (inventory.Layer, error) {
 			l, err := layerOf(tx, name)
 			if err != nil {
 				return l, err
@@ -93,17 +95,17 @@ func (s *Server) layers() noun[inventory.Layer] {
 			}
 			return shown(tx, l), err
 		},
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Layer], error) {
-			rows, err := tx.ListLayers(p.more())
-			out := pageOf(rows, p.Limit, func(l inventory.Layer) string { return l.Key() })
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Layer], error) {
+			rows, err := tx.ListLayers(p.More())
+			out := rest.PageOf(rows, p.Limit, func(l inventory.Layer) string { return l.Key() })
 			for i := range out.Body.Items {
 				out.Body.Items[i] = shown(tx, out.Body.Items[i])
 			}
 			return out, err
 		},
-		create: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.CreateLayer(l, s.cfg.Now()) }),
-		update: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.UpdateLayer(l, s.cfg.Now()) }),
-		remove: func(tx inventory.Tx, name string) error {
+		Create: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.CreateLayer(l, s.cfg.Now()) }),
+		Update: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.UpdateLayer(l, s.cfg.Now()) }),
+		Remove: func(tx inventory.Tx, name string) error {
 			l, err := layerOf(tx, name)
 			if err != nil {
 				return err
@@ -144,12 +146,12 @@ func prepareLayer(tx inventory.Tx, in *inventory.Layer, key string, old *invento
 }
 
 // impactOf renders the hosts of a layer as it would be.
-func (s *Server) impactOf(req *Request, in inventory.Layer) (provision.Impact, error) {
+func (s *Server) impactOf(req *rest.Request, in inventory.Layer) (provision.Impact, error) {
 	if s.cfg.Configs == nil {
 		return provision.Impact{}, errNoConfigs()
 	}
 	var l inventory.Layer
-	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 		l, err = stored(tx, in)
 		return err
 	})
@@ -159,7 +161,7 @@ func (s *Server) impactOf(req *Request, in inventory.Layer) (provision.Impact, e
 	return s.cfg.Configs.CheckLayer(req, &l)
 }
 
-func (s *Server) vetLayer(req *Request, l *inventory.Layer) (*provision.Impact, error) {
+func (s *Server) vetLayer(req *rest.Request, l *inventory.Layer) (*provision.Impact, error) {
 	i, err := s.impactOf(req, *l)
 	if err != nil {
 		return nil, err
@@ -169,24 +171,24 @@ func (s *Server) vetLayer(req *Request, l *inventory.Layer) (*provision.Impact, 
 }
 
 // vetLayerGone renders the hosts of a layer as they would be without it.
-func (s *Server) vetLayerGone(req *Request, l *inventory.Layer) (*provision.Impact, error) {
+func (s *Server) vetLayerGone(req *rest.Request, l *inventory.Layer) (*provision.Impact, error) {
 	gone := *l
 	gone.Config = ""
 	return s.vetLayer(req, &gone)
 }
 
-func (s *Server) checkLayer(req *Request, in *checkInput[inventory.Layer]) (*one[provision.Impact], error) {
+func (s *Server) checkLayer(req *rest.Request, in *checkInput[inventory.Layer]) (*rest.One[provision.Impact], error) {
 	l := in.Body
-	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		err := prepareLayer(tx, &l, in.Name, nil)
-		signed(req, &l)
+		rest.Signed(req, &l)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	i, err := s.impactOf(req, l)
-	return &one[provision.Impact]{Body: listsOf(i)}, err
+	return &rest.One[provision.Impact]{Body: listsOf(i)}, err
 }
 
 // listsOf makes empty lists of those that are absent.
@@ -208,7 +210,7 @@ func refuse(what string, i *provision.Impact) error {
 	if len(i.Findings) > 0 {
 		said.Msg += ": " + inventory.MessageOf(err)
 	}
-	return &findingsError{err: said, findings: i.Findings}
+	return &rest.FindingsError{Err: said, Findings: i.Findings}
 }
 
 // Revision is what a profile or layer was at one time.
@@ -220,18 +222,18 @@ type Revision[T any] struct {
 }
 
 type revisionInput struct {
-	NameRef
+	rest.NameRef
 	Revision int `path:"revision" minimum:"1"`
 }
 
 type revisionsInput struct {
-	Page
-	NameRef
+	rest.Page
+	rest.NameRef
 }
 
 type rollbackInput struct {
-	WriteOptions
-	NameRef
+	rest.WriteOptions
+	rest.NameRef
 	Body struct {
 		Revision int `json:"revision" minimum:"1" doc:"The revision to go back to"`
 	}
@@ -239,14 +241,14 @@ type rollbackInput struct {
 
 // addRevisions registers the operations on the revisions of a noun. key turns a name of the address into the one that
 // revisions are kept under.
-func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key func(inventory.Tx, string) (string, error)) {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions", id: "list-" + n.singular + "-revisions", scope: n.scope, tag: n.plural,
-		summary: "List the revisions of " + n.article + " " + n.singular + ", newest first", errors: []int{http.StatusNotFound},
-		about: "They outlive the " + n.singular + ", and their numbers go on when one of the same name is created again.",
+func addRevisions[T any](s *Server, n rest.Noun[T], kind inventory.RevisionKind, key func(inventory.Tx, string) (string, error)) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/" + n.Plural + "/{name}/revisions", ID: "list-" + n.Singular + "-revisions", Scope: n.Scope, Tag: n.Plural,
+		Summary: "List the revisions of " + n.Article + " " + n.Singular + ", newest first", Errors: []int{http.StatusNotFound},
+		About: "They outlive the " + n.Singular + ", and their numbers go on when one of the same name is created again.",
 	},
-		func(req *Request, in *revisionsInput) (out *listed[Revision[T]], err error) {
-			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+		func(req *rest.Request, in *revisionsInput) (out *rest.Listed[Revision[T]], err error) {
+			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 				before := 0
 				if in.After != "" {
 					if before, err = strconv.Atoi(in.After); err != nil || before < 1 {
@@ -259,44 +261,44 @@ func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key 
 				}
 				rows, err := revisionsOf[T](tx, kind, name, before, in.Limit+1)
 				if err == nil && len(rows) == 0 && before == 0 {
-					err = inventory.Errorf(inventory.NotFound, "there is no %s %s", n.singular, inventory.Clean(in.Name, 80)).
-						WithHint("list them with: slipway %s list", n.singular)
+					err = inventory.Errorf(inventory.NotFound, "there is no %s %s", n.Singular, inventory.Clean(in.Name, 80)).
+						WithHint("list them with: slipway %s list", n.Singular)
 				}
 				for i := range rows {
 					rows[i].Body = nil
 				}
-				out = pageOf(rows, in.Limit, func(r Revision[T]) string { return strconv.Itoa(r.N) })
+				out = rest.PageOf(rows, in.Limit, func(r Revision[T]) string { return strconv.Itoa(r.N) })
 				return err
 			})
 			return out, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions/{revision}", id: "get-" + n.singular + "-revision", scope: n.scope, tag: n.plural,
-		summary: "Show a revision of " + n.article + " " + n.singular, errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/" + n.Plural + "/{name}/revisions/{revision}", ID: "get-" + n.Singular + "-revision", Scope: n.Scope, Tag: n.Plural,
+		Summary: "Show a revision of " + n.Article + " " + n.Singular, Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *revisionInput) (*one[Revision[T]], error) {
+		func(req *rest.Request, in *revisionInput) (*rest.One[Revision[T]], error) {
 			r, err := findRevision[T](req, s, kind, in.Name, in.Revision, key)
-			return &one[Revision[T]]{Body: r}, err
+			return &rest.One[Revision[T]]{Body: r}, err
 		})
 	var zero T
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/" + n.plural + "/{name}/rollback", id: "rollback-" + n.singular, tag: n.plural, dry: true, result: zero,
-		summary: "Make " + n.article + " " + n.singular + " what it was at a revision", within: checkFor,
-		about:  "That becomes a new revision. It brings back one that was deleted.",
-		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/" + n.Plural + "/{name}/rollback", ID: "rollback-" + n.Singular, Tag: n.Plural, Dry: true, Result: zero,
+		Summary: "Make " + n.Article + " " + n.Singular + " what it was at a revision", Within: checkFor,
+		About:  "That becomes a new revision. It brings back one that was deleted.",
+		Errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 	},
-		func(req *Request, in *rollbackInput) (*written, error) {
+		func(req *rest.Request, in *rollbackInput) (*rest.Written, error) {
 			r, err := findRevision[T](req, s, kind, in.Name, in.Body.Revision, key)
 			if err != nil {
 				return nil, err
 			}
-			put := &putInput[T]{WriteOptions: in.WriteOptions, NameRef: in.NameRef, Body: *r.Body}
-			return n.putOne(req, s.rest, put, fmt.Sprintf("rolled back to revision %d", r.N))
+			put := &rest.PutInput[T]{WriteOptions: in.WriteOptions, NameRef: in.NameRef, Body: *r.Body}
+			return n.PutOne(req, s.rest, put, fmt.Sprintf("rolled back to revision %d", r.N))
 		})
 }
 
-func findRevision[T any](req *Request, s *Server, kind inventory.RevisionKind, name string, n int, key func(inventory.Tx, string) (string, error)) (r Revision[T], err error) {
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+func findRevision[T any](req *rest.Request, s *Server, kind inventory.RevisionKind, name string, n int, key func(inventory.Tx, string) (string, error)) (r Revision[T], err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		k, err := key(tx, name)
 		if err != nil {
 			return err
@@ -331,7 +333,7 @@ func revisionsOf[T any](tx inventory.Tx, kind inventory.RevisionKind, name strin
 	}
 	for i := range out {
 		if i+1 < len(out) {
-			for _, d := range compare(*out[i+1].Body, *out[i].Body) {
+			for _, d := range rest.Compare(*out[i+1].Body, *out[i].Body) {
 				out[i].Changed = append(out[i].Changed, d.Field)
 			}
 		}

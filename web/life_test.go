@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // furnish adds to seed what the life of a server needs: a machine, a pool, golden hardware, a controller, an inspection,
@@ -77,7 +79,7 @@ func TestAMachineIsWantedOnceAndEnds(t *testing.T) {
 	r.seed()
 	const path = "/api/v1/machines/web-1"
 	want := `{"name":"web-1","owner":"c/ns/Machine/web-1","profile":"worker","keepDisks":[{"serial":"S1"}]}`
-	var d Diff
+	var d rest.Diff
 	r.must(200, &d, "POST", "/api/v1/machines?dryRun=true", want)
 	r.must(404, nil, "GET", path, "")
 	if !d.IsDryRun || len(d.Changes) == 0 {
@@ -101,7 +103,7 @@ func TestAMachineIsWantedOnceAndEnds(t *testing.T) {
 	}
 	r.must(412, nil, "PUT", "/api/v1/machines/web-9", `{"profile":"worker"}`, "If-Match", `"1"`)
 	r.must(200, nil, "PUT", "/api/v1/machines/web-2", `{"profile":"worker"}`)
-	var page List[inventory.Machine]
+	var page rest.List[inventory.Machine]
 	r.must(200, &page, "GET", "/api/v1/machines?phase=pending&profile=worker&limit=1", "")
 	if len(page.Items) != 1 || page.Next != "web-1" {
 		t.Errorf("first page: %+v", page)
@@ -135,7 +137,7 @@ func TestAMachineWithAHostKeepsItsPlace(t *testing.T) {
 	}
 	r.must(403, nil, "POST", "/api/v1/machines/old-1/reinstall", "")
 	r.must(200, &m, "PATCH", "/api/v1/machines/old-1", `{"releaseAfter":"cleaned","rootDisk":{"serial":"S1"}}`)
-	var hosts List[inventory.Host]
+	var hosts rest.List[inventory.Host]
 	r.must(200, nil, "PATCH", "/api/v1/hosts/r2-u01", `{"taints":[{"key":"gpu"}],"keepDisks":[{"serial":"S1"}],"rootDisk":{"wwn":"0x1"}}`)
 	r.must(200, &hosts, "GET", "/api/v1/hosts?state=active", "")
 	if len(hosts.Items) != 1 || hosts.Items[0].Machine != "old-1" || hosts.Items[0].Taints[0].Key != "gpu" || hosts.Items[0].RootDisk.WWN != "0x1" {
@@ -172,7 +174,7 @@ func TestAPoolCountsItsHosts(t *testing.T) {
 	r.adopted()
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"all"}`)
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"r1","selector":"rack=r1"}`)
-	var all List[Pool]
+	var all rest.List[Pool]
 	r.must(200, &all, "GET", "/api/v1/pools", "")
 	got := map[string]PoolHosts{}
 	for _, p := range all.Items {
@@ -218,7 +220,7 @@ func TestPowerIsAnOperation(t *testing.T) {
 		t.Errorf("operation %s (%s), power %s", op.State, op.Reason, r.bank.Power("r1-u01"))
 	}
 	r.must(409, nil, "POST", "/api/v1/operations/"+op.ID+"/cancel", "")
-	var page List[inventory.Operation]
+	var page rest.List[inventory.Operation]
 	r.must(200, &page, "GET", "/api/v1/operations?host=r1-u01&kind=power", "")
 	if len(page.Items) != 1 {
 		t.Errorf("operations: %+v", page)

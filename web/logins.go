@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Me is who sent the request, and what that one may do.
@@ -64,39 +66,42 @@ type loginOutput struct {
 
 // addLogins registers what lets browsers in. A program sends a token with each request and needs no login.
 func (s *Server) addLogins() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/me", id: "get-me", tag: "logins", summary: "Say who I am and what I may do", needs: anybody, forClusters: true,
-	}, func(req *Request, _ *struct{}) (*one[Me], error) {
-		me, err := s.me(req, req.caller)
-		return &one[Me]{Body: me}, err
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/me", ID: "get-me", Tag: "logins",
+		Summary: "Say who I am and what I may do", Needs: rest.Anybody, ForClusters: true,
+	}, func(req *rest.Request, _ *struct{}) (*rest.One[Me], error) {
+		me, err := s.me(req, req.Caller)
+		return &rest.One[Me]{Body: me}, err
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/logins/offers", id: "list-offers", tag: "logins", summary: "Say how one can log in", needs: anybody,
-		about: "Needs no login.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/logins/offers", ID: "list-offers", Tag: "logins",
+		Summary: "Say how one can log in", Needs: rest.Anybody,
+		About: "Needs no login.",
 	}, s.offers)
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/logins", id: "create-login", tag: "logins", summary: "Log in", needs: anybody,
-		about: "With user and password, or with a token. The answer sets a cookie, which is good for 12 hours without a request and for 7 days at most. " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/logins", ID: "create-login", Tag: "logins", Summary: "Log in", Needs: rest.Anybody,
+		About: "With user and password, or with a token. The answer sets a cookie, which is good for 12 hours without a request and for 7 days at most. " +
 			"Needs no login. An unknown user and a wrong password get the same answer.",
-		status: http.StatusCreated,
+		Status: http.StatusCreated,
 	}, s.logIn)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/logins", id: "list-logins", tag: "logins", summary: "List where I am logged in", needs: anybody,
-		about: "An admin may ask for those of another user.", errors: []int{http.StatusForbidden},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/logins", ID: "list-logins", Tag: "logins",
+		Summary: "List where I am logged in", Needs: rest.Anybody,
+		About: "An admin may ask for those of another user.", Errors: []int{http.StatusForbidden},
 	}, s.listLogins)
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/logins", id: "delete-logins", tag: "logins", summary: "Log out everywhere", needs: anybody,
-		about: "Ends all logins of the user, this one too unless others is set.", status: http.StatusNoContent, errors: []int{http.StatusForbidden},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/logins", ID: "delete-logins", Tag: "logins", Summary: "Log out everywhere", Needs: rest.Anybody,
+		About: "Ends all logins of the user, this one too unless others is set.", Status: http.StatusNoContent, Errors: []int{http.StatusForbidden},
 	}, s.logOutEverywhere)
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/logins/{name}", id: "delete-login", tag: "logins", summary: "Log out", needs: anybody,
-		about: "The id current is this login.", status: http.StatusNoContent, errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/logins/{name}", ID: "delete-login", Tag: "logins", Summary: "Log out", Needs: rest.Anybody,
+		About: "The id current is this login.", Status: http.StatusNoContent, Errors: []int{http.StatusNotFound},
 	}, s.logOut)
 }
 
 // me describes a caller.
-func (s *Server) me(ctx context.Context, c caller) (Me, error) {
-	me := Me{Name: c.name, User: c.user, Via: c.via, Login: c.login, Grants: c.grants, Cluster: c.cluster, Namespaces: c.namespaces, MustSetUp: c.mustSetUp}
+func (s *Server) me(ctx context.Context, c rest.Caller) (Me, error) {
+	me := Me{Name: c.Name, User: c.User, Via: c.Via, Login: c.Login, Grants: c.Grants, Cluster: c.Cluster, Namespaces: c.Namespaces, MustSetUp: c.MustSetUp}
 	if me.Grants == nil {
 		me.Grants = inventory.Grants{}
 	}
@@ -106,64 +111,64 @@ func (s *Server) me(ctx context.Context, c caller) (Me, error) {
 			return err
 		}
 		me.NeedsSetup = len(users) == 0
-		if c.user == "" {
+		if c.User == "" {
 			return nil
 		}
-		u, err := tx.Users().Find(c.user)
+		u, err := tx.Users().Find(c.User)
 		me.DisplayName, me.HasPassword, me.HasSecondFactor = u.DisplayName, u.HasPassword, u.HasSecondFactor
 		return err
 	})
 	return me, err
 }
 
-func (s *Server) offers(req *Request, in *offersInput) (*one[Offers], error) {
+func (s *Server) offers(req *rest.Request, in *offersInput) (*rest.One[Offers], error) {
 	out := Offers{OIDC: s.sso.offer(in.Refused)}
 	err := s.keeper.store.Read(req, func(tx inventory.Tx) error {
 		users, err := tx.Users().List(inventory.Page{})
 		out.Password = slices.ContainsFunc(users, func(u inventory.User) bool { return u.HasPassword })
 		return err
 	})
-	return &one[Offers]{Body: out}, err
+	return &rest.One[Offers]{Body: out}, err
 }
 
-func (s *Server) logIn(req *Request, in *loginInput) (*loginOutput, error) {
-	c := req.caller
+func (s *Server) logIn(req *rest.Request, in *loginInput) (*loginOutput, error) {
+	c := req.Caller
 	l := inventory.Login{Agent: inventory.Clean(in.UserAgent, 200), ExpiresAt: s.cfg.Now().Add(loginFor).UTC()}
-	if c.source.IsValid() {
-		l.Source = c.source.String()
+	if c.Source.IsValid() {
+		l.Source = c.Source.String()
 	}
 	byPassword, byToken := in.Body.User != "" || in.Body.Password != "", in.Body.Token != ""
 	if byPassword == byToken {
 		return nil, inventory.Errorf(inventory.Invalid, "say who you are in one way").WithHint("give user and password, or a token")
 	}
 	browser := s.keeper.browser(in.Known)
-	var who caller
+	var who rest.Caller
 	var err error
 	if byToken {
 		who, err = s.keeper.byToken(req, strings.TrimSpace(in.Body.Token))
-		err = s.keeper.countToken(c.source, err)
-		l.Token = who.token
-		if err == nil && who.cluster != "" {
-			err = errOfCluster(who)
+		err = s.keeper.countToken(c.Source, err)
+		l.Token = who.Token
+		if err == nil && who.Cluster != "" {
+			err = rest.ErrOfCluster(who)
 		}
 	} else {
-		req.trail.about("login", inventory.Clean(in.Body.User, 63))
+		req.Trail.About("login", inventory.Clean(in.Body.User, 63))
 		who, err = s.keeper.byPassword(req, browser, in)
-		l.User = who.user
+		l.User = who.User
 	}
 	if err != nil {
 		return nil, err
 	}
-	req.trail.actor(who.name)
+	req.Trail.Actor(who.Name)
 	secret, err := s.keeper.begin(req, &l)
 	if err != nil {
 		return nil, err
 	}
-	who.via, who.login = viaLogin, l.ID
+	who.Via, who.Login = rest.ViaLogin, l.ID
 	me, err := s.me(req, who)
-	cookies := []http.Cookie{s.cookieOf(secret, c.secure, int(loginFor.Seconds()))}
-	if who.user != "" {
-		cookies = append(cookies, s.knownCookie(browser, who.user, c.secure))
+	cookies := []http.Cookie{s.cookieOf(secret, c.Secure, int(loginFor.Seconds()))}
+	if who.User != "" {
+		cookies = append(cookies, s.knownCookie(browser, who.User, c.Secure))
 	}
 	return &loginOutput{SetCookie: cookies, Body: me}, err
 }
@@ -180,7 +185,7 @@ func (s *Server) isOutsideSecure(isSecure bool) bool {
 }
 
 // byPassword finds the user with a name, a password, and a second factor where the user has one.
-func (k *keeper) byPassword(req *Request, b browser, in *loginInput) (c caller, err error) {
+func (k *keeper) byPassword(req *rest.Request, b browser, in *loginInput) (c rest.Caller, err error) {
 	u, err := k.withPassword(req, b, in.Body.User, in.Body.Password)
 	if err == nil && u.HasSecondFactor {
 		err = k.secondFactor(req, b, &u, in)
@@ -194,9 +199,9 @@ func (k *keeper) byPassword(req *Request, b browser, in *loginInput) (c caller, 
 // withPassword finds the user with a name and a password. Whether there is such a user shows neither in the answer nor in how
 // long it takes. Wrong ones are counted by address, and by user and address; a browser in which the user has logged in before is
 // counted by itself, so that strangers keep nobody out.
-func (k *keeper) withPassword(req *Request, b browser, name, password string) (u inventory.User, err error) {
+func (k *keeper) withPassword(req *rest.Request, b browser, name, password string) (u inventory.User, err error) {
 	name = strings.ToLower(strings.TrimSpace(inventory.Clean(name, 63)))
-	source := sourceKey(req.caller.source)
+	source := rest.SourceKey(req.Caller.Source)
 	hashes, isKnown, key := k.hashes, b.knows(name), name+" from "+source.String()
 	if isKnown {
 		hashes, key = k.inner, name+" browser "+b.ID
@@ -295,34 +300,34 @@ type loginsInput struct {
 }
 
 // loginsOf returns the filter for a caller's own logins, or those of a user whom an admin names.
-func loginsOf(req *Request, user string) (f inventory.LoginFilter, err error) {
-	c := req.caller
+func loginsOf(req *rest.Request, user string) (f inventory.LoginFilter, err error) {
+	c := req.Caller
 	switch {
-	case user != "" && user != c.user:
-		if c.grants.Everywhere() != inventory.Admin {
-			return f, refused(c, inventory.Admin, " everywhere", c.grants.Everywhere())
+	case user != "" && user != c.User:
+		if c.Grants.Everywhere() != inventory.Admin {
+			return f, rest.Refused(c, inventory.Admin, " everywhere", c.Grants.Everywhere())
 		}
 		return inventory.LoginFilter{User: user}, nil
-	case c.user != "":
-		return inventory.LoginFilter{User: c.user}, nil
-	case c.token != "":
-		return inventory.LoginFilter{Token: c.token}, nil
+	case c.User != "":
+		return inventory.LoginFilter{User: c.User}, nil
+	case c.Token != "":
+		return inventory.LoginFilter{Token: c.Token}, nil
 	}
 	return f, inventory.Errorf(inventory.Invalid, "a client of the Unix socket has no logins").WithHint("name a user: ?user=NAME")
 }
 
-func (s *Server) listLogins(req *Request, in *loginsInput) (*listed[OneLogin], error) {
+func (s *Server) listLogins(req *rest.Request, in *loginsInput) (*rest.Listed[OneLogin], error) {
 	f, err := loginsOf(req, in.User)
 	if err != nil {
 		return nil, err
 	}
-	out := &listed[OneLogin]{Body: List[OneLogin]{Items: []OneLogin{}}}
+	out := &rest.Listed[OneLogin]{Body: rest.List[OneLogin]{Items: []OneLogin{}}}
 	now := s.cfg.Now()
 	err = s.keeper.store.Read(req, func(tx inventory.Tx) error {
 		all, err := tx.ListLogins(f)
 		for _, l := range all {
 			if now.Before(l.ExpiresAt) && now.Sub(l.SeenAt) < loginIdle {
-				out.Body.Items = append(out.Body.Items, OneLogin{Login: l, IsCurrent: l.ID == req.caller.login})
+				out.Body.Items = append(out.Body.Items, OneLogin{Login: l, IsCurrent: l.ID == req.Caller.Login})
 			}
 		}
 		return err
@@ -335,20 +340,20 @@ type logOutOutput struct {
 }
 
 // ended is the answer after a login has ended: the browser forgets its cookie if that was its own.
-func (s *Server) ended(req *Request, isOwn bool) *logOutOutput {
+func (s *Server) ended(req *rest.Request, isOwn bool) *logOutOutput {
 	if !isOwn {
 		return &logOutOutput{}
 	}
-	return &logOutOutput{SetCookie: []http.Cookie{s.cookieOf("", req.caller.secure, -1)}}
+	return &logOutOutput{SetCookie: []http.Cookie{s.cookieOf("", req.Caller.Secure, -1)}}
 }
 
-func (s *Server) logOut(req *Request, in *nameInput) (*logOutOutput, error) {
-	c, id := req.caller, in.Name
+func (s *Server) logOut(req *rest.Request, in *rest.NameInput) (*logOutOutput, error) {
+	c, id := req.Caller, in.Name
 	if id == "current" {
-		if c.login == "" {
+		if c.Login == "" {
 			return nil, inventory.Errorf(inventory.NotFound, "this request came without a login").WithHint("a token ends when it is deleted: slipway token delete NAME")
 		}
-		id = c.login
+		id = c.Login
 	}
 	err := s.keeper.store.Write(req, func(tx inventory.Tx) error {
 		all, err := tx.ListLogins(inventory.LoginFilter{})
@@ -364,11 +369,11 @@ func (s *Server) logOut(req *Request, in *nameInput) (*logOutOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.ended(req, id == c.login), nil
+	return s.ended(req, id == c.Login), nil
 }
 
-func ownsLogin(c caller, l inventory.Login) bool {
-	return c.grants.Everywhere() == inventory.Admin || l.ID == c.login || c.user != "" && l.User == c.user
+func ownsLogin(c rest.Caller, l inventory.Login) bool {
+	return c.Grants.Everywhere() == inventory.Admin || l.ID == c.Login || c.User != "" && l.User == c.User
 }
 
 type logOutInput struct {
@@ -376,17 +381,17 @@ type logOutInput struct {
 	Others bool   `query:"others" doc:"All but this one"`
 }
 
-func (s *Server) logOutEverywhere(req *Request, in *logOutInput) (*logOutOutput, error) {
+func (s *Server) logOutEverywhere(req *rest.Request, in *logOutInput) (*logOutOutput, error) {
 	f, err := loginsOf(req, in.User)
 	if err != nil {
 		return nil, err
 	}
 	keep, isOwn := "", false
 	if in.Others {
-		keep = req.caller.login
+		keep = req.Caller.Login
 	}
 	err = s.keeper.store.Write(req, func(tx inventory.Tx) error {
-		isOwn, err = endLogins(tx, f, keep, req.caller.login)
+		isOwn, err = endLogins(tx, f, keep, req.Caller.Login)
 		return err
 	})
 	if err != nil {

@@ -6,10 +6,12 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 type ackInput struct {
-	NameRef
+	rest.NameRef
 	Body struct {
 		Step  inventory.HookStep `json:"step" enum:"pre-claim,pre-boot,post-join,pre-drain,pre-fence,pre-clean,pre-release"`
 		Owner string             `json:"owner" maxLength:"63"`
@@ -17,7 +19,7 @@ type ackInput struct {
 }
 
 type holdInput struct {
-	NameRef
+	rest.NameRef
 	Body struct {
 		Step   inventory.HookStep `json:"step" enum:"pre-claim,pre-boot,post-join,pre-drain,pre-fence,pre-clean,pre-release"`
 		Owner  string             `json:"owner" maxLength:"63"`
@@ -26,7 +28,7 @@ type holdInput struct {
 }
 
 type remediateInput struct {
-	NameRef
+	rest.NameRef
 	Body struct {
 		Steps []provision.Rung `json:"steps,omitempty" doc:"In this order, each when the one before has failed; all when empty" enum:"power-cycle,reinstall,replace" maxItems:"8"`
 	}
@@ -45,10 +47,10 @@ type adoptMachineInput struct {
 // addMachineVerbs registers what is done to machines.
 func (s *Server) addMachineVerbs() {
 	life := s.cfg.Lifecycle
-	addMachineVerb(s, "reinstall", "Reinstall a machine on its host; disks that are kept stay as they are", func(ctx context.Context, who provision.Asker, in *nameInput) (inventory.Machine, error) {
+	addMachineVerb(s, "reinstall", "Reinstall a machine on its host; disks that are kept stay as they are", func(ctx context.Context, who provision.Asker, in *rest.NameInput) (inventory.Machine, error) {
 		return life.Reinstall(ctx, in.Name, who)
 	})
-	addMachineVerb(s, "retry", "Let a machine that has failed look for a host again", func(ctx context.Context, who provision.Asker, in *nameInput) (inventory.Machine, error) {
+	addMachineVerb(s, "retry", "Let a machine that has failed look for a host again", func(ctx context.Context, who provision.Asker, in *rest.NameInput) (inventory.Machine, error) {
 		return life.RetryMachine(ctx, in.Name, who)
 	})
 	addMachineVerb(s, "remediate", "Get a machine going again that does not work", func(ctx context.Context, who provision.Asker, in *remediateInput) (inventory.Machine, error) {
@@ -60,29 +62,30 @@ func (s *Server) addMachineVerbs() {
 	addMachineVerb(s, "hold", "Say why a hook is not acknowledged yet", func(ctx context.Context, who provision.Asker, in *holdInput) (inventory.Machine, error) {
 		return life.HoldHook(ctx, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason, who)
 	})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", scope: ofPools, tag: "machines", status: http.StatusCreated,
-		summary: "Make a machine of a server that runs already", errors: []int{http.StatusNotFound, http.StatusConflict},
-		about: "Nothing is started on it, now or when the machine goes. The host is adopted first.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/machines/adopt", ID: "adopt-machine", Scope: rest.OfPools, Tag: "machines", Status: http.StatusCreated,
+		Summary: "Make a machine of a server that runs already", Errors: []int{http.StatusNotFound, http.StatusConflict},
+		About: "Nothing is started on it, now or when the machine goes. The host is adopted first.",
 	}, s.adoptMachine)
 }
 
 // addMachineVerb registers a verb on one machine.
 func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Context, provision.Asker, *I) (inventory.Machine, error)) {
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/machines/{name}/" + verb, id: verb + "-machine", scope: ofPools, tag: "machines", summary: summary,
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/machines/{name}/" + verb, ID: verb + "-machine", Scope: rest.OfPools, Tag: "machines",
+		Summary: summary,
+		Errors:  []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
-		func(req *Request, in *I) (*one[inventory.Machine], error) {
+		func(req *rest.Request, in *I) (*rest.One[inventory.Machine], error) {
 			if _, err := s.readMachine(req, any(in).(interface{ NamedThing() string }).NamedThing()); err != nil {
 				return nil, err // the engine asks nobody who it is
 			}
-			m, err := do(req, s.rest.asker(req), in)
-			return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, err
+			m, err := do(req, s.rest.Asker(req), in)
+			return &rest.One[inventory.Machine]{ETag: rest.ETag(m.Version), Body: m}, err
 		})
 }
 
-func (s *Server) adoptMachine(req *Request, in *adoptMachineInput) (*one[inventory.Machine], error) {
+func (s *Server) adoptMachine(req *rest.Request, in *adoptMachineInput) (*rest.One[inventory.Machine], error) {
 	want, err := wantedBy(req, in.Body.Name, in.Body.Owner, in.Body.Machine)
 	if err != nil {
 		return nil, err
@@ -94,6 +97,6 @@ func (s *Server) adoptMachine(req *Request, in *adoptMachineInput) (*one[invento
 	if err := s.mayPlace(req, &want); err != nil {
 		return nil, err
 	}
-	m, err := s.cfg.Lifecycle.AdoptMachine(req, want, h.ID, s.rest.asker(req))
-	return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, s.unnamed(req, err)
+	m, err := s.cfg.Lifecycle.AdoptMachine(req, want, h.ID, s.rest.Asker(req))
+	return &rest.One[inventory.Machine]{ETag: rest.ETag(m.Version), Body: m}, s.unnamed(req, err)
 }

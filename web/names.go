@@ -7,6 +7,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/proxy"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // named refuses requests for a name that is not Slipway's: a page of another site can have its own name lead here (DNS
@@ -21,7 +23,7 @@ func (s *Server) named(next http.Handler) http.Handler {
 		if !isProbe(r.URL.Path) && !s.isOurName(host) {
 			e := inventory.Errorf(inventory.Forbidden, "this server is not known as %q", inventory.Clean(host, 80)).
 				WithHint("use its address, or have an admin add the name to adminHosts in its configuration")
-			writeProblem(w, r, s.cfg.Log, &statusError{status: http.StatusMisdirectedRequest, err: e})
+			rest.WriteProblem(w, r, s.cfg.Log, &rest.StatusError{Status: http.StatusMisdirectedRequest, Err: e})
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -7,17 +7,19 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // addSubnets registers the operations on subnets and their ranges.
 func (s *Server) addSubnets() {
 	now := s.cfg.Now
-	addNoun(s.rest, noun[inventory.Subnet]{
-		singular: "subnet", plural: "subnets", needs: inventory.Admin, scope: ofNobody, article: "a",
-		name:    func(n inventory.Subnet) string { return n.Name },
-		version: func(n inventory.Subnet) int64 { return n.Version },
-		prepare: func(_ inventory.Tx, in *inventory.Subnet, name string, old *inventory.Subnet) error {
-			if err := sameName("subnet", &in.Name, name); err != nil {
+	rest.AddNoun(s.rest, rest.Noun[inventory.Subnet]{
+		Singular: "subnet", Plural: "subnets", Needs: inventory.Admin, Scope: rest.OfNobody, Article: "a",
+		Name:    func(n inventory.Subnet) string { return n.Name },
+		Version: func(n inventory.Subnet) int64 { return n.Version },
+		Prepare: func(_ inventory.Tx, in *inventory.Subnet, name string, old *inventory.Subnet) error {
+			if err := rest.SameName("subnet", &in.Name, name); err != nil {
 				return err
 			}
 			in.FillDefaults()
@@ -26,15 +28,15 @@ func (s *Server) addSubnets() {
 			}
 			return in.Validate()
 		},
-		find: func(tx inventory.Tx, name string) (inventory.Subnet, error) { return tx.FindSubnet(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Subnet], error) {
+		Find: func(tx inventory.Tx, name string) (inventory.Subnet, error) { return tx.FindSubnet(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Subnet], error) {
 			all, err := tx.ListSubnets()
-			return cut(all, p, func(n inventory.Subnet) string { return n.Name }), err
+			return rest.Cut(all, p, func(n inventory.Subnet) string { return n.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.CreateSubnet(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.UpdateSubnet(in, now()) },
-		remove: func(tx inventory.Tx, name string) error { return tx.DeleteSubnet(name) },
-		burden: subnetBurden, counts: countsOfSubnet,
+		Create: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.CreateSubnet(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.UpdateSubnet(in, now()) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.DeleteSubnet(name) },
+		Burden: subnetBurden, Counts: countsOfSubnet,
 	})
 	for _, o := range []struct {
 		method, id, summary string
@@ -54,32 +56,34 @@ func (s *Server) addSubnets() {
 			return slices.Delete(have, i, i+1), nil
 		}},
 	} {
-		register(s.rest, operation{
-			method: o.method, path: "/subnets/{name}/ranges/{range}", id: o.id, needs: inventory.Admin, tag: "subnets", summary: o.summary,
-			dry: true, result: inventory.Subnet{}, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+		rest.Register(s.rest, rest.Operation{
+			Method: o.method, Path: "/subnets/{name}/ranges/{range}", ID: o.id, Needs: inventory.Admin, Tag: "subnets", Summary: o.summary,
+			Dry: true, Result: inventory.Subnet{}, Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 		},
-			func(req *Request, in *rangeInput) (*written, error) { return s.editRange(req, in, o.id, o.edit) })
+			func(req *rest.Request, in *rangeInput) (*rest.Written, error) {
+				return s.editRange(req, in, o.id, o.edit)
+			})
 	}
 }
 
 type rangeInput struct {
-	WriteOptions
+	rest.WriteOptions
 	Name  string `path:"name" maxLength:"255"`
 	Range string `path:"range" maxLength:"96" example:"10.0.0.100-10.0.0.199"`
 }
 
 // editRange changes the ranges of a subnet.
-func (s *Server) editRange(req *Request, in *rangeInput, what string, edit func([]inventory.Range, inventory.Range) ([]inventory.Range, error)) (*written, error) {
+func (s *Server) editRange(req *rest.Request, in *rangeInput, what string, edit func([]inventory.Range, inventory.Range) ([]inventory.Range, error)) (*rest.Written, error) {
 	r, err := parseRange(in.Range)
 	if err != nil {
 		return nil, err
 	}
 	var old, n inventory.Subnet
-	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+	err = s.rest.Write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		if old, err = tx.FindSubnet(in.Name); err != nil {
 			return err
 		}
-		if err := in.check("subnet", in.Name, old.Version); err != nil {
+		if err := in.Check("subnet", in.Name, old.Version); err != nil {
 			return err
 		}
 		n = old
@@ -92,16 +96,16 @@ func (s *Server) editRange(req *Request, in *rangeInput, what string, edit func(
 		if err := tx.UpdateSubnet(&n, s.cfg.Now()); err != nil {
 			return err
 		}
-		edited(req, "subnet", n.Name, inventory.AuditUpdate, old, n, n.Version)
-		return s.rest.changed(req, tx, "subnet/"+n.Name, strings.ReplaceAll(what, "-", " ")+" "+in.Range+" of subnet "+n.Name)
+		rest.Edited(req, "subnet", n.Name, inventory.AuditUpdate, old, n, n.Version)
+		return s.rest.Changed(req, tx, "subnet/"+n.Name, strings.ReplaceAll(what, "-", " ")+" "+in.Range+" of subnet "+n.Name)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if in.DryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: compare(old, n), Result: n}}, nil
+		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(old, n), Result: n}}, nil
 	}
-	return &written{Status: http.StatusOK, ETag: etag(n.Version), Body: n}, nil
+	return &rest.Written{Status: http.StatusOK, ETag: rest.ETag(n.Version), Body: n}, nil
 }
 
 // parseRange reads FIRST-LAST.
@@ -135,15 +139,15 @@ func (s *Server) addReservations() {
 		}
 		return tx.FindReservation(a)
 	}
-	addNoun(s.rest, noun[inventory.Reservation]{
-		singular: "reservation", plural: "reservations", needs: inventory.Admin, scope: ofPools, article: "a",
-		name:    func(r inventory.Reservation) string { return r.Address.String() },
-		version: func(r inventory.Reservation) int64 { return r.Version },
-		prepare: prepareReservation,
-		find:    find,
-		create:  func(tx inventory.Tx, in *inventory.Reservation) error { return tx.CreateReservation(in, now()) },
-		update:  func(tx inventory.Tx, in *inventory.Reservation) error { return tx.UpdateReservation(in, now()) },
-		remove: func(tx inventory.Tx, name string) error {
+	rest.AddNoun(s.rest, rest.Noun[inventory.Reservation]{
+		Singular: "reservation", Plural: "reservations", Needs: inventory.Admin, Scope: rest.OfPools, Article: "a",
+		Name:    func(r inventory.Reservation) string { return r.Address.String() },
+		Version: func(r inventory.Reservation) int64 { return r.Version },
+		Prepare: prepareReservation,
+		Find:    find,
+		Create:  func(tx inventory.Tx, in *inventory.Reservation) error { return tx.CreateReservation(in, now()) },
+		Update:  func(tx inventory.Tx, in *inventory.Reservation) error { return tx.UpdateReservation(in, now()) },
+		Remove: func(tx inventory.Tx, name string) error {
 			a, err := parseAddr(name)
 			if err != nil {
 				return err
@@ -151,11 +155,11 @@ func (s *Server) addReservations() {
 			return tx.DeleteReservation(a)
 		},
 	})
-	register(s.rest, operation{method: http.MethodGet, path: "/reservations", id: "list-reservations", scope: ofPools, tag: "reservations", summary: "List reservations"},
-		func(req *Request, in *bySubnet) (out *listed[inventory.Reservation], err error) {
-			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
-				rows, err := tx.ListReservations(in.Subnet, in.more())
-				out = pageOf(rows, in.Limit, func(r inventory.Reservation) string { return r.Address.String() })
+	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations", Scope: rest.OfPools, Tag: "reservations", Summary: "List reservations"},
+		func(req *rest.Request, in *bySubnet) (out *rest.Listed[inventory.Reservation], err error) {
+			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+				rows, err := tx.ListReservations(in.Subnet, in.More())
+				out = rest.PageOf(rows, in.Limit, func(r inventory.Reservation) string { return r.Address.String() })
 				return err
 			})
 			return out, err
@@ -163,7 +167,7 @@ func (s *Server) addReservations() {
 }
 
 type bySubnet struct {
-	Page
+	rest.Page
 	Subnet string `query:"subnet" doc:"Only those of this subnet" maxLength:"63"`
 }
 
@@ -210,12 +214,12 @@ func (s *Server) addLeases() {
 		}
 		return tx.FindLease(a)
 	}
-	addNoun(s.rest, noun[inventory.Lease]{
-		singular: "lease", plural: "leases", needs: inventory.Admin, scope: ofPools, article: "a",
-		name:    func(l inventory.Lease) string { return l.Address.String() },
-		version: func(inventory.Lease) int64 { return 0 },
-		find:    find,
-		remove: func(tx inventory.Tx, name string) error {
+	rest.AddNoun(s.rest, rest.Noun[inventory.Lease]{
+		Singular: "lease", Plural: "leases", Needs: inventory.Admin, Scope: rest.OfPools, Article: "a",
+		Name:    func(l inventory.Lease) string { return l.Address.String() },
+		Version: func(inventory.Lease) int64 { return 0 },
+		Find:    find,
+		Remove: func(tx inventory.Tx, name string) error {
 			l, err := find(tx, name)
 			if err != nil {
 				return err
@@ -223,15 +227,15 @@ func (s *Server) addLeases() {
 			return tx.DeleteLease(l.Address)
 		},
 	})
-	register(s.rest, operation{method: http.MethodGet, path: "/leases", id: "list-leases", scope: ofPools, tag: "leases", summary: "List leases", errors: []int{http.StatusNotFound}},
-		func(req *Request, in *leaseQuery) (out *listed[inventory.Lease], err error) {
-			err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/leases", ID: "list-leases", Scope: rest.OfPools, Tag: "leases", Summary: "List leases", Errors: []int{http.StatusNotFound}},
+		func(req *rest.Request, in *leaseQuery) (out *rest.Listed[inventory.Lease], err error) {
+			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 				if in.Host != "" {
 					out, err = leasesOfHost(tx, *in)
 					return err
 				}
-				rows, err := tx.ListLeases(in.Subnet, in.more())
-				out = pageOf(rows, in.Limit, func(l inventory.Lease) string { return l.Address.String() })
+				rows, err := tx.ListLeases(in.Subnet, in.More())
+				out = rest.PageOf(rows, in.Limit, func(l inventory.Lease) string { return l.Address.String() })
 				return err
 			})
 			return out, err
@@ -240,14 +244,14 @@ func (s *Server) addLeases() {
 
 // leaseQuery has its parts spelt out: the API library looks past an embedded type that is not exported.
 type leaseQuery struct {
-	Page
+	rest.Page
 	Subnet string `query:"subnet" doc:"Only those of this subnet" maxLength:"63"`
-	ByHost
+	rest.ByHost
 }
 
 // leasesOfHost lists what the ports of a host were given, in the order of its ports.
-func leasesOfHost(tx inventory.Tx, in leaseQuery) (*listed[inventory.Lease], error) {
-	h, err := findHost(tx, in.Host)
+func leasesOfHost(tx inventory.Tx, in leaseQuery) (*rest.Listed[inventory.Lease], error) {
+	h, err := rest.FindHost(tx, in.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -263,5 +267,5 @@ func leasesOfHost(tx inventory.Tx, in leaseQuery) (*listed[inventory.Lease], err
 			}
 		}
 	}
-	return &listed[inventory.Lease]{Body: List[inventory.Lease]{Items: append([]inventory.Lease{}, all...)}}, nil
+	return &rest.Listed[inventory.Lease]{Body: rest.List[inventory.Lease]{Items: append([]inventory.Lease{}, all...)}}, nil
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 const people = `{
@@ -190,7 +192,7 @@ func TestSingleSignOn(t *testing.T) {
 			if me := s.me(); me.User != "otto" || me.Grants.String() != (inventory.Grants{{Role: inventory.Operator, Pool: "default"}}).String() {
 				t.Errorf("otto: %+v", me)
 			}
-			var audit List[inventory.Audit]
+			var audit rest.List[inventory.Audit]
 			s.must(200, &audit, "GET", "/api/v1/audit", "")
 			if len(audit.Items) != 2 || audit.Items[0].Actor != "user otto" || !strings.Contains(audit.Items[0].Detail, "id-otto") {
 				t.Errorf("audit: %+v", audit.Items)

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/oauth2"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 const (
@@ -57,16 +59,18 @@ type ssoOutput struct {
 
 // addOIDC registers the way out to the provider and the way back. Both are for browsers.
 func (s *Server) addOIDC() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/logins/oidc", id: "begin-oidc", tag: "logins", summary: "Go and log in at the identity provider", needs: anybody,
-		about:  "Sends a browser to the provider, with code flow and PKCE. Needs no login.",
-		status: http.StatusSeeOther, errors: []int{http.StatusNotFound}, anyQuery: true,
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/logins/oidc", ID: "begin-oidc", Tag: "logins",
+		Summary: "Go and log in at the identity provider", Needs: rest.Anybody,
+		About:  "Sends a browser to the provider, with code flow and PKCE. Needs no login.",
+		Status: http.StatusSeeOther, Errors: []int{http.StatusNotFound}, AnyQuery: true,
 	}, s.beginOIDC)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/logins/oidc/callback", id: "end-oidc", tag: "logins", summary: "Come back from the identity provider", needs: anybody,
-		about: "The provider sends browsers here. The user is made or brought up to date, with the roles of the groups, and the answer sets a login's cookie. " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/logins/oidc/callback", ID: "end-oidc", Tag: "logins",
+		Summary: "Come back from the identity provider", Needs: rest.Anybody,
+		About: "The provider sends browsers here. The user is made or brought up to date, with the roles of the groups, and the answer sets a login's cookie. " +
 			"A browser that is refused is sent to the login page, which says why; others get the problem. Needs no login.",
-		status: http.StatusSeeOther, errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict}, anyQuery: true, isLogged: true,
+		Status: http.StatusSeeOther, Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict}, AnyQuery: true, IsLogged: true,
 	}, s.endOIDC)
 }
 
@@ -89,8 +93,8 @@ func (b begun) part(what string) string {
 }
 
 // cookie is one that comes back from the provider's page: Lax lets it, where a link is followed.
-func (p *sso) cookie(req *Request, name, value, path string, seconds int) http.Cookie {
-	isSecure := req.caller.secure || p.own.Scheme == "https"
+func (p *sso) cookie(req *rest.Request, name, value, path string, seconds int) http.Cookie {
+	isSecure := req.Caller.Secure || p.own.Scheme == "https"
 	return http.Cookie{Name: name, Value: value, Path: path, MaxAge: seconds, HttpOnly: true, Secure: isSecure, SameSite: http.SameSiteLaxMode}
 }
 
@@ -104,7 +108,7 @@ func landing(back string) string {
 	return back
 }
 
-func (s *Server) beginOIDC(req *Request, in *ssoBeginInput) (*ssoOutput, error) {
+func (s *Server) beginOIDC(req *rest.Request, in *ssoBeginInput) (*ssoOutput, error) {
 	p, back := s.sso, landing(in.Back)
 	if p == nil {
 		return nil, errNoOIDC()
@@ -128,8 +132,8 @@ func (s *Server) beginOIDC(req *Request, in *ssoBeginInput) (*ssoOutput, error) 
 	}, nil
 }
 
-func (s *Server) endOIDC(req *Request, in *ssoEndInput) (*ssoOutput, error) {
-	p, c := s.sso, req.caller
+func (s *Server) endOIDC(req *rest.Request, in *ssoEndInput) (*ssoOutput, error) {
+	p, c := s.sso, req.Caller
 	if p == nil {
 		return nil, errNoOIDC()
 	}
@@ -138,34 +142,34 @@ func (s *Server) endOIDC(req *Request, in *ssoEndInput) (*ssoOutput, error) {
 	who, u, err := s.comeBack(req, in, b, isOurs)
 	if err != nil {
 		if inventory.IsKind(err, inventory.Unauthorized) || inventory.IsKind(err, inventory.Invalid) {
-			s.keeper.providers.failed(sourceKey(c.source))
+			s.keeper.providers.failed(rest.SourceKey(c.Source))
 		}
 		return s.ssoRefused(req, in.Accept, cmp.Or(b.Back, "/"), err)
 	}
 	l := inventory.Login{User: u.Name, Agent: inventory.Clean(in.Agent, 200), ExpiresAt: s.cfg.Now().Add(loginFor).UTC()}
-	if c.source.IsValid() {
-		l.Source = c.source.String()
+	if c.Source.IsValid() {
+		l.Source = c.Source.String()
 	}
 	secret, err := s.keeper.begin(req, &l)
 	if err != nil {
 		return nil, err
 	}
-	req.trail.actor("user " + u.Name)
-	req.trail.say("by " + p.Title + " as " + who.subject + ", with " + u.Grants.String())
+	req.Trail.Actor("user " + u.Name)
+	req.Trail.Say("by " + p.Title + " as " + who.subject + ", with " + u.Grants.String())
 	return &ssoOutput{
 		Location: landing(b.Back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
-			s.cookieOf(secret, c.secure, int(loginFor.Seconds())), s.knownCookie(s.keeper.browser(in.Known), u.Name, c.secure),
+			s.cookieOf(secret, c.Secure, int(loginFor.Seconds())), s.knownCookie(s.keeper.browser(in.Known), u.Name, c.Secure),
 			p.cookie(req, ssoCookie, "", ssoPath, -1), p.cookie(req, refusedCookie, "", ssoPathOfOffers, -1),
 		},
 	}, nil
 }
 
 // comeBack finds out who has come back from the provider, and makes that one's user ready.
-func (s *Server) comeBack(req *Request, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
+func (s *Server) comeBack(req *rest.Request, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
 	p := s.sso
 	if isNew := s.keeper.browser(in.Known).isNew(); isNew { // a browser in which somebody has logged in before passes
-		if err := s.keeper.providers.allowed(sourceKey(req.caller.source), "too many logins that did not work from this address"); err != nil {
+		if err := s.keeper.providers.allowed(rest.SourceKey(req.Caller.Source), "too many logins that did not work from this address"); err != nil {
 			return who, u, err
 		}
 	}
@@ -185,7 +189,7 @@ func (s *Server) comeBack(req *Request, in *ssoEndInput, b begun, isOurs bool) (
 		return who, u, err
 	}
 	p.use(in.State)
-	req.trail.about("login", who.name)
+	req.Trail.About("login", who.name)
 	u, err = s.external(req, who)
 	return who, u, err
 }
@@ -211,7 +215,7 @@ func (p *sso) use(state string) {
 
 // external makes or updates the user of somebody for whom the provider vouches. The roles are those of the groups now: who
 // has left all of them has none here any more, in other browsers and with tokens neither.
-func (s *Server) external(req *Request, who identity) (u inventory.User, err error) {
+func (s *Server) external(req *rest.Request, who identity) (u inventory.User, err error) {
 	p := s.sso
 	var refusal error
 	err = s.keeper.store.Write(req, func(tx inventory.Tx) error {
@@ -242,7 +246,7 @@ func (s *Server) external(req *Request, who identity) (u inventory.User, err err
 		if err := tx.Users().Update(&u, s.cfg.Now()); err != nil {
 			return err
 		}
-		return s.rest.changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
+		return s.rest.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
 	})
 	if err == nil {
 		err = refusal
@@ -251,7 +255,7 @@ func (s *Server) external(req *Request, who identity) (u inventory.User, err err
 }
 
 // newExternal makes a user. A name that somebody else has is not taken over: the provider does not vouch for that one.
-func (s *Server) newExternal(req *Request, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
+func (s *Server) newExternal(req *rest.Request, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
 	if other, err := tx.Users().Find(who.name); err == nil {
 		return inventory.Errorf(inventory.Conflict, "there is another user %s already", other.Name).
 			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", s.sso.Issuer, who.subject)
@@ -265,7 +269,7 @@ func (s *Server) newExternal(req *Request, tx inventory.Tx, who identity, grants
 	if err := tx.Users().Create(u, s.cfg.Now()); err != nil {
 		return err
 	}
-	return s.rest.changed(req, tx, "user/"+u.Name, "user "+u.Name+" made")
+	return s.rest.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" made")
 }
 
 // inPools leaves out roles in pools that are no more.
@@ -290,12 +294,12 @@ const ssoPathOfOffers = "/api/v1/logins/offers" // the only address that needs i
 
 // ssoRefused sends a browser back to the login page, with the reason in a cookie: in an address, anybody could make the page
 // say anything. Who is no browser gets the problem.
-func (s *Server) ssoRefused(req *Request, accept, back string, err error) (*ssoOutput, error) {
+func (s *Server) ssoRefused(req *rest.Request, accept, back string, err error) (*ssoOutput, error) {
 	if !strings.Contains(accept, "text/html") {
 		return nil, err
 	}
-	problem := problemOf(req, s.cfg.Log, err)
-	s.rest.finish(req, problem.Status, problem.Detail)
+	problem := rest.ProblemOf(req, s.cfg.Log, err)
+	s.rest.Finish(req, problem.Status, problem.Detail)
 	why := Refusal{Message: inventory.Clean(problem.Detail, 600), Hint: inventory.Clean(problem.Hint, 400), RequestID: problem.RequestID}
 	return &ssoOutput{
 		Location: landing(back), CacheControl: "no-store",

@@ -15,6 +15,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/weak"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Cost of hashing a password (RFC 9106 section 4: with this much memory few passes are enough), and the bounds of what
@@ -109,8 +111,8 @@ func newHashers(n int) *hashers {
 }
 
 // turn waits for a turn; the caller gives it back.
-func (h *hashers) turn(req *Request) (back func(), err error) {
-	leave, ok := h.enter(sourceKey(req.caller.source))
+func (h *hashers) turn(req *rest.Request) (back func(), err error) {
+	leave, ok := h.enter(rest.SourceKey(req.Caller.Source))
 	if !ok {
 		return nil, tooManyLogins()
 	}
@@ -155,7 +157,7 @@ func (h *hashers) enter(source netip.Addr) (leave func(), ok bool) {
 }
 
 // hash makes the PHC string of a new password.
-func (h *hashers) hash(req *Request, password string) (string, error) {
+func (h *hashers) hash(req *rest.Request, password string) (string, error) {
 	back, err := h.turn(req)
 	if err != nil {
 		return "", err
@@ -168,7 +170,7 @@ func (h *hashers) hash(req *Request, password string) (string, error) {
 }
 
 // matches compares a password with a stored hash. "" matches nothing, and takes as long as any other.
-func (h *hashers) matches(req *Request, stored, password string) (bool, error) {
+func (h *hashers) matches(req *rest.Request, stored, password string) (bool, error) {
 	p, isReal := h.decoy, false
 	if stored != "" {
 		var err error

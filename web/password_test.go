@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // The hash is the one that the reference implementation gives: echo -n password | argon2 somesalt -id -t 2 -k 65536 -p 1 -l 32.
@@ -20,7 +22,7 @@ func TestAHashOfTheReferenceImplementationIsKnown(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	h := newHashers(hashersMax())
-	ok, err := h.matches(newRequest(t.Context(), ""), "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password")
+	ok, err := h.matches(rest.NewRequest(t.Context(), ""), "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password")
 	if !ok || err != nil {
 		t.Errorf("a PHC string of the reference implementation: %v, %v", ok, err)
 	}
@@ -28,19 +30,19 @@ func TestAHashOfTheReferenceImplementationIsKnown(t *testing.T) {
 
 func TestAPasswordMatchesItsHashOnly(t *testing.T) {
 	h := newHashers(hashersMax())
-	stored, err := h.hash(newRequest(t.Context(), ""), "correct horse")
+	stored, err := h.hash(rest.NewRequest(t.Context(), ""), "correct horse")
 	if err != nil || !strings.HasPrefix(stored, "$argon2id$v=19$m=65536,t=2,p=1$") {
 		t.Fatalf("%q, %v", stored, err)
 	}
-	if other, _ := h.hash(newRequest(t.Context(), ""), "correct horse"); other == stored {
+	if other, _ := h.hash(rest.NewRequest(t.Context(), ""), "correct horse"); other == stored {
 		t.Error("two hashes of one password are the same: there is no salt")
 	}
 	for password, want := range map[string]bool{"correct horse": true, "correct horsf": false, "": false, "Correct horse": false} {
-		if got, err := h.matches(newRequest(t.Context(), ""), stored, password); got != want || err != nil {
+		if got, err := h.matches(rest.NewRequest(t.Context(), ""), stored, password); got != want || err != nil {
 			t.Errorf("%q: %v, %v", password, got, err)
 		}
 	}
-	if got, err := h.matches(newRequest(t.Context(), ""), "", ""); got || err != nil {
+	if got, err := h.matches(rest.NewRequest(t.Context(), ""), "", ""); got || err != nil {
 		t.Errorf("no hash: %v, %v", got, err)
 	}
 }
@@ -50,7 +52,7 @@ func TestHashesWaitForTheirTurn(t *testing.T) {
 	var wg sync.WaitGroup
 	var refused, turns atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())
-	req := newRequest(ctx, "")
+	req := rest.NewRequest(ctx, "")
 	for range hashersMax() {
 		back, err := h.turn(req)
 		if err != nil {
@@ -82,12 +84,12 @@ func TestHashesWaitForTheirTurn(t *testing.T) {
 
 func TestOneSourceDoesNotKeepOthersFromLoggingIn(t *testing.T) {
 	h := newHashers(hashersMax())
-	from := func(a string) *Request {
-		return &Request{Context: t.Context(), caller: caller{source: netip.MustParseAddr(a)}}
+	from := func(a string) *rest.Request {
+		return &rest.Request{Context: t.Context(), Caller: rest.Caller{Source: netip.MustParseAddr(a)}}
 	}
 	var backs []func()
 	ctx, cancel := context.WithCancel(t.Context())
-	flood := from("10.0.0.1").with(ctx)
+	flood := from("10.0.0.1").With(ctx)
 	var wg sync.WaitGroup
 	for range hashersMax() {
 		back, err := h.turn(flood)

@@ -3,6 +3,8 @@ package web
 import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Pool is a pool with how its hosts are doing.
@@ -23,12 +25,12 @@ type PoolHosts struct {
 // addPools registers the operations on pools.
 func (s *Server) addPools() {
 	now := s.cfg.Now
-	addNoun(s.rest, noun[Pool]{
-		singular: "pool", plural: "pools", needs: inventory.Admin, scope: ofPools, article: "a",
-		name:    func(p Pool) string { return p.Name },
-		version: func(p Pool) int64 { return p.Version },
-		prepare: func(_ inventory.Tx, in *Pool, name string, old *Pool) error {
-			if err := sameName("pool", &in.Name, name); err != nil {
+	rest.AddNoun(s.rest, rest.Noun[Pool]{
+		Singular: "pool", Plural: "pools", Needs: inventory.Admin, Scope: rest.OfPools, Article: "a",
+		Name:    func(p Pool) string { return p.Name },
+		Version: func(p Pool) int64 { return p.Version },
+		Prepare: func(_ inventory.Tx, in *Pool, name string, old *Pool) error {
+			if err := rest.SameName("pool", &in.Name, name); err != nil {
 				return err
 			}
 			in.Hosts = PoolHosts{}
@@ -40,7 +42,7 @@ func (s *Server) addPools() {
 			}
 			return checkExpression(in.Requirements)
 		},
-		find: func(tx inventory.Tx, name string) (Pool, error) {
+		Find: func(tx inventory.Tx, name string) (Pool, error) {
 			p, err := tx.Pools().Find(name)
 			if err != nil {
 				return Pool{}, err
@@ -51,19 +53,19 @@ func (s *Server) addPools() {
 			}
 			return all[0], nil
 		},
-		list: func(tx inventory.Tx, p Page) (*listed[Pool], error) {
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[Pool], error) {
 			rows, err := tx.Pools().List(inventory.Page{})
 			if err != nil {
 				return nil, err
 			}
-			page := cut(rows, p, func(p inventory.Pool) string { return p.Name })
+			page := rest.Cut(rows, p, func(p inventory.Pool) string { return p.Name })
 			all, err := counted(tx, page.Body.Items)
-			return &listed[Pool]{Body: List[Pool]{Items: all, Next: page.Body.Next}}, err
+			return &rest.Listed[Pool]{Body: rest.List[Pool]{Items: all, Next: page.Body.Next}}, err
 		},
-		create: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.Pools().Create(&in.Pool, now())) },
-		update: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.Pools().Update(&in.Pool, now())) },
-		remove: func(tx inventory.Tx, name string) error { return tx.Pools().Delete(name) },
-		counts: countsOfPool,
+		Create: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.Pools().Create(&in.Pool, now())) },
+		Update: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.Pools().Update(&in.Pool, now())) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.Pools().Delete(name) },
+		Counts: countsOfPool,
 	})
 }
 
@@ -95,12 +97,12 @@ func counted(tx inventory.Tx, pools []inventory.Pool) ([]Pool, error) {
 // addGoldens registers the operations on golden hardware.
 func (s *Server) addGoldens() {
 	now := s.cfg.Now
-	addNoun(s.rest, noun[inventory.Golden]{
-		singular: "golden", plural: "goldens", needs: inventory.Admin, scope: ofNobody, article: "a",
-		name:    func(g inventory.Golden) string { return g.Name },
-		version: func(g inventory.Golden) int64 { return g.Version },
-		prepare: func(_ inventory.Tx, in *inventory.Golden, name string, old *inventory.Golden) error {
-			if err := sameName("golden", &in.Name, name); err != nil {
+	rest.AddNoun(s.rest, rest.Noun[inventory.Golden]{
+		Singular: "golden", Plural: "goldens", Needs: inventory.Admin, Scope: rest.OfNobody, Article: "a",
+		Name:    func(g inventory.Golden) string { return g.Name },
+		Version: func(g inventory.Golden) int64 { return g.Version },
+		Prepare: func(_ inventory.Tx, in *inventory.Golden, name string, old *inventory.Golden) error {
+			if err := rest.SameName("golden", &in.Name, name); err != nil {
 				return err
 			}
 			if old != nil {
@@ -111,13 +113,13 @@ func (s *Server) addGoldens() {
 			}
 			return checkExpression(in.Requirements)
 		},
-		find: func(tx inventory.Tx, name string) (inventory.Golden, error) { return tx.Goldens().Find(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Golden], error) {
+		Find: func(tx inventory.Tx, name string) (inventory.Golden, error) { return tx.Goldens().Find(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Golden], error) {
 			all, err := tx.Goldens().List(inventory.Page{})
-			return cut(all, p, func(g inventory.Golden) string { return g.Name }), err
+			return rest.Cut(all, p, func(g inventory.Golden) string { return g.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.Golden) error { return tx.Goldens().Create(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.Golden) error { return tx.Goldens().Update(in, now()) },
-		remove: func(tx inventory.Tx, name string) error { return tx.Goldens().Delete(name) },
+		Create: func(tx inventory.Tx, in *inventory.Golden) error { return tx.Goldens().Create(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.Golden) error { return tx.Goldens().Update(in, now()) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.Goldens().Delete(name) },
 	})
 }

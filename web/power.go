@@ -6,17 +6,19 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 type (
 	powerInput struct {
-		HostRef
+		rest.HostRef
 		Body struct {
 			Action bmc.Action `json:"action" doc:"off is at once, shutdown asks the operating system, reset leaves a machine off that is off" enum:"on,off,shutdown,cycle,reset"`
 		}
 	}
 	confirmInput struct {
-		HostRef
+		rest.HostRef
 		Body struct {
 			State inventory.PowerState `json:"state" enum:"on,off"`
 		}
@@ -25,48 +27,48 @@ type (
 
 // addPower registers what is done with a host's power.
 func (s *Server) addPower() {
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/hosts/{host}/power", id: "power-host", scope: ofPools, tag: "hosts", status: http.StatusAccepted,
-		summary: "Change the power of a host", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
-		about: "Answers the operation, which ends when the controller has confirmed the change.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts/{host}/power", ID: "power-host", Scope: rest.OfPools, Tag: "hosts", Status: http.StatusAccepted,
+		Summary: "Change the power of a host", Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+		About: "Answers the operation, which ends when the controller has confirmed the change.",
 	},
-		func(req *Request, in *powerInput) (*one[inventory.Operation], error) {
+		func(req *rest.Request, in *powerInput) (*rest.One[inventory.Operation], error) {
 			h, err := s.readHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
-			o, err := s.cfg.Lifecycle.Power(req, h.ID, in.Body.Action, s.rest.asker(req))
-			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
+			o, err := s.cfg.Lifecycle.Power(req, h.ID, in.Body.Action, s.rest.Asker(req))
+			return &rest.One[inventory.Operation]{ETag: rest.ETag(o.Version), Body: told(o)}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/hosts/{host}/power/confirm", id: "confirm-power", scope: ofPools, tag: "hosts",
-		summary: "Say whether a host is on, where that cannot be read", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
-		about: "Confirm off only if you have seen it: all later steps rely on it.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts/{host}/power/confirm", ID: "confirm-power", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Say whether a host is on, where that cannot be read", Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+		About: "Confirm off only if you have seen it: all later steps rely on it.",
 	},
-		func(req *Request, in *confirmInput) (*one[inventory.Host], error) {
+		func(req *rest.Request, in *confirmInput) (*rest.One[inventory.Host], error) {
 			h, err := s.readHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
-			h, err = s.cfg.Lifecycle.ConfirmPower(req, h.ID, in.Body.State, s.rest.asker(req))
-			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
+			h, err = s.cfg.Lifecycle.ConfirmPower(req, h.ID, in.Body.State, s.rest.Asker(req))
+			return &rest.One[inventory.Host]{ETag: rest.ETag(h.Version), Body: h}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/hosts/{host}/locate", id: "locate-host", scope: ofPools, tag: "hosts", status: http.StatusNoContent, within: controllerFor,
-		summary: "Light the identify LED of a host, or switch it off", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts/{host}/locate", ID: "locate-host", Scope: rest.OfPools, Tag: "hosts", Status: http.StatusNoContent, Within: controllerFor,
+		Summary: "Light the identify LED of a host, or switch it off", Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
-		func(req *Request, in *onInput) (*struct{}, error) {
+		func(req *rest.Request, in *onInput) (*struct{}, error) {
 			return nil, s.locate(req, in.Host, in.Body.On, false)
 		})
 }
 
 // locate switches the identify LED of a host. A dry run only looks whether there is a controller that can.
-func (s *Server) locate(req *Request, host string, on, isDry bool) error {
+func (s *Server) locate(req *rest.Request, host string, on, isDry bool) error {
 	return withBMC(req, s, host, "has no identify LED", func(_ inventory.Host, d bmc.Locator, _ inventory.BMC) error {
 		if isDry {
 			return nil
 		}
-		if err := s.rest.begun(req); err != nil {
+		if err := s.rest.Begun(req); err != nil {
 			return err
 		}
 		return d.Locate(req, on)

@@ -6,33 +6,35 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // addProfiles registers the operations on profiles.
 func (s *Server) addProfiles() {
 	n := s.profiles()
-	addNoun(s.rest, n)
+	rest.AddNoun(s.rest, n)
 	addRevisions(s, n, inventory.RevisionOfProfile, func(_ inventory.Tx, name string) (string, error) { return name, nil })
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/profiles/{name}/check", id: "check-profile", tag: "profiles", body: configBody, within: checkFor, asks: true,
-		summary: "Say what a profile would do to its hosts, without saving it", errors: []int{http.StatusNotFound},
-		about: "Renders every host that it is for, before and after.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/profiles/{name}/check", ID: "check-profile", Tag: "profiles", Body: configBody, Within: checkFor, Asks: true,
+		Summary: "Say what a profile would do to its hosts, without saving it", Errors: []int{http.StatusNotFound},
+		About: "Renders every host that it is for, before and after.",
 	}, s.checkProfile)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/profiles/{name}/hosts", id: "list-hosts-of-profile", scope: ofPools, tag: "profiles",
-		summary: "List the names of the hosts that a profile is for", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/profiles/{name}/hosts", ID: "list-hosts-of-profile", Scope: rest.OfPools, Tag: "profiles",
+		Summary: "List the names of the hosts that a profile is for", Errors: []int{http.StatusNotFound},
 	}, s.hostsOfProfile)
 }
 
-func (s *Server) profiles() noun[inventory.Profile] {
+func (s *Server) profiles() rest.Noun[inventory.Profile] {
 	now := s.cfg.Now
-	return noun[inventory.Profile]{
-		vet: s.vetProfile, body: configBody, within: checkFor,
-		singular: "profile", plural: "profiles", scope: ofNobody, article: "a",
-		name:    func(f inventory.Profile) string { return f.Name },
-		version: func(f inventory.Profile) int64 { return f.Version },
-		prepare: func(tx inventory.Tx, in *inventory.Profile, name string, old *inventory.Profile) error {
-			if err := sameName("profile", &in.Name, name); err != nil {
+	return rest.Noun[inventory.Profile]{
+		Vet: s.vetProfile, Body: configBody, Within: checkFor,
+		Singular: "profile", Plural: "profiles", Scope: rest.OfNobody, Article: "a",
+		Name:    func(f inventory.Profile) string { return f.Name },
+		Version: func(f inventory.Profile) int64 { return f.Version },
+		Prepare: func(tx inventory.Tx, in *inventory.Profile, name string, old *inventory.Profile) error {
+			if err := rest.SameName("profile", &in.Name, name); err != nil {
 				return err
 			}
 			in.Saved = inventory.Saved{}
@@ -48,20 +50,20 @@ func (s *Server) profiles() noun[inventory.Profile] {
 			}
 			return checkArgs(tx, in)
 		},
-		find: func(tx inventory.Tx, name string) (inventory.Profile, error) { return tx.FindProfile(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Profile], error) {
-			rows, err := tx.ListProfiles(p.more())
-			return pageOf(rows, p.Limit, func(f inventory.Profile) string { return f.Name }), err
+		Find: func(tx inventory.Tx, name string) (inventory.Profile, error) { return tx.FindProfile(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Profile], error) {
+			rows, err := tx.ListProfiles(p.More())
+			return rest.PageOf(rows, p.Limit, func(f inventory.Profile) string { return f.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.Profile) error { return tx.CreateProfile(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.Profile) error { return tx.UpdateProfile(in, now()) },
-		remove: func(tx inventory.Tx, name string) error { return tx.DeleteProfile(name) },
-		counts: countsOfProfile,
+		Create: func(tx inventory.Tx, in *inventory.Profile) error { return tx.CreateProfile(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.Profile) error { return tx.UpdateProfile(in, now()) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.DeleteProfile(name) },
+		Counts: countsOfProfile,
 	}
 }
 
 // vetProfile renders the hosts of a profile as it would be, and refuses one with errors.
-func (s *Server) vetProfile(req *Request, p *inventory.Profile) (*provision.Impact, error) {
+func (s *Server) vetProfile(req *rest.Request, p *inventory.Profile) (*provision.Impact, error) {
 	i, err := s.cfg.Configs.CheckProfile(req, p)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, nil // an image or a parent that is not there, which the store refuses with better words
@@ -74,20 +76,20 @@ func (s *Server) vetProfile(req *Request, p *inventory.Profile) (*provision.Impa
 }
 
 type checkInput[T any] struct {
-	NameRef
+	rest.NameRef
 	Body T
 }
 
-func (s *Server) checkProfile(req *Request, in *checkInput[inventory.Profile]) (*one[provision.Impact], error) {
+func (s *Server) checkProfile(req *rest.Request, in *checkInput[inventory.Profile]) (*rest.One[provision.Impact], error) {
 	n := s.profiles()
 	p := in.Body
-	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		var old *inventory.Profile
-		if stored, err := n.find(tx, in.Name); err == nil {
+		if stored, err := n.Find(tx, in.Name); err == nil {
 			old = &stored
 		}
-		err := n.prepare(tx, &p, in.Name, old)
-		signed(req, &p)
+		err := n.Prepare(tx, &p, in.Name, old)
+		rest.Signed(req, &p)
 		return err
 	})
 	if err != nil {
@@ -97,7 +99,7 @@ func (s *Server) checkProfile(req *Request, in *checkInput[inventory.Profile]) (
 		return nil, errNoConfigs()
 	}
 	i, err := s.cfg.Configs.CheckProfile(req, &p)
-	return &one[provision.Impact]{Body: listsOf(i)}, err
+	return &rest.One[provision.Impact]{Body: listsOf(i)}, err
 }
 
 // checkArgs refuses a profile whose arguments could not be written into a script of its image, so that the mistake shows
@@ -111,9 +113,9 @@ func checkArgs(tx inventory.Tx, f *inventory.Profile) error {
 }
 
 // hostsOfProfile asks, for every host, which profile it would get.
-func (s *Server) hostsOfProfile(req *Request, in *nameInput) (*one[List[string]], error) {
-	out := List[string]{Items: []string{}}
-	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+func (s *Server) hostsOfProfile(req *rest.Request, in *rest.NameInput) (*rest.One[rest.List[string]], error) {
+	out := rest.List[string]{Items: []string{}}
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		if _, err := tx.FindProfile(in.Name); err != nil {
 			return err
 		}
@@ -140,5 +142,5 @@ func (s *Server) hostsOfProfile(req *Request, in *nameInput) (*one[List[string]]
 		}
 		return err
 	})
-	return &one[List[string]]{Body: out}, err
+	return &rest.One[rest.List[string]]{Body: out}, err
 }

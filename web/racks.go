@@ -10,6 +10,8 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/scoped"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Rack is a rack with what stands in it. Racks that nobody has said anything about are there as soon as a host is
@@ -24,25 +26,25 @@ type Rack struct {
 // addRacks registers the operations on racks and cables.
 func (s *Server) addRacks() {
 	now := s.cfg.Now
-	addNoun(s.rest, noun[Rack]{
-		singular: "rack", plural: "racks", scope: ofPools, article: "a",
-		name:    func(r Rack) string { return r.Rack.ID() },
-		version: func(r Rack) int64 { return r.Version },
-		prepare: prepareRack,
-		find:    findRack,
-		list: func(tx inventory.Tx, p Page) (*listed[Rack], error) {
+	rest.AddNoun(s.rest, rest.Noun[Rack]{
+		Singular: "rack", Plural: "racks", Scope: rest.OfPools, Article: "a",
+		Name:    func(r Rack) string { return r.Rack.ID() },
+		Version: func(r Rack) int64 { return r.Version },
+		Prepare: prepareRack,
+		Find:    findRack,
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[Rack], error) {
 			all, err := listRacks(tx)
-			return cut(all, p, func(r Rack) string { return r.ID }), err
+			return rest.Cut(all, p, func(r Rack) string { return r.ID }), err
 		},
-		create: func(tx inventory.Tx, in *Rack) error { return tx.Racks().Create(&in.Rack, now()) },
-		update: func(tx inventory.Tx, in *Rack) error {
+		Create: func(tx inventory.Tx, in *Rack) error { return tx.Racks().Create(&in.Rack, now()) },
+		Update: func(tx inventory.Tx, in *Rack) error {
 			if in.Version == 0 {
 				return tx.Racks().Create(&in.Rack, now())
 			}
 			return tx.Racks().Update(&in.Rack, now())
 		},
-		counts: func(_ inventory.Tx, r Rack) (map[string]int, error) { return map[string]int{"host": r.HostN}, nil },
-		remove: func(tx inventory.Tx, id string) error {
+		Counts: func(_ inventory.Tx, r Rack) (map[string]int, error) { return map[string]int{"host": r.HostN}, nil },
+		Remove: func(tx inventory.Tx, id string) error {
 			_, err := tx.Racks().Find(id)
 			if inventory.IsKind(err, inventory.NotFound) {
 				return inventory.Errorf(inventory.NotFound, "rack %s has no description: it exists because hosts are placed in it", inventory.Clean(id, 80)).
@@ -54,14 +56,15 @@ func (s *Server) addRacks() {
 			return tx.Racks().Delete(id)
 		},
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/racks/{name}/elevation.svg", id: "draw-rack", scope: ofPools, tag: "racks", plain: "image/svg+xml",
-		summary: "Draw a rack", errors: []int{http.StatusNotFound}, about: "One face of it with its hosts and their states, for screens, pages and paper.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/racks/{name}/elevation.svg", ID: "draw-rack", Scope: rest.OfPools, Tag: "racks", Plain: "image/svg+xml",
+		Summary: "Draw a rack", Errors: []int{http.StatusNotFound}, About: "One face of it with its hosts and their states, for screens, pages and paper.",
 	}, s.drawRack)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/cabling", id: "get-cabling", scope: ofPools, tag: "racks", summary: "Show the cables that LLDP has proved",
-		errors: []int{http.StatusNotFound, http.StatusBadRequest},
-		about: "From the newest inspection of each host: its ports, the switch ports at their other ends, and what cannot be so, is not as " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/cabling", ID: "get-cabling", Scope: rest.OfPools, Tag: "racks",
+		Summary: "Show the cables that LLDP has proved",
+		Errors:  []int{http.StatusNotFound, http.StatusBadRequest},
+		About: "From the newest inspection of each host: its ports, the switch ports at their other ends, and what cannot be so, is not as " +
 			"it was, or is not as the racks say. Of one rack, it is compared with the other racks of its site.",
 	}, s.cabling)
 }
@@ -169,14 +172,14 @@ func hostsAt(places []inventory.HostPlace) []inventory.Host {
 }
 
 type drawRackInput struct {
-	NameRef
+	rest.NameRef
 	Face inventory.Face `query:"face" doc:"Which side of it" enum:"front,rear" default:"front"`
 }
 
 // drawRack answers with the drawing of a rack.
-func (s *Server) drawRack(req *Request, in *drawRackInput) (*huma.StreamResponse, error) {
+func (s *Server) drawRack(req *rest.Request, in *drawRackInput) (*huma.StreamResponse, error) {
 	var body []byte
-	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		r, err := findRack(tx, in.Name)
 		if err != nil {
 			return err
@@ -205,13 +208,13 @@ type cablingOutput struct {
 }
 
 // cabling answers with the cables of all hosts or of a rack.
-func (s *Server) cabling(req *Request, in *cablingInput) (*cablingOutput, error) {
+func (s *Server) cabling(req *rest.Request, in *cablingInput) (*cablingOutput, error) {
 	var hosts []hardware.Wired
 	var racks []inventory.Rack
-	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		var site *string
 		if in.Host != "" {
-			h, err := findHost(tx, in.Host)
+			h, err := rest.FindHost(tx, in.Host)
 			if err != nil {
 				return err
 			}

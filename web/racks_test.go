@@ -8,6 +8,8 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestARackIsThereWithItsHosts(t *testing.T) {
@@ -40,7 +42,7 @@ func TestARackIsThereWithItsHosts(t *testing.T) {
 	}
 
 	r.must(200, nil, "PATCH", "/api/v1/hosts/r2-u01", `{"place":{"rack":"r1","unit":20,"height":2}}`)
-	var all List[Rack]
+	var all rest.List[Rack]
 	r.must(200, &all, "GET", "/api/v1/racks", "")
 	if len(all.Items) != 2 || all.Items[1].ID != "r1" || all.Items[1].HostN != 2 || len(all.Items[1].Faults) != 1 || all.Items[1].Faults[0].Kind != "outside" {
 		t.Errorf("racks are %+v", all.Items)
@@ -112,7 +114,7 @@ func TestNetworksSayWhatTheyDo(t *testing.T) {
 		}
 	})
 	r.seed()
-	var ifs List[Interface]
+	var ifs rest.List[Interface]
 	r.must(200, &ifs, "GET", "/api/v1/interfaces", "")
 	if len(ifs.Items) != 2 || ifs.Items[0].Subnet != "rack1" {
 		t.Errorf("interfaces are %+v", ifs)
@@ -123,7 +125,7 @@ func TestNetworksSayWhatTheyDo(t *testing.T) {
 		t.Errorf("use is %+v", u)
 	}
 	r.must(404, nil, "GET", "/api/v1/subnets/none/usage", "")
-	var s List[pxe.Snippet]
+	var s rest.List[pxe.Snippet]
 	r.must(200, &s, "GET", "/api/v1/subnets/rack1/snippets?server=kea", "")
 	if len(s.Items) != 1 || !strings.Contains(s.Items[0].Text, "http://10.0.0.2/boot/ask") {
 		t.Errorf("snippets are %+v", s)

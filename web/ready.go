@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // What load balancers and monitoring ask without a login: whether the process lives, and whether each door can do its work.
@@ -78,7 +80,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(out.Parts) == 0 {
-		writeProblem(w, r, s.cfg.Log, inventory.Errorf(inventory.NotFound, "there is no listener %q", inventory.Clean(name, 40)).WithHint("GET %s lists them", readyPath))
+		rest.WriteProblem(w, r, s.cfg.Log, inventory.Errorf(inventory.NotFound, "there is no listener %q", inventory.Clean(name, 40)).WithHint("GET %s lists them", readyPath))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -9,6 +9,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Configs is what the door asks the engine about configurations. Nothing of it changes anything.
@@ -27,7 +29,7 @@ func errNoConfigs() error {
 }
 
 type draftInput struct {
-	HostRef
+	rest.HostRef
 	Body inventory.Profile
 }
 
@@ -36,26 +38,26 @@ type digestInput struct {
 }
 
 type hostRenderingsInput struct {
-	HostRef
+	rest.HostRef
 	Limit int `query:"limit" doc:"Most items in the answer" default:"20" minimum:"1" maximum:"1000"`
 }
 
 // addRenderings registers what can be asked about what hosts become.
 func (s *Server) addRenderings() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/render", id: "render-host", scope: ofPools, tag: "hosts",
-		summary: "Show what a host would be given to become, and what is wrong with that", errors: []int{http.StatusNotFound},
-		about: "Secrets are shown by their references. The difference is against what the host was given last.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/render", ID: "render-host", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Show what a host would be given to become, and what is wrong with that", Errors: []int{http.StatusNotFound},
+		About: "Secrets are shown by their references. The difference is against what the host was given last.",
 	},
-		func(req *Request, in *HostRef) (*one[provision.Preview], error) {
+		func(req *rest.Request, in *rest.HostRef) (*rest.One[provision.Preview], error) {
 			return s.preview(req, in.Host, nil)
 		})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/hosts/{host}/render", id: "render-draft", scope: ofPools, tag: "hosts", body: configBody, asks: true,
-		summary: "Show what a host would be given with a draft of a profile", errors: []int{http.StatusNotFound},
-		about: "The draft is not stored. A name is not needed.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts/{host}/render", ID: "render-draft", Scope: rest.OfPools, Tag: "hosts", Body: configBody, Asks: true,
+		Summary: "Show what a host would be given with a draft of a profile", Errors: []int{http.StatusNotFound},
+		About: "The draft is not stored. A name is not needed.",
 	},
-		func(req *Request, in *draftInput) (*one[provision.Preview], error) {
+		func(req *rest.Request, in *draftInput) (*rest.One[provision.Preview], error) {
 			draft := in.Body
 			draft.Name = cmp.Or(draft.Name, "draft")
 			draft.Revision = 0
@@ -64,35 +66,35 @@ func (s *Server) addRenderings() {
 			}
 			return s.preview(req, in.Host, &draft)
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/renderings", id: "list-renderings", scope: ofPools, tag: "hosts",
-		summary: "List what a host was given, latest first", errors: []int{http.StatusNotFound},
-		about: "Without the documents; a boot session names its rendering by digest.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/renderings", ID: "list-renderings", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "List what a host was given, latest first", Errors: []int{http.StatusNotFound},
+		About: "Without the documents; a boot session names its rendering by digest.",
 	}, s.hostRenderings)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/renderings/{digest}", id: "get-rendering", scope: ofPools, tag: "hosts",
-		summary: "Show what a host was given, with secrets by their references", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/renderings/{digest}", ID: "get-rendering", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Show what a host was given, with secrets by their references", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *digestInput) (*one[inventory.Rendering], error) {
+		func(req *rest.Request, in *digestInput) (*rest.One[inventory.Rendering], error) {
 			d, err := inventory.ParseDigest(in.Digest)
 			if err != nil {
 				return nil, err
 			}
 			var r inventory.Rendering
-			err = s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+			err = s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 				r, err = tx.FindRendering(d)
 				return err
 			})
-			return &one[inventory.Rendering]{Body: provision.Redacted(r)}, err
+			return &rest.One[inventory.Rendering]{Body: provision.Redacted(r)}, err
 		})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/capabilities", id: "get-capabilities", scope: ofNobody, tag: "profiles", errors: []int{http.StatusNotFound},
-		summary: "Show how well each format carries each part of a configuration",
-		about:   "To an image, or to an operating system and release; formats differ with the version of the tool that reads them.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/capabilities", ID: "get-capabilities", Scope: rest.OfNobody, Tag: "profiles", Errors: []int{http.StatusNotFound},
+		Summary: "Show how well each format carries each part of a configuration",
+		About:   "To an image, or to an operating system and release; formats differ with the version of the tool that reads them.",
 	}, s.capabilities)
 }
 
-func (s *Server) preview(req *Request, ref string, draft *inventory.Profile) (*one[provision.Preview], error) {
+func (s *Server) preview(req *rest.Request, ref string, draft *inventory.Profile) (*rest.One[provision.Preview], error) {
 	if s.cfg.Configs == nil {
 		return nil, errNoConfigs()
 	}
@@ -101,13 +103,13 @@ func (s *Server) preview(req *Request, ref string, draft *inventory.Profile) (*o
 		return nil, err
 	}
 	p, err := s.cfg.Configs.Preview(req, h.ID, draft)
-	return &one[provision.Preview]{Body: p}, err
+	return &rest.One[provision.Preview]{Body: p}, err
 }
 
-func (s *Server) hostRenderings(req *Request, in *hostRenderingsInput) (out *one[List[inventory.Rendering]], err error) {
-	out = &one[List[inventory.Rendering]]{Body: List[inventory.Rendering]{Items: []inventory.Rendering{}}}
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
-		h, err := findHost(tx, in.Host)
+func (s *Server) hostRenderings(req *rest.Request, in *hostRenderingsInput) (out *rest.One[rest.List[inventory.Rendering]], err error) {
+	out = &rest.One[rest.List[inventory.Rendering]]{Body: rest.List[inventory.Rendering]{Items: []inventory.Rendering{}}}
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+		h, err := rest.FindHost(tx, in.Host)
 		if err != nil {
 			return err
 		}
@@ -155,7 +157,7 @@ type CapabilityCell struct {
 	Note    string `json:"note,omitempty" doc:"How it is emulated, or what is lost and what to use instead"`
 }
 
-func (s *Server) capabilities(req *Request, in *capabilitiesInput) (*one[CapabilityTable], error) {
+func (s *Server) capabilities(req *rest.Request, in *capabilitiesInput) (*rest.One[CapabilityTable], error) {
 	if s.cfg.Configs == nil {
 		return nil, errNoConfigs()
 	}
@@ -180,14 +182,14 @@ func (s *Server) capabilities(req *Request, in *capabilitiesInput) (*one[Capabil
 		out.Formats = append(out.Formats, c)
 	}
 	slices.SortFunc(out.Formats, func(a, b CapabilityColumn) int { return cmp.Compare(a.Format, b.Format) })
-	return &one[CapabilityTable]{Body: out}, nil
+	return &rest.One[CapabilityTable]{Body: out}, nil
 }
 
 // targetOf returns the target that is meant and the formats that it reads.
-func (s *Server) targetOf(req *Request, in *capabilitiesInput) (t machineconfig.Target, configs []inventory.ImageConfig, err error) {
+func (s *Server) targetOf(req *rest.Request, in *capabilitiesInput) (t machineconfig.Target, configs []inventory.ImageConfig, err error) {
 	t = machineconfig.Target{OS: in.OS, Release: in.Release, Arch: in.Arch}
 	if in.Image != "" {
-		err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+		err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 			i, err := tx.FindImage(in.Image)
 			t.OS, t.Release, t.Arch, configs = i.OS, i.Release, i.Arch, i.Configs
 			return err

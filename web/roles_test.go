@@ -124,7 +124,7 @@ func body(route string) string {
 
 // routes lists every operation of the API description, and the routes beside it.
 func (r *rig) routes() (all []string) {
-	for path, item := range r.srv.rest.api.OpenAPI().Paths {
+	for path, item := range r.srv.rest.API.OpenAPI().Paths {
 		for method, op := range map[string]bool{"GET": item.Get != nil, "POST": item.Post != nil, "PUT": item.Put != nil, "PATCH": item.Patch != nil, "DELETE": item.Delete != nil} {
 			if op {
 				all = append(all, path+" "+method)
@@ -163,7 +163,7 @@ func (r *rig) address(route, team string) string {
 // operationAt returns the description of a route, nil for one beside it.
 func (r *rig) operationAt(route string) *huma.Operation {
 	path, method, _ := strings.Cut(route, " ")
-	item := r.srv.rest.api.OpenAPI().Paths[path]
+	item := r.srv.rest.API.OpenAPI().Paths[path]
 	if item == nil {
 		return nil
 	}

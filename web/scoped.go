@@ -5,6 +5,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/scoped"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // scopedStore shows each caller its part of the inventory. Handlers reach the store only through it, so that none of them
@@ -15,13 +17,15 @@ type scopedStore struct {
 	life  Machines
 }
 
-// Read implements requestStore.
-func (s scopedStore) Read(req *Request, fn func(inventory.Tx) error) error {
-	return s.whole.Read(req, func(tx inventory.Tx) error { return limited(req, authored{Tx: tx, saved: savedBy(req)}, s.met, fn) })
+// Read implements rest.Store.
+func (s scopedStore) Read(req *rest.Request, fn func(inventory.Tx) error) error {
+	return s.whole.Read(req, func(tx inventory.Tx) error {
+		return limited(req, authored{Tx: tx, saved: rest.SavedBy(req)}, s.met, fn)
+	})
 }
 
-// Write implements requestStore. What it writes may be undone: nothing of it is remembered.
-func (s scopedStore) Write(req *Request, fn func(inventory.Tx) error) error {
+// Write implements rest.Store. What it writes may be undone: nothing of it is remembered.
+func (s scopedStore) Write(req *rest.Request, fn func(inventory.Tx) error) error {
 	var after []func(context.Context, bool)
 	isStored := false
 	defer func() {
@@ -30,7 +34,7 @@ func (s scopedStore) Write(req *Request, fn func(inventory.Tx) error) error {
 		}
 	}()
 	err := s.whole.Write(req, func(tx inventory.Tx) error {
-		return limited(req, authored{tx, savedBy(req), s.life, &after}, nil, fn)
+		return limited(req, authored{tx, rest.SavedBy(req), s.life, &after}, nil, fn)
 	})
 	isStored = err == nil
 	if err != nil {
@@ -40,11 +44,11 @@ func (s scopedStore) Write(req *Request, fn func(inventory.Tx) error) error {
 }
 
 // limited calls fn with what the caller may see and change.
-func limited(req *Request, tx authored, met *scoped.Met, fn func(inventory.Tx) error) error {
-	if req.caller.grants.Everywhere() == inventory.Admin {
+func limited(req *rest.Request, tx authored, met *scoped.Met, fn func(inventory.Tx) error) error {
+	if req.Caller.Grants.Everywhere() == inventory.Admin {
 		return fn(tx)
 	}
-	shown, err := scoped.Show(tx, req.within(), met)
+	shown, err := scoped.Show(tx, req.Within(), met)
 	if err != nil {
 		return err
 	}
@@ -61,6 +65,6 @@ func mayPlace(tx inventory.Tx, m *inventory.Machine) error {
 }
 
 // mayPlace is the same outside of a transaction.
-func (s *Server) mayPlace(req *Request, m *inventory.Machine) error {
-	return s.rest.store.Read(req, func(tx inventory.Tx) error { return mayPlace(tx, m) })
+func (s *Server) mayPlace(req *rest.Request, m *inventory.Machine) error {
+	return s.rest.Store.Read(req, func(tx inventory.Tx) error { return mayPlace(tx, m) })
 }

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Sealer seals the values of secrets. What it seals, only the engine opens again.
@@ -30,42 +32,42 @@ type SecretUses struct {
 }
 
 type putSecretInput struct {
-	WriteOptions
-	NameRef
+	rest.WriteOptions
+	rest.NameRef
 	Body SecretInput
 }
 
 // addSecrets registers the operations on secrets.
 func (s *Server) addSecrets() {
-	n := noun[inventory.Secret]{
-		singular: "secret", plural: "secrets", needs: inventory.Admin, readNeeds: inventory.Operator, article: "a",
-		name:    func(x inventory.Secret) string { return x.Name },
-		version: func(x inventory.Secret) int64 { return x.Version },
-		find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.Secrets().Find(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Secret], error) {
-			rows, err := tx.Secrets().List(p.more())
-			return pageOf(rows, p.Limit, func(x inventory.Secret) string { return x.Name }), err
+	n := rest.Noun[inventory.Secret]{
+		Singular: "secret", Plural: "secrets", Needs: inventory.Admin, ReadNeeds: inventory.Operator, Article: "a",
+		Name:    func(x inventory.Secret) string { return x.Name },
+		Version: func(x inventory.Secret) int64 { return x.Version },
+		Find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.Secrets().Find(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Secret], error) {
+			rows, err := tx.Secrets().List(p.More())
+			return rest.PageOf(rows, p.Limit, func(x inventory.Secret) string { return x.Name }), err
 		},
-		remove: func(tx inventory.Tx, name string) error {
+		Remove: func(tx inventory.Tx, name string) error {
 			if err := unused(tx, "secret", name, secretRE(name)); err != nil {
 				return err
 			}
 			return tx.Secrets().Delete(name)
 		},
 	}
-	addNoun(s.rest, n)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/secrets/{name}/uses", id: "get-secret-uses", needs: inventory.Operator, tag: "secrets",
-		summary: "Say what uses a secret", errors: []int{http.StatusNotFound},
+	rest.AddNoun(s.rest, n)
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/secrets/{name}/uses", ID: "get-secret-uses", Needs: inventory.Operator, Tag: "secrets",
+		Summary: "Say what uses a secret", Errors: []int{http.StatusNotFound},
 	}, s.secretUses)
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/secrets/{name}", id: "put-secret", needs: inventory.Admin, tag: "secrets", dry: true, result: inventory.Secret{}, body: configBody,
-		summary: "Store a secret, whether it exists or not", about: "Its value goes in and never comes out again, but to the machines that are given it.",
-		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
-	}, func(req *Request, in *putSecretInput) (*written, error) { return s.putSecret(req, n, in) })
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/secrets/{name}", ID: "put-secret", Needs: inventory.Admin, Tag: "secrets", Dry: true, Result: inventory.Secret{}, Body: configBody,
+		Summary: "Store a secret, whether it exists or not", About: "Its value goes in and never comes out again, but to the machines that are given it.",
+		Errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
+	}, func(req *rest.Request, in *putSecretInput) (*rest.Written, error) { return s.putSecret(req, n, in) })
 }
 
-func (s *Server) putSecret(req *Request, n noun[inventory.Secret], in *putSecretInput) (*written, error) {
+func (s *Server) putSecret(req *rest.Request, n rest.Noun[inventory.Secret], in *putSecretInput) (*rest.Written, error) {
 	sealed, err := s.seal(in)
 	if err != nil {
 		return nil, err
@@ -74,18 +76,18 @@ func (s *Server) putSecret(req *Request, n noun[inventory.Secret], in *putSecret
 		x   inventory.Secret
 		old *inventory.Secret
 	)
-	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) error {
+	err = s.rest.Write(req, in.DryRun, func(tx inventory.Tx) error {
 		x, old = inventory.Secret{Name: in.Name}, nil
 		switch stored, err := tx.Secrets().Find(in.Name); {
 		case err == nil:
 			old, x = &stored, stored
-			if err := in.check("secret", in.Name, stored.Version); err != nil {
+			if err := in.Check("secret", in.Name, stored.Version); err != nil {
 				return err
 			}
 		case !inventory.IsKind(err, inventory.NotFound):
 			return err
 		case in.IfMatch != "":
-			return &statusError{status: http.StatusPreconditionFailed, err: inventory.Errorf(inventory.Conflict, "secret %s does not exist", in.Name).
+			return &rest.StatusError{Status: http.StatusPreconditionFailed, Err: inventory.Errorf(inventory.Conflict, "secret %s does not exist", in.Name).
 				WithHint("leave out If-Match to create it")}
 		case sealed == nil:
 			return inventory.Errorf(inventory.Invalid, "secret %s has no value yet", in.Name).WithHint("give its value")
@@ -103,30 +105,30 @@ func (s *Server) putSecret(req *Request, n noun[inventory.Secret], in *putSecret
 			if err := tx.Secrets().Create(&x, s.cfg.Now()); err != nil {
 				return err
 			}
-			edited(req, "secret", x.Name, inventory.AuditCreate, nil, x, x.Version)
-			req.trail.say("value set")
-			return s.rest.changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" created")
-		case sealed == nil && len(compare(*old, x)) == 0:
+			rest.Edited(req, "secret", x.Name, inventory.AuditCreate, nil, x, x.Version)
+			req.Trail.Say("value set")
+			return s.rest.Changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" created")
+		case sealed == nil && len(rest.Compare(*old, x)) == 0:
 			return nil
 		}
 		if err := tx.Secrets().Update(&x, s.cfg.Now()); err != nil {
 			return err
 		}
-		edited(req, "secret", x.Name, inventory.AuditUpdate, *old, x, x.Version)
-		what := fieldNames(compare(*old, x))
+		rest.Edited(req, "secret", x.Name, inventory.AuditUpdate, *old, x, x.Version)
+		what := rest.FieldNames(rest.Compare(*old, x))
 		if sealed != nil {
 			what = "value"
-			req.trail.say("value set")
-			req.trail.fix("the value that it had is not kept")
+			req.Trail.Say("value set")
+			req.Trail.Fix("the value that it had is not kept")
 		}
-		return s.rest.changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" changed ("+what+")")
+		return s.rest.Changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" changed ("+what+")")
 	})
 	if err != nil {
 		return nil, err
 	}
-	w := n.respond(old, &x, in.DryRun, http.StatusOK)
-	if d, ok := w.Body.(Diff); ok && sealed != nil {
-		d.Changes = append(d.Changes, Difference{Field: "value", To: "(secret)"})
+	w := n.Respond(old, &x, in.DryRun, http.StatusOK)
+	if d, ok := w.Body.(rest.Diff); ok && sealed != nil {
+		d.Changes = append(d.Changes, rest.Difference{Field: "value", To: "(secret)"})
 		w.Body = d
 	}
 	return w, nil
@@ -164,9 +166,9 @@ func targetRE(name string) *regexp.Regexp {
 }
 
 // secretUses answers what the server asks itself before it deletes one.
-func (s *Server) secretUses(req *Request, in *nameInput) (*one[SecretUses], error) {
+func (s *Server) secretUses(req *rest.Request, in *rest.NameInput) (*rest.One[SecretUses], error) {
 	out := SecretUses{Name: in.Name, UsedBy: []string{}}
-	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		if _, err := tx.Secrets().Find(in.Name); err != nil {
 			return err
 		}
@@ -192,7 +194,7 @@ func (s *Server) secretUses(req *Request, in *nameInput) (*one[SecretUses], erro
 		}
 		return err
 	})
-	return &one[SecretUses]{Body: out}, err
+	return &rest.One[SecretUses]{Body: out}, err
 }
 
 // usersOf lists the profiles, machines and layers in whose text something is found.

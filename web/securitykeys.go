@@ -10,6 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/securitykey"
 	"slipway.dev/slipway/web/totp"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // SecurityKey is a security key or passkey of a user (WebAuthn).
@@ -60,12 +62,12 @@ const (
 const keyTicketFor = 5 * time.Minute
 
 type keyBegin struct {
-	NameRef
+	rest.NameRef
 	Origin string `header:"Origin" maxLength:"512"`
 }
 
 type keyPut struct {
-	NameRef
+	rest.NameRef
 	Origin string `header:"Origin" maxLength:"512"`
 	Key    string `path:"key" maxLength:"63" pattern:"^[A-Za-z0-9][A-Za-z0-9 ._-]*$"`
 	Body   struct {
@@ -85,25 +87,25 @@ type keyLogin struct {
 
 // addSecurityKeys registers the operations on security keys. Only the user who holds a key can register it.
 func (s *Server) addSecurityKeys() {
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/users/{name}/security-keys", id: "begin-security-key", tag: "users", needs: anybody,
-		summary: "Begin to register a security key (WebAuthn)", about: "For one's own user, in a browser. Nothing is stored yet.",
-		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/users/{name}/security-keys", ID: "begin-security-key", Tag: "users", Needs: rest.Anybody,
+		Summary: "Begin to register a security key (WebAuthn)", About: "For one's own user, in a browser. Nothing is stored yet.",
+		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, s.beginKey)
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/users/{name}/security-keys/{key}", id: "put-security-key", tag: "users", needs: anybody,
-		summary: "Register a security key by its answer", about: "The answer has recovery codes, once, where the user has none left. The user's other logins end.",
-		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/users/{name}/security-keys/{key}", ID: "put-security-key", Tag: "users", Needs: rest.Anybody,
+		Summary: "Register a security key by its answer", About: "The answer has recovery codes, once, where the user has none left. The user's other logins end.",
+		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, s.putKey)
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/logins/security-key", id: "begin-security-key-login", tag: "logins", needs: anybody,
-		summary: "Begin a login with a security key", about: "Needs no login, but the user's password. The answer of the key goes to POST /logins, with the password once more.",
-		errors: []int{http.StatusConflict},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/logins/security-key", ID: "begin-security-key-login", Tag: "logins", Needs: rest.Anybody,
+		Summary: "Begin a login with a security key", About: "Needs no login, but the user's password. The answer of the key goes to POST /logins, with the password once more.",
+		Errors: []int{http.StatusConflict},
 	}, s.beginKeyLogin)
 }
 
 // ownUser finds the caller's own user; nobody registers a key for another.
-func (s *Server) ownUser(req *Request, name string) (inventory.User, error) {
+func (s *Server) ownUser(req *rest.Request, name string) (inventory.User, error) {
 	u, isOwn, err := s.ofUser(req, name)
 	if err == nil && !isOwn {
 		err = inventory.Errorf(inventory.Forbidden, "only user %s can register a security key of that user", u.Name).WithHint("log in as %s, with a password", u.Name)
@@ -111,7 +113,7 @@ func (s *Server) ownUser(req *Request, name string) (inventory.User, error) {
 	return u, err
 }
 
-func (s *Server) beginKey(req *Request, in *keyBegin) (*one[KeyCeremony], error) {
+func (s *Server) beginKey(req *rest.Request, in *keyBegin) (*rest.One[KeyCeremony], error) {
 	u, err := s.ownUser(req, in.Name)
 	if err != nil {
 		return nil, err
@@ -128,13 +130,13 @@ func (s *Server) beginKey(req *Request, in *keyBegin) (*one[KeyCeremony], error)
 		return nil, err
 	}
 	options, session, err := site.Register(u.Name, f.Keys)
-	req.trail.fix("nothing is stored yet")
+	req.Trail.Fix("nothing is stored yet")
 	return s.keeper.ceremony(forRegistration, u.Name, options, session), err
 }
 
 // ceremony is the answer to the beginning of one.
-func (k *keeper) ceremony(purpose, user string, options json.RawMessage, session securitykey.Session) *one[KeyCeremony] {
-	return &one[KeyCeremony]{Body: KeyCeremony{Options: options, Ticket: k.seal.sign(purpose, keyTicket{User: user, Session: session, At: k.now()})}}
+func (k *keeper) ceremony(purpose, user string, options json.RawMessage, session securitykey.Session) *rest.One[KeyCeremony] {
+	return &rest.One[KeyCeremony]{Body: KeyCeremony{Options: options, Ticket: k.seal.sign(purpose, keyTicket{User: user, Session: session, At: k.now()})}}
 }
 
 // ticketOf reads a ticket of a user.
@@ -148,7 +150,7 @@ func (k *keeper) ticketOf(purpose, user, given string) (t keyTicket, err error) 
 	return t, nil
 }
 
-func (s *Server) putKey(req *Request, in *keyPut) (*one[RecoveryCodes], error) {
+func (s *Server) putKey(req *rest.Request, in *keyPut) (*rest.One[RecoveryCodes], error) {
 	u, err := s.ownUser(req, in.Name)
 	if err != nil {
 		return nil, err
@@ -164,8 +166,8 @@ func (s *Server) putKey(req *Request, in *keyPut) (*one[RecoveryCodes], error) {
 	if err := s.keeper.checkOld(req, u, in.Body.Password); err != nil {
 		return nil, err
 	}
-	out := &one[RecoveryCodes]{Body: RecoveryCodes{Codes: []string{}}}
-	err = s.rest.write(req, false, func(tx inventory.Tx) error {
+	out := &rest.One[RecoveryCodes]{Body: RecoveryCodes{Codes: []string{}}}
+	err = s.rest.Write(req, false, func(tx inventory.Tx) error {
 		u, f, err := s.keeper.factorsOf(tx, u.Name)
 		if err != nil {
 			return err
@@ -177,13 +179,13 @@ func (s *Server) putKey(req *Request, in *keyPut) (*one[RecoveryCodes], error) {
 		if f.Keys = append(f.Keys, key); len(f.Recovery) == 0 {
 			out.Body.Codes, f.Recovery = totp.NewRecovery()
 		}
-		return s.factorSet(req, tx, &u, f, req.caller.login, "security key "+key.Name+" of user "+u.Name+" registered")
+		return s.factorSet(req, tx, &u, f, req.Caller.Login, "security key "+key.Name+" of user "+u.Name+" registered")
 	})
 	return out, err
 }
 
-func (s *Server) beginKeyLogin(req *Request, in *keyLogin) (*one[KeyCeremony], error) {
-	req.trail.about("login", inventory.Clean(in.Body.User, 63))
+func (s *Server) beginKeyLogin(req *rest.Request, in *keyLogin) (*rest.One[KeyCeremony], error) {
+	req.Trail.About("login", inventory.Clean(in.Body.User, 63))
 	site, err := securitykey.SiteOf(in.Origin)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // shares bound what lasts for as long as a caller likes, of all callers and of each: one of them cannot take it from the others.
@@ -33,8 +35,8 @@ func (s *shares) len() int {
 }
 
 // take gives the caller one more, until back is called.
-func (s *shares) take(req *Request) (back func(), err error) {
-	who := req.caller.name
+func (s *shares) take(req *rest.Request) (back func(), err error) {
+	who := req.Caller.Name
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

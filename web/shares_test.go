@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestOneCallerDoesNotTakeAllStreams(t *testing.T) {
 	s := newShares("event streams", 5, 3)
-	as := func(name string) *Request {
-		return &Request{Context: t.Context(), caller: caller{name: name}}
+	as := func(name string) *rest.Request {
+		return &rest.Request{Context: t.Context(), Caller: rest.Caller{Name: name}}
 	}
 	var backs []func()
 	for n := range 4 {

@@ -7,6 +7,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Interface is a network interface of the server.
@@ -22,19 +24,19 @@ type Interface struct {
 
 // addNetworks registers what is asked about networks beyond the nouns.
 func (s *Server) addNetworks() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/interfaces", id: "list-interfaces", tag: "subnets", summary: "List the server's network interfaces",
-		about: "Those that could serve machines: without loopback.",
-	}, func(req *Request, _ *struct{}) (*listed[Interface], error) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/interfaces", ID: "list-interfaces", Tag: "subnets", Summary: "List the server's network interfaces",
+		About: "Those that could serve machines: without loopback.",
+	}, func(req *rest.Request, _ *struct{}) (*rest.Listed[Interface], error) {
 		all, err := s.interfaces(req)
-		return pageOf(all, len(all), func(i Interface) string { return i.Name }), err
+		return rest.PageOf(all, len(all), func(i Interface) string { return i.Name }), err
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/subnets/{name}/usage", id: "get-subnet-usage", scope: ofNobody, tag: "subnets", errors: []int{http.StatusNotFound},
-		summary: "Count what the addresses of a subnet are doing",
-	}, func(req *Request, in *nameInput) (*one[inventory.SubnetUse], error) {
-		out := &one[inventory.SubnetUse]{}
-		err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/subnets/{name}/usage", ID: "get-subnet-usage", Scope: rest.OfNobody, Tag: "subnets", Errors: []int{http.StatusNotFound},
+		Summary: "Count what the addresses of a subnet are doing",
+	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[inventory.SubnetUse], error) {
+		out := &rest.One[inventory.SubnetUse]{}
+		err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 			n, err := tx.FindSubnet(in.Name)
 			if err != nil {
 				return err
@@ -49,21 +51,21 @@ func (s *Server) addNetworks() {
 		})
 		return out, err
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/subnets/{name}/snippets", id: "get-subnet-snippets", scope: ofNobody, tag: "subnets",
-		errors:  []int{http.StatusNotFound, http.StatusConflict},
-		summary: "Write the configuration with which another DHCP server sends machines to Slipway",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/subnets/{name}/snippets", ID: "get-subnet-snippets", Scope: rest.OfNobody, Tag: "subnets",
+		Errors:  []int{http.StatusNotFound, http.StatusConflict},
+		Summary: "Write the configuration with which another DHCP server sends machines to Slipway",
 	}, s.snippets)
 	s.addBeside()
 }
 
 // interfaces lists the server's interfaces with the subnets that they are in.
-func (s *Server) interfaces(req *Request) ([]Interface, error) {
+func (s *Server) interfaces(req *rest.Request) ([]Interface, error) {
 	if s.cfg.Interfaces == nil {
 		return nil, nil
 	}
 	all := s.cfg.Interfaces()
-	err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		subnets, err := tx.ListSubnets()
 		for i := range all {
 			for _, a := range all[i].Addresses {
@@ -78,14 +80,14 @@ func (s *Server) interfaces(req *Request) ([]Interface, error) {
 }
 
 type snippetInput struct {
-	NameRef
+	rest.NameRef
 	Server string `query:"server" doc:"Only for this one" enum:"dnsmasq,kea,dhcpd,mikrotik,windows"`
 }
 
 // snippets writes the configurations for a subnet. Machines behind a relay are sent to our first address.
-func (s *Server) snippets(req *Request, in *snippetInput) (*listed[pxe.Snippet], error) {
+func (s *Server) snippets(req *rest.Request, in *snippetInput) (*rest.Listed[pxe.Snippet], error) {
 	var n inventory.Subnet
-	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 		n, err = tx.FindSubnet(in.Name)
 		return err
 	})
@@ -109,5 +111,5 @@ func (s *Server) snippets(req *Request, in *snippetInput) (*listed[pxe.Snippet],
 			WithHint("give one to the interface that is named with --interface")
 	}
 	out := pxe.Snippets(n, us, s.cfg.BootPort, in.Server)
-	return pageOf(out, len(out), func(s pxe.Snippet) string { return s.Server }), nil
+	return rest.PageOf(out, len(out), func(s pxe.Snippet) string { return s.Server }), nil
 }

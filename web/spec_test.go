@@ -107,7 +107,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	r.furnish()
 	r.token()
 	// The description as it is written, before the server takes requests more lightly.
-	api := New(Config{Version: "1"}).rest.api.OpenAPI()
+	api := New(Config{Version: "1"}).rest.API.OpenAPI()
 	check := func(path, body, template string) {
 		schema := api.Paths[template].Get.Responses["200"].Content["application/json"].Schema
 		var v any
@@ -169,9 +169,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 // TestARequestNeedsNothingThatOnlyTheServerKnows has every noun that a body may name: a form knows no version before the first save.
 func TestARequestNeedsNothingThatOnlyTheServerKnows(t *testing.T) {
 	r := newRig(t, nil)
-	schemas := r.srv.rest.api.OpenAPI().Components.Schemas.Map()
+	schemas := r.srv.rest.API.OpenAPI().Components.Schemas.Map()
 	looked := 0
-	for path, item := range r.srv.rest.api.OpenAPI().Paths {
+	for path, item := range r.srv.rest.API.OpenAPI().Paths {
 		for _, op := range []*huma.Operation{item.Post, item.Put} {
 			if op == nil || op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
 				continue

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Sample is what the server did in a span of time, per second.
@@ -42,14 +44,15 @@ type About struct {
 
 // addStats registers how busy the server is, and what it is made of.
 func (s *Server) addStats() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/stats", id: "get-stats", scope: ofNobody, tag: "system", summary: "Show how busy the server was in the last hour",
-		about: "Samples are kept in memory: /metrics is for keeping them longer.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/stats", ID: "get-stats", Scope: rest.OfNobody, Tag: "system",
+		Summary: "Show how busy the server was in the last hour",
+		About:   "Samples are kept in memory: /metrics is for keeping them longer.",
 	},
-		func(_ *Request, in *struct {
+		func(_ *rest.Request, in *struct {
 			Step int `query:"step" doc:"Length of the spans in seconds" enum:"5,60" default:"60"`
 		},
-		) (*one[Stats], error) {
+		) (*rest.One[Stats], error) {
 			if s.cfg.Samples == nil {
 				return nil, inventory.Errorf(inventory.Unavailable, "this server takes no samples")
 			}
@@ -58,15 +61,15 @@ func (s *Server) addStats() {
 			if out.Samples == nil {
 				out.Samples = []Sample{}
 			}
-			return &one[Stats]{Body: out}, nil
+			return &rest.One[Stats]{Body: out}, nil
 		})
 	var startedAt time.Time
 	if s.cfg.Now != nil { // nobody asks a server that only describes itself
 		startedAt = s.cfg.Now().UTC().Truncate(time.Second)
 	}
-	register(s.rest, operation{method: http.MethodGet, path: "/about", id: "about", needs: anybody, tag: "system", summary: "Show what the server is made of"},
-		func(*Request, *struct{}) (*one[About], error) {
-			return &one[About]{Body: About{
+	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/about", ID: "about", Needs: rest.Anybody, Tag: "system", Summary: "Show what the server is made of"},
+		func(*rest.Request, *struct{}) (*rest.One[About], error) {
+			return &rest.One[About]{Body: About{
 				Version: s.cfg.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, StartedAt: startedAt, Parts: builtIn(),
 			}}, nil
 		})

@@ -13,10 +13,12 @@ import (
 	"rsc.io/qr"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 type stickerInput struct {
-	HostRef
+	rest.HostRef
 	Base string `query:"base" doc:"Address of the web UI that the code leads to, such as https://slipway.example; externalURL of the settings, or the address of the request, when absent" maxLength:"255"`
 	host string
 }
@@ -24,7 +26,7 @@ type stickerInput struct {
 // Resolve implements huma.Resolver: without an external URL, the address that was asked for is the one that people use.
 func (in *stickerInput) Resolve(c huma.Context) []error {
 	scheme := "http"
-	if c.TLS() != nil || edgeOf(c.Context()).caller.secure {
+	if c.TLS() != nil || rest.EdgeOf(c.Context()).Caller.Secure {
 		scheme = "https"
 	}
 	in.host = scheme + "://" + c.Host()
@@ -33,11 +35,11 @@ func (in *stickerInput) Resolve(c huma.Context) []error {
 
 // addStickers registers the sticker of a host.
 func (s *Server) addStickers() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/sticker.svg", id: "get-sticker", scope: ofPools, tag: "hosts", plain: "image/svg+xml",
-		summary: "Draw a sticker for a host: its name, serial and MAC, and a QR code of its page", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/sticker.svg", ID: "get-sticker", Scope: rest.OfPools, Tag: "hosts", Plain: "image/svg+xml",
+		Summary: "Draw a sticker for a host: its name, serial and MAC, and a QR code of its page", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *stickerInput) (*textOutput, error) {
+		func(req *rest.Request, in *stickerInput) (*textOutput, error) {
 			h, err := s.readHost(req, in.Host)
 			if err != nil {
 				return nil, err

@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"runtime"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Check is one line of the self-check.
@@ -21,16 +23,16 @@ type VersionInfo struct {
 
 // addSystem registers the operations on the server itself.
 func (s *Server) addSystem() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/selfcheck", id: "self-check", tag: "system", summary: "Have the server look itself over",
-		about: "Interfaces, ports, loaders, disk space, other DHCP servers.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/selfcheck", ID: "self-check", Tag: "system", Summary: "Have the server look itself over",
+		About: "Interfaces, ports, loaders, disk space, other DHCP servers.",
 	},
-		func(req *Request, _ *struct{}) (*listed[Check], error) {
+		func(req *rest.Request, _ *struct{}) (*rest.Listed[Check], error) {
 			checks := s.cfg.SelfCheck(req)
-			return pageOf(checks, len(checks), func(c Check) string { return c.Name }), nil
+			return rest.PageOf(checks, len(checks), func(c Check) string { return c.Name }), nil
 		})
-	register(s.rest, operation{method: http.MethodGet, path: "/version", id: "version", needs: anybody, forClusters: true, tag: "system", summary: "Show the server's version"},
-		func(*Request, *struct{}) (*one[VersionInfo], error) {
-			return &one[VersionInfo]{Body: VersionInfo{Version: s.cfg.Version, Go: runtime.Version()}}, nil
+	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/version", ID: "version", Needs: rest.Anybody, ForClusters: true, Tag: "system", Summary: "Show the server's version"},
+		func(*rest.Request, *struct{}) (*rest.One[VersionInfo], error) {
+			return &rest.One[VersionInfo]{Body: VersionInfo{Version: s.cfg.Version, Go: runtime.Version()}}, nil
 		})
 }

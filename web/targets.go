@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // TargetCheck says whether hosts can join a target.
@@ -19,7 +21,7 @@ type TargetCheck struct {
 
 // rbacInput says what a cluster is to allow.
 type rbacInput struct {
-	NameRef
+	rest.NameRef
 	Nodes bool `query:"nodes" doc:"With what is needed to look after nodes: labels, taints, emptying, deleting"`
 }
 
@@ -34,12 +36,12 @@ type TargetCheckResult struct {
 // addTargets registers the operations on join targets.
 func (s *Server) addTargets() {
 	now := s.cfg.Now
-	addNoun(s.rest, noun[inventory.JoinTarget]{
-		singular: "target", plural: "targets", needs: inventory.Admin, scope: ofNobody, article: "a",
-		name:    func(t inventory.JoinTarget) string { return t.Name },
-		version: func(t inventory.JoinTarget) int64 { return t.Version },
-		prepare: func(_ inventory.Tx, in *inventory.JoinTarget, name string, old *inventory.JoinTarget) error {
-			if err := sameName("target", &in.Name, name); err != nil {
+	rest.AddNoun(s.rest, rest.Noun[inventory.JoinTarget]{
+		Singular: "target", Plural: "targets", Needs: inventory.Admin, Scope: rest.OfNobody, Article: "a",
+		Name:    func(t inventory.JoinTarget) string { return t.Name },
+		Version: func(t inventory.JoinTarget) int64 { return t.Version },
+		Prepare: func(_ inventory.Tx, in *inventory.JoinTarget, name string, old *inventory.JoinTarget) error {
+			if err := rest.SameName("target", &in.Name, name); err != nil {
 				return err
 			}
 			if old == nil && (in.IsInit || !in.InitializedAt.IsZero()) {
@@ -52,30 +54,30 @@ func (s *Server) addTargets() {
 			}
 			return in.Validate()
 		},
-		find: func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.JoinTarget], error) {
-			rows, err := tx.JoinTargets().List(p.more())
-			return pageOf(rows, p.Limit, func(t inventory.JoinTarget) string { return t.Name }), err
+		Find: func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.JoinTarget], error) {
+			rows, err := tx.JoinTargets().List(p.More())
+			return rest.PageOf(rows, p.Limit, func(t inventory.JoinTarget) string { return t.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Create(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Update(in, now()) },
-		remove: func(tx inventory.Tx, name string) error {
+		Create: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Create(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Update(in, now()) },
+		Remove: func(tx inventory.Tx, name string) error {
 			if err := unused(tx, "target", name, targetRE(name)); err != nil {
 				return err
 			}
 			return tx.JoinTargets().Delete(name)
 		},
-		counts: countsOfTarget,
+		Counts: countsOfTarget,
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/targets/{name}/check", id: "check-target", tag: "targets",
-		summary: "Look whether hosts can join a target", errors: []int{http.StatusNotFound}, about: "Speaks to the cluster, and changes nothing there.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/targets/{name}/check", ID: "check-target", Tag: "targets",
+		Summary: "Look whether hosts can join a target", Errors: []int{http.StatusNotFound}, About: "Speaks to the cluster, and changes nothing there.",
 	}, s.checkTarget)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/targets/{name}/rbac", id: "get-target-rbac", scope: ofNobody, tag: "targets", plain: "application/yaml",
-		summary: "Write what the cluster's administrator applies once, so that hosts can join", errors: []int{http.StatusNotFound},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/targets/{name}/rbac", ID: "get-target-rbac", Scope: rest.OfNobody, Tag: "targets", Plain: "application/yaml",
+		Summary: "Write what the cluster's administrator applies once, so that hosts can join", Errors: []int{http.StatusNotFound},
 	},
-		func(req *Request, in *rbacInput) (*textOutput, error) {
+		func(req *rest.Request, in *rbacInput) (*textOutput, error) {
 			if _, err := s.readTarget(req, in.Name); err != nil {
 				return nil, err
 			}
@@ -88,19 +90,19 @@ func (s *Server) addTargets() {
 			}
 			return &textOutput{ContentType: "application/yaml", Body: body}, nil
 		})
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/targets/{name}/kubeconfig", id: "issue-target-kubeconfig", needs: inventory.Admin, scope: ofNobody, tag: "targets",
-		summary: "Make a kubeconfig with which the caller administers the cluster of a target", errors: []int{http.StatusNotFound, http.StatusConflict},
-		about: "Signed again by the cluster's authorities, which Slipway has when it made the cluster, or when the target's pki names them. The cluster's audit log shows who asked.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/targets/{name}/kubeconfig", ID: "issue-target-kubeconfig", Needs: inventory.Admin, Scope: rest.OfNobody, Tag: "targets",
+		Summary: "Make a kubeconfig with which the caller administers the cluster of a target", Errors: []int{http.StatusNotFound, http.StatusConflict},
+		About: "Signed again by the cluster's authorities, which Slipway has when it made the cluster, or when the target's pki names them. The cluster's audit log shows who asked.",
 	}, s.issueKubeconfig)
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/targets/{name}/tokens", id: "list-join-tokens", needs: inventory.Operator, tag: "targets",
-		summary: "List the bootstrap tokens that were minted for hosts, newest first", errors: []int{http.StatusNotFound},
-		about: "By their public halves.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/targets/{name}/tokens", ID: "list-join-tokens", Needs: inventory.Operator, Tag: "targets",
+		Summary: "List the bootstrap tokens that were minted for hosts, newest first", Errors: []int{http.StatusNotFound},
+		About: "By their public halves.",
 	},
-		func(req *Request, in *nameInput) (*one[List[inventory.JoinToken]], error) {
-			out := List[inventory.JoinToken]{Items: []inventory.JoinToken{}}
-			err := s.rest.store.Read(req, func(tx inventory.Tx) error {
+		func(req *rest.Request, in *rest.NameInput) (*rest.One[rest.List[inventory.JoinToken]], error) {
+			out := rest.List[inventory.JoinToken]{Items: []inventory.JoinToken{}}
+			err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 				if _, err := tx.JoinTargets().Find(in.Name); err != nil {
 					return err
 				}
@@ -108,7 +110,7 @@ func (s *Server) addTargets() {
 				out.Items = append(out.Items, rows...)
 				return err
 			})
-			return &one[List[inventory.JoinToken]]{Body: out}, err
+			return &rest.One[rest.List[inventory.JoinToken]]{Body: out}, err
 		})
 }
 
@@ -120,7 +122,7 @@ const (
 
 // issueInput says for how long.
 type issueInput struct {
-	NameRef
+	rest.NameRef
 	Body struct {
 		For inventory.Duration `json:"for,omitempty" doc:"How long it is good for; 24h when it is left out"`
 	}
@@ -132,7 +134,7 @@ type Kubeconfig struct {
 	ExpiresAt  time.Time `json:"expiresAt"`
 }
 
-func (s *Server) issueKubeconfig(req *Request, in *issueInput) (*one[Kubeconfig], error) {
+func (s *Server) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[Kubeconfig], error) {
 	if s.cfg.IssueKubeconfig == nil {
 		return nil, errNoClusters()
 	}
@@ -141,26 +143,26 @@ func (s *Server) issueKubeconfig(req *Request, in *issueInput) (*one[Kubeconfig]
 		return nil, inventory.Errorf(inventory.Invalid, "a kubeconfig for %s is of no use", inventory.Duration(life)).WithHint("choose between 1m and ten years")
 	}
 	until := s.cfg.Now().Add(life)
-	text, err := s.cfg.IssueKubeconfig(req, in.Name, "slipway:"+req.by(), life)
+	text, err := s.cfg.IssueKubeconfig(req, in.Name, "slipway:"+req.By(), life)
 	if err != nil {
 		return nil, err
 	}
-	return &one[Kubeconfig]{Body: Kubeconfig{string(text), until}}, nil
+	return &rest.One[Kubeconfig]{Body: Kubeconfig{string(text), until}}, nil
 }
 
 func errNoClusters() error {
 	return inventory.Errorf(inventory.Unavailable, "this server speaks to no clusters")
 }
 
-func (s *Server) readTarget(req *Request, name string) (t inventory.JoinTarget, err error) {
-	err = s.rest.store.Read(req, func(tx inventory.Tx) error {
+func (s *Server) readTarget(req *rest.Request, name string) (t inventory.JoinTarget, err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		t, err = tx.JoinTargets().Find(name)
 		return err
 	})
 	return t, err
 }
 
-func (s *Server) checkTarget(req *Request, in *nameInput) (*one[TargetCheck], error) {
+func (s *Server) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[TargetCheck], error) {
 	t, err := s.readTarget(req, in.Name)
 	if err != nil {
 		return nil, err
@@ -176,5 +178,5 @@ func (s *Server) checkTarget(req *Request, in *nameInput) (*one[TargetCheck], er
 	if c.Results == nil {
 		c.Results = []TargetCheckResult{}
 	}
-	return &one[TargetCheck]{Body: c}, nil
+	return &rest.One[TargetCheck]{Body: c}, nil
 }

@@ -12,6 +12,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Timeline is what was done with a host, in boots and operations, and what should happen next.
@@ -58,22 +60,22 @@ type TimelineStep struct {
 }
 
 type timelineInput struct {
-	HostRef
+	rest.HostRef
 	After string `query:"after" doc:"Only what comes after this key: the next of the page before" maxLength:"80"`
 	Limit int    `query:"limit" doc:"Most boots and operations" default:"10" minimum:"1" maximum:"50"`
 }
 
 // addTimeline registers the timeline of a host.
 func (s *Server) addTimeline() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/hosts/{host}/timeline", id: "get-timeline", scope: ofPools, tag: "hosts",
-		summary: "Show the boots and operations of a host step by step, latest first", errors: []int{http.StatusNotFound},
-		about: "With how long each step took and usually takes, and what is expected next. The events of a boot are at " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/timeline", ID: "get-timeline", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Show the boots and operations of a host step by step, latest first", Errors: []int{http.StatusNotFound},
+		About: "With how long each step took and usually takes, and what is expected next. The events of a boot are at " +
 			"/events?session=ID, all of the host at /events?host=HOST&before=ID.",
 	}, s.timeline)
 }
 
-func (s *Server) timeline(req *Request, in *timelineInput) (*one[Timeline], error) {
+func (s *Server) timeline(req *rest.Request, in *timelineInput) (*rest.One[Timeline], error) {
 	t := Timeline{Groups: []TimelineGroup{}}
 	err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
 		if in.After == "" {
@@ -94,7 +96,7 @@ func (s *Server) timeline(req *Request, in *timelineInput) (*one[Timeline], erro
 		}
 		return nil
 	})
-	return &one[Timeline]{Body: t}, err
+	return &rest.One[Timeline]{Body: t}, err
 }
 
 // group is a group of a timeline with what it is made of.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 func at(s float64) time.Time { return testStart.Add(time.Duration(s * float64(time.Second))) }
@@ -192,7 +194,7 @@ func TestATimelineHasWhatWasDoneAndIsReadBackwards(t *testing.T) {
 	if len(seen) != 12 || !slices.IsSortedFunc(seen, func(a, b string) int { return strings.Compare(b, a) }) {
 		t.Errorf("boots in the order of the pages: %v", seen)
 	}
-	var back List[inventory.Event]
+	var back rest.List[inventory.Event]
 	r.must(200, &back, "GET", "/api/v1/events?host=r1-u01&before=9007199254740991&limit=3", "")
 	if len(back.Items) != 3 || back.Items[0].ID < back.Items[2].ID || back.Next == "" {
 		t.Errorf("events from the newest back: %+v", back)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // TLSKeeper has the certificate of the admin door.
@@ -46,30 +48,33 @@ type TLSPair struct {
 
 // addTLS registers the operations on the certificate of the admin door.
 func (s *Server) addTLS() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/tls", id: "get-tls", tag: "tls", summary: "Show the certificate of the admin listener", scope: ofNobody,
-	}, func(*Request, *struct{}) (*one[TLSState], error) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/tls", ID: "get-tls", Tag: "tls",
+		Summary: "Show the certificate of the admin listener", Scope: rest.OfNobody,
+	}, func(*rest.Request, *struct{}) (*rest.One[TLSState], error) {
 		if s.cfg.TLS == nil {
-			return &one[TLSState]{}, nil
+			return &rest.One[TLSState]{}, nil
 		}
-		return &one[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
+		return &rest.One[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
 	})
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/tls", id: "put-tls", tag: "tls", summary: "Upload a certificate for the admin listener", needs: inventory.Admin,
-		about: "It is in force for the next connection.", errors: []int{http.StatusConflict},
-	}, func(_ *Request, in *struct{ Body TLSPair }) (*one[TLSState], error) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/tls", ID: "put-tls", Tag: "tls",
+		Summary: "Upload a certificate for the admin listener", Needs: inventory.Admin,
+		About: "It is in force for the next connection.", Errors: []int{http.StatusConflict},
+	}, func(_ *rest.Request, in *struct{ Body TLSPair }) (*rest.One[TLSState], error) {
 		if s.cfg.TLS == nil {
 			return nil, errNoTLS()
 		}
 		if err := s.cfg.TLS.SetTLS([]byte(in.Body.Certificate), []byte(in.Body.Key)); err != nil {
 			return nil, err
 		}
-		return &one[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
+		return &rest.One[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
 	})
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/tls", id: "delete-tls", tag: "tls", summary: "Take an uploaded certificate away", needs: inventory.Admin,
-		about: "The site's own authority signs for the admin listener again.", status: http.StatusNoContent, errors: []int{http.StatusConflict, http.StatusNotFound},
-	}, func(*Request, *struct{}) (*struct{}, error) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/tls", ID: "delete-tls", Tag: "tls",
+		Summary: "Take an uploaded certificate away", Needs: inventory.Admin,
+		About: "The site's own authority signs for the admin listener again.", Status: http.StatusNoContent, Errors: []int{http.StatusConflict, http.StatusNotFound},
+	}, func(*rest.Request, *struct{}) (*struct{}, error) {
 		if s.cfg.TLS == nil {
 			return nil, errNoTLS()
 		}
@@ -79,11 +84,12 @@ func (s *Server) addTLS() {
 
 // addAuthorities registers the rotation of this site's own authorities.
 func (s *Server) addAuthorities() {
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/tls/authority", id: "rotate-authority", tag: "tls", summary: "Replace this site's own authority of a listener", needs: inventory.Admin,
-		about:  "In two steps. The first makes the next authority, for clients to trust it. With isFinish it is in force, and the old one is deleted.",
-		errors: []int{http.StatusConflict}, status: http.StatusNoContent,
-	}, func(_ *Request, in *struct {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/tls/authority", ID: "rotate-authority", Tag: "tls",
+		Summary: "Replace this site's own authority of a listener", Needs: inventory.Admin,
+		About:  "In two steps. The first makes the next authority, for clients to trust it. With isFinish it is in force, and the old one is deleted.",
+		Errors: []int{http.StatusConflict}, Status: http.StatusNoContent,
+	}, func(_ *rest.Request, in *struct {
 		Body struct {
 			Door     string `json:"door" enum:"admin,boot"`
 			IsFinish bool   `json:"isFinish,omitempty" doc:"Put it in force"`

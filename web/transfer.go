@@ -10,6 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/transfer"
 	"slipway.dev/slipway/machineconfig"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 type exportInput struct {
@@ -36,20 +38,20 @@ type FileImport struct {
 
 // addTransfer registers the export and import of files.
 func (s *Server) addTransfer() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/transfer", id: "export", needs: inventory.Admin, tag: "transfer", plain: "text/plain", within: time.Minute,
-		summary: "Write what the inventory holds as a file", about: "Imported again, the file changes nothing. It holds no image and no secret's value.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/transfer", ID: "export", Needs: inventory.Admin, Tag: "transfer", Plain: "text/plain", Within: time.Minute,
+		Summary: "Write what the inventory holds as a file", About: "Imported again, the file changes nothing. It holds no image and no secret's value.",
 	}, s.export)
-	register(s.rest, operation{
-		method: http.MethodPost, path: "/transfer", id: "import-file", needs: inventory.Admin, tag: "transfer", body: bodyMax, within: time.Minute,
-		summary: "Read hosts, subnets, reservations and what hosts become from a file", errors: []int{http.StatusConflict},
-		about: "All of it or nothing. Errors name the line. A row changes only what it gives; nothing is ever deleted.",
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/transfer", ID: "import-file", Needs: inventory.Admin, Tag: "transfer", Body: bodyMax, Within: time.Minute,
+		Summary: "Read hosts, subnets, reservations and what hosts become from a file", Errors: []int{http.StatusConflict},
+		About: "All of it or nothing. Errors name the line. A row changes only what it gives; nothing is ever deleted.",
 	}, s.importFile)
 }
 
-func (s *Server) export(req *Request, in *exportInput) (*textOutput, error) {
+func (s *Server) export(req *rest.Request, in *exportInput) (*textOutput, error) {
 	var current transfer.Current
-	err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 		current, err = transfer.Load(tx)
 		return err
 	})
@@ -91,7 +93,7 @@ func (s *Server) export(req *Request, in *exportInput) (*textOutput, error) {
 	return &textOutput{ContentType: "text/plain; charset=utf-8", Body: out.Bytes()}, nil
 }
 
-func (s *Server) importFile(req *Request, in *fileInput) (*one[FileImport], error) {
+func (s *Server) importFile(req *rest.Request, in *fileInput) (*rest.One[FileImport], error) {
 	name := inventory.Clean(in.File, 255)
 	read := transfer.ReadYAML
 	if in.Format == "csv" {
@@ -106,7 +108,7 @@ func (s *Server) importFile(req *Request, in *fileInput) (*one[FileImport], erro
 		return nil, err
 	}
 	var d transfer.Diff
-	err = s.rest.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+	err = s.rest.Write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		now := s.cfg.Now()
 		if d, err = transfer.Apply(tx, doc, now, s.cfg.NewHostID); err != nil {
 			return err
@@ -124,14 +126,14 @@ func (s *Server) importFile(req *Request, in *fileInput) (*one[FileImport], erro
 				}
 			}
 		}
-		edited(req, "file", name, "", nil, changesOf(d), 0)
+		rest.Edited(req, "file", name, "", nil, changesOf(d), 0)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := FileImport{IsDryRun: in.DryRun, Changes: changesOf(d), UnchangedN: d.CountN(transfer.OpUnchanged), Ignored: doc.Ignored}
-	return &one[FileImport]{Body: out}, nil
+	return &rest.One[FileImport]{Body: out}, nil
 }
 
 // changesOf returns what is new or different.
@@ -163,18 +165,18 @@ func readable(c transfer.Change) error {
 	}
 	said := inventory.Errorf(inventory.Invalid, "%s cannot be read: %s", origin, inventory.MessageOf(findings.Err())).
 		WithHint("nothing was changed; correct the file and import it again")
-	return &findingsError{err: said, findings: findings}
+	return &rest.FindingsError{Err: said, Findings: findings}
 }
 
 // imported adds the event of one change of an import.
-func (s *Server) imported(req *Request, tx inventory.Tx, c transfer.Change, now time.Time) error {
+func (s *Server) imported(req *rest.Request, tx inventory.Tx, c transfer.Change, now time.Time) error {
 	if c.Op == transfer.OpUnchanged {
 		return nil
 	}
 	singular := string(c.Noun[:len(c.Noun)-1])
 	e := inventory.Event{
 		At: now, Kind: inventory.EventChanged, Subject: singular + "/" + c.Name,
-		Detail: fmt.Sprintf("%s %s imported (%s) by %s", singular, c.Name, c.Op, req.by()),
+		Detail: fmt.Sprintf("%s %s imported (%s) by %s", singular, c.Name, c.Op, req.By()),
 	}
 	if c.Noun == transfer.Hosts {
 		e.Kind, e.Subject, e.HostID = inventory.EventHostChanged, "", c.HostID()

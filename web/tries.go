@@ -8,6 +8,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // tries counts failed tries, and refuses more for a while when there were too many. It remembers a bounded number of those
@@ -39,9 +41,9 @@ func (t *tries[K]) allowed(key K, msg string) error {
 		return nil
 	}
 	wait := max(time.Duration((1-left)*float64(t.every)).Round(time.Second), time.Second)
-	return &statusError{
-		status: http.StatusTooManyRequests, retryAfter: wait,
-		err: inventory.Errorf(inventory.Unavailable, "%s", msg).WithHint("wait %s", wait),
+	return &rest.StatusError{
+		Status: http.StatusTooManyRequests, RetryAfter: wait,
+		Err: inventory.Errorf(inventory.Unavailable, "%s", msg).WithHint("wait %s", wait),
 	}
 }
 

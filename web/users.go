@@ -5,17 +5,19 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/scoped"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // addUsers registers the operations on users. Passwords have one of their own: no other takes or tells them.
 func (s *Server) addUsers() {
 	now := s.cfg.Now
-	addNoun(s.rest, noun[inventory.User]{
-		singular: "user", plural: "users", article: "a", needs: inventory.Admin, readNeeds: inventory.Admin,
-		name:    func(u inventory.User) string { return u.Name },
-		version: func(u inventory.User) int64 { return u.Version },
-		prepare: func(tx inventory.Tx, in *inventory.User, name string, old *inventory.User) error {
-			if err := sameName("user", &in.Name, name); err != nil {
+	rest.AddNoun(s.rest, rest.Noun[inventory.User]{
+		Singular: "user", Plural: "users", Article: "a", Needs: inventory.Admin, ReadNeeds: inventory.Admin,
+		Name:    func(u inventory.User) string { return u.Name },
+		Version: func(u inventory.User) int64 { return u.Version },
+		Prepare: func(tx inventory.Tx, in *inventory.User, name string, old *inventory.User) error {
+			if err := rest.SameName("user", &in.Name, name); err != nil {
 				return err
 			}
 			in.PasswordHash, in.HasPassword, in.HasSecondFactor, in.SealedFactors = "", false, false, nil
@@ -32,13 +34,13 @@ func (s *Server) addUsers() {
 			}
 			return checkGrants(tx, in.Grants)
 		},
-		find: func(tx inventory.Tx, name string) (inventory.User, error) { return tx.Users().Find(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.User], error) {
-			rows, err := tx.Users().List(p.more())
-			return pageOf(rows, p.Limit, func(u inventory.User) string { return u.Name }), err
+		Find: func(tx inventory.Tx, name string) (inventory.User, error) { return tx.Users().Find(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.User], error) {
+			rows, err := tx.Users().List(p.More())
+			return rest.PageOf(rows, p.Limit, func(u inventory.User) string { return u.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.User) error { return tx.Users().Create(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.User) error {
+		Create: func(tx inventory.Tx, in *inventory.User) error { return tx.Users().Create(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.User) error {
 			return keepingAdmin(tx, in.Name, func() error {
 				if err := tx.Users().Update(in, now()); err != nil || !in.IsDisabled {
 					return err
@@ -47,24 +49,25 @@ func (s *Server) addUsers() {
 				return err
 			})
 		},
-		remove: func(tx inventory.Tx, name string) error {
+		Remove: func(tx inventory.Tx, name string) error {
 			return keepingAdmin(tx, name, func() error { return tx.Users().Delete(name) })
 		},
-		counts: countsOfUser,
-		how: func(before, after *inventory.User) string {
+		Counts: countsOfUser,
+		How: func(before, after *inventory.User) string {
 			if after != nil && after.IsDisabled && !before.IsDisabled {
 				return "disable"
 			}
 			return ""
 		},
-		burden: func(_ inventory.Tx, u inventory.User) (string, error) {
+		Burden: func(_ inventory.Tx, u inventory.User) (string, error) {
 			return "the password and the tokens of user " + u.Name + " are gone", nil
 		},
 	})
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/users/{name}/password", id: "put-password", tag: "users", summary: "Set a user's password", needs: anybody,
-		about: "One's own needs the old one, unless there is none; an admin may set anybody's. The user's other logins end.",
-		dry:   true, errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/users/{name}/password", ID: "put-password", Tag: "users",
+		Summary: "Set a user's password", Needs: rest.Anybody,
+		About: "One's own needs the old one, unless there is none; an admin may set anybody's. The user's other logins end.",
+		Dry:   true, Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 	}, s.putPassword)
 }
 
@@ -100,7 +103,7 @@ func keepingAdmin(tx inventory.Tx, name string, change func() error) error {
 }
 
 type passwordInput struct {
-	NameRef
+	rest.NameRef
 	DryRun bool `query:"dryRun" doc:"Only check whether it could be set"`
 	Body   struct {
 		Password string `json:"password" maxLength:"1024" doc:"At least 10 characters"`
@@ -109,11 +112,11 @@ type passwordInput struct {
 }
 
 // putPassword hashes outside of the transaction: that takes long, and nobody else could write meanwhile.
-func (s *Server) putPassword(req *Request, in *passwordInput) (*written, error) {
-	c := req.caller
-	isOwn, isAdmin := c.user == in.Name && c.token == "", c.grants.Everywhere() == inventory.Admin
+func (s *Server) putPassword(req *rest.Request, in *passwordInput) (*rest.Written, error) {
+	c := req.Caller
+	isOwn, isAdmin := c.User == in.Name && c.Token == "", c.Grants.Everywhere() == inventory.Admin
 	if !isOwn && !isAdmin {
-		return nil, inventory.Errorf(inventory.Forbidden, "only an admin sets the password of another").WithHint("your own: PUT /api/v1/users/%s/password", scoped.OrName(c.user))
+		return nil, inventory.Errorf(inventory.Forbidden, "only an admin sets the password of another").WithHint("your own: PUT /api/v1/users/%s/password", scoped.OrName(c.User))
 	}
 	var stored inventory.User
 	err := s.keeper.store.Read(req, func(tx inventory.Tx) (err error) {
@@ -136,13 +139,13 @@ func (s *Server) putPassword(req *Request, in *passwordInput) (*written, error) 
 		}
 	}
 	if in.DryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true}}, nil
+		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true}}, nil
 	}
 	hash, err := s.keeper.inner.hash(req, in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
-	return &written{Status: http.StatusNoContent}, s.rest.write(req, false, func(tx inventory.Tx) error {
+	return &rest.Written{Status: http.StatusNoContent}, s.rest.Write(req, false, func(tx inventory.Tx) error {
 		u, err := tx.Users().Find(in.Name)
 		if err != nil {
 			return err
@@ -155,19 +158,19 @@ func (s *Server) putPassword(req *Request, in *passwordInput) (*written, error) 
 		if err := tx.Users().Update(&u, s.cfg.Now()); err != nil {
 			return err
 		}
-		edited(req, "user", u.Name, inventory.AuditUpdate, before, u, u.Version)
-		req.trail.fix("passwords are not kept")
-		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, c.login, ""); err != nil {
+		rest.Edited(req, "user", u.Name, inventory.AuditUpdate, before, u, u.Version)
+		req.Trail.Fix("passwords are not kept")
+		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, c.Login, ""); err != nil {
 			return err
 		}
-		return s.rest.changed(req, tx, "user/"+u.Name, "password of user "+u.Name+" set")
+		return s.rest.Changed(req, tx, "user/"+u.Name, "password of user "+u.Name+" set")
 	})
 }
 
 // checkOld refuses a change of one's own password without the old one. Wrong ones are counted by login: whoever has got hold of
 // one does not guess on, and nobody else is kept from it.
-func (k *keeper) checkOld(req *Request, u inventory.User, old string) error {
-	key := u.Name + " login " + req.caller.login
+func (k *keeper) checkOld(req *rest.Request, u inventory.User, old string) error {
+	key := u.Name + " login " + req.Caller.Login
 	if err := k.names.allowed(key, "too many wrong passwords for this user"); err != nil {
 		return err
 	}

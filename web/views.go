@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // KeptView is a view of the hosts with whether all share it.
@@ -14,58 +16,59 @@ type KeptView struct {
 }
 
 type putViewInput struct {
-	NameRef
+	rest.NameRef
 	IfMatch string `header:"If-Match" doc:"Fail with 412 unless this is the version stored; without it the last writer wins" maxLength:"64"`
 	Body    KeptView
 }
 
 type viewInput struct {
-	NameRef
+	rest.NameRef
 	Shared bool `query:"shared" doc:"The one that all share, where there is one of the user's own by that name"`
 }
 
 // addViews registers the operations on views. A user's own views come before shared ones of the same name.
 func (s *Server) addViews() {
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/views", id: "list-views", tag: "views", scope: ofNobody, summary: "List views of the hosts",
-		about: "The user's own and those that are shared, in order of their names. Of those of pools, the ones where the caller has a role.",
-	}, func(req *Request, in *Page) (out *listed[KeptView], err error) {
-		err = s.rest.store.Read(req, func(tx inventory.Tx) error {
-			all, err := tx.ListViews(req.caller.user)
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/views", ID: "list-views", Tag: "views", Scope: rest.OfNobody, Summary: "List views of the hosts",
+		About: "The user's own and those that are shared, in order of their names. Of those of pools, the ones where the caller has a role.",
+	}, func(req *rest.Request, in *rest.Page) (out *rest.Listed[KeptView], err error) {
+		err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+			all, err := tx.ListViews(req.Caller.User)
 			rows := []KeptView{}
 			for _, v := range all {
 				if seesView(req, v) {
 					rows = append(rows, viewOf(v))
 				}
 			}
-			out = cut(rows, *in, func(v KeptView) string { return v.Name + "\x01" + v.Owner })
+			out = rest.Cut(rows, *in, func(v KeptView) string { return v.Name + "\x01" + v.Owner })
 			return err
 		})
 		return out, err
 	})
-	register(s.rest, operation{
-		method: http.MethodGet, path: "/views/{name}", id: "get-view", tag: "views", scope: ofNobody, summary: "Show a view of the hosts",
-		errors: []int{http.StatusNotFound},
-	}, func(req *Request, in *viewInput) (*one[KeptView], error) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/views/{name}", ID: "get-view", Tag: "views", Scope: rest.OfNobody,
+		Summary: "Show a view of the hosts",
+		Errors:  []int{http.StatusNotFound},
+	}, func(req *rest.Request, in *viewInput) (*rest.One[KeptView], error) {
 		var v inventory.View
-		err := s.rest.store.Read(req, func(tx inventory.Tx) (err error) {
+		err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 			v, err = findView(req, tx, in)
 			return err
 		})
-		return &one[KeptView]{ETag: etag(v.Version), Body: viewOf(v)}, err
+		return &rest.One[KeptView]{ETag: rest.ETag(v.Version), Body: viewOf(v)}, err
 	})
-	register(s.rest, operation{
-		method: http.MethodPut, path: "/views/{name}", id: "put-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
-		summary: "Keep a view of the hosts, whether it exists or not", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
-		about: "Every viewer can keep views of their own. Shared ones need the role operator: everywhere for those of all, else in " +
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/views/{name}", ID: "put-view", Tag: "views", Scope: rest.OfPools, Needs: inventory.Viewer,
+		Summary: "Keep a view of the hosts, whether it exists or not", Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
+		About: "Every viewer can keep views of their own. Shared ones need the role operator: everywhere for those of all, else in " +
 			"each of the pools that they are of. An operator of pools who names none shares it in those. A view that is there keeps its " +
 			"pools where none are named; an empty list shares it with all.",
 	}, s.putView)
-	register(s.rest, operation{
-		method: http.MethodDelete, path: "/views/{name}", id: "delete-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
-		summary: "Delete a view of the hosts", status: http.StatusNoContent, errors: []int{http.StatusNotFound, http.StatusForbidden},
-	}, func(req *Request, in *viewInput) (*struct{}, error) {
-		return nil, s.rest.store.Write(req, func(tx inventory.Tx) error {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/views/{name}", ID: "delete-view", Tag: "views", Scope: rest.OfPools, Needs: inventory.Viewer,
+		Summary: "Delete a view of the hosts", Status: http.StatusNoContent, Errors: []int{http.StatusNotFound, http.StatusForbidden},
+	}, func(req *rest.Request, in *viewInput) (*struct{}, error) {
+		return nil, s.rest.Store.Write(req, func(tx inventory.Tx) error {
 			v, err := findView(req, tx, in)
 			if err != nil {
 				return err
@@ -84,8 +87,8 @@ func (s *Server) addViews() {
 func viewOf(v inventory.View) KeptView { return KeptView{View: v, IsShared: v.Owner == ""} }
 
 // findView finds the caller's own view, else the shared one.
-func findView(req *Request, tx inventory.Tx, in *viewInput) (inventory.View, error) {
-	if owner := req.caller.user; owner != "" && !in.Shared {
+func findView(req *rest.Request, tx inventory.Tx, in *viewInput) (inventory.View, error) {
+	if owner := req.Caller.User; owner != "" && !in.Shared {
 		if v, err := tx.FindView(owner, in.Name); !inventory.IsKind(err, inventory.NotFound) {
 			return v, err
 		}
@@ -99,29 +102,29 @@ func findView(req *Request, tx inventory.Tx, in *viewInput) (inventory.View, err
 }
 
 // seesView reports whether a view is the caller's to see: a shared one of pools tells of what is in them.
-func seesView(req *Request, v inventory.View) bool {
-	grants := req.caller.grants
+func seesView(req *rest.Request, v inventory.View) bool {
+	grants := req.Caller.Grants
 	return v.Owner != "" || len(v.Pools) == 0 || grants.Everywhere() != "" ||
 		slices.ContainsFunc(v.Pools, func(pool string) bool { return grants.In(pool) != "" })
 }
 
 // mayShare refuses changes of shared views by those who are operator neither everywhere nor in all their pools.
-func mayShare(req *Request, v inventory.View) error {
-	c := req.caller
-	if v.Owner != "" || c.grants.Everywhere().Allows(inventory.Operator) {
+func mayShare(req *rest.Request, v inventory.View) error {
+	c := req.Caller
+	if v.Owner != "" || c.Grants.Everywhere().Allows(inventory.Operator) {
 		return nil
 	}
-	if !c.role().Allows(inventory.Operator) {
-		return inventory.Errorf(inventory.Forbidden, "shared views need the role operator; you have %s", c.grants).WithHint("keep it for yourself: isShared false")
+	if !c.Role().Allows(inventory.Operator) {
+		return inventory.Errorf(inventory.Forbidden, "shared views need the role operator; you have %s", c.Grants).WithHint("keep it for yourself: isShared false")
 	}
 	for _, pool := range v.Pools {
-		if !c.grants.In(pool).Allows(inventory.Operator) {
-			return inventory.Errorf(inventory.Forbidden, "a view of pool %s needs the role operator there; you have %s", pool, c.grants).
+		if !c.Grants.In(pool).Allows(inventory.Operator) {
+			return inventory.Errorf(inventory.Forbidden, "a view of pool %s needs the role operator there; you have %s", pool, c.Grants).
 				WithHint("name only pools in which you are operator, or keep it for yourself: isShared false")
 		}
 	}
 	if len(v.Pools) == 0 {
-		return inventory.Errorf(inventory.Forbidden, "view %s is shared by all: that needs the role operator everywhere; you have %s", v.Name, c.grants).
+		return inventory.Errorf(inventory.Forbidden, "view %s is shared by all: that needs the role operator everywhere; you have %s", v.Name, c.Grants).
 			WithHint("keep it under another name, or for yourself: isShared false")
 	}
 	return nil
@@ -129,13 +132,13 @@ func mayShare(req *Request, v inventory.View) error {
 
 // ownPools returns the pools that a new view of the caller's is shared in when it names none: those of an operator of pools,
 // and none, which is all, of one everywhere.
-func ownPools(req *Request) (pools []string) {
-	c := req.caller
-	if c.grants.Everywhere().Allows(inventory.Operator) {
+func ownPools(req *rest.Request) (pools []string) {
+	c := req.Caller
+	if c.Grants.Everywhere().Allows(inventory.Operator) {
 		return nil
 	}
-	for _, pool := range c.grants.Pools() {
-		if c.grants.In(pool).Allows(inventory.Operator) {
+	for _, pool := range c.Grants.Pools() {
+		if c.Grants.In(pool).Allows(inventory.Operator) {
 			pools = append(pools, pool)
 		}
 	}
@@ -143,19 +146,19 @@ func ownPools(req *Request) (pools []string) {
 }
 
 // viewChanged adds the event for a shared view; a user's own is nobody else's business.
-func (s *Server) viewChanged(req *Request, tx inventory.Tx, v inventory.View, done string) error {
+func (s *Server) viewChanged(req *rest.Request, tx inventory.Tx, v inventory.View, done string) error {
 	if v.Owner != "" {
 		return nil
 	}
-	return s.rest.changed(req, tx, "view/"+v.Name, "view "+v.Name+" "+done)
+	return s.rest.Changed(req, tx, "view/"+v.Name, "view "+v.Name+" "+done)
 }
 
-func (s *Server) putView(req *Request, in *putViewInput) (*one[KeptView], error) {
-	if err := sameName("view", &in.Body.Name, in.Name); err != nil {
+func (s *Server) putView(req *rest.Request, in *putViewInput) (*rest.One[KeptView], error) {
+	if err := rest.SameName("view", &in.Body.Name, in.Name); err != nil {
 		return nil, err
 	}
 	v := in.Body.View
-	if v.Owner = req.caller.user; in.Body.IsShared {
+	if v.Owner = req.Caller.User; in.Body.IsShared {
 		v.Owner = ""
 	}
 	if slices.Sort(v.Pools); v.Owner == "" && len(v.Pools) == 0 {
@@ -168,7 +171,7 @@ func (s *Server) putView(req *Request, in *putViewInput) (*one[KeptView], error)
 	if err := mayShare(req, v); err != nil {
 		return nil, err
 	}
-	err := s.rest.store.Write(req, func(tx inventory.Tx) error {
+	err := s.rest.Store.Write(req, func(tx inventory.Tx) error {
 		old, err := tx.FindView(v.Owner, v.Name)
 		switch {
 		case err == nil && !seesView(req, old):
@@ -176,7 +179,7 @@ func (s *Server) putView(req *Request, in *putViewInput) (*one[KeptView], error)
 		case err == nil && mayShare(req, old) != nil:
 			return mayShare(req, old)
 		case inventory.IsKind(err, inventory.NotFound):
-			if err := (WriteOptions{IfMatch: in.IfMatch}).check("view", v.Name, 0); err != nil {
+			if err := (rest.WriteOptions{IfMatch: in.IfMatch}).Check("view", v.Name, 0); err != nil {
 				return err
 			}
 			if err := tx.CreateView(&v, s.cfg.Now()); err != nil {
@@ -186,14 +189,14 @@ func (s *Server) putView(req *Request, in *putViewInput) (*one[KeptView], error)
 		case err != nil:
 			return err
 		}
-		if err := (WriteOptions{IfMatch: in.IfMatch}).check("view", v.Name, old.Version); err != nil {
+		if err := (rest.WriteOptions{IfMatch: in.IfMatch}).Check("view", v.Name, old.Version); err != nil {
 			return err
 		}
 		v.CreatedAt, v.UpdatedAt, v.Version = old.CreatedAt, old.UpdatedAt, old.Version
 		if in.Body.Pools == nil {
 			v.Pools = old.Pools // who changes what is searched for has not said that others may read it
 		}
-		if len(compare(old, v)) == 0 {
+		if len(rest.Compare(old, v)) == 0 {
 			return nil
 		}
 		if err := tx.UpdateView(&v, s.cfg.Now()); err != nil {
@@ -201,5 +204,5 @@ func (s *Server) putView(req *Request, in *putViewInput) (*one[KeptView], error)
 		}
 		return s.viewChanged(req, tx, v, "changed")
 	})
-	return &one[KeptView]{ETag: etag(v.Version), Body: viewOf(v)}, err
+	return &rest.One[KeptView]{ETag: rest.ETag(v.Version), Body: viewOf(v)}, err
 }

@@ -27,6 +27,8 @@ import (
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/proxy"
 	"slipway.dev/slipway/web/scoped"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // Jobs is the image imports.
@@ -126,7 +128,7 @@ type Config struct {
 type Server struct {
 	cfg     Config          // without its store
 	whole   inventory.Store // for what the server does by itself
-	rest    *Frame
+	rest    *rest.Frame
 	spec    []byte // the OpenAPI description as YAML
 	specErr error
 	router  http.Handler
@@ -168,21 +170,21 @@ func New(cfg Config) *Server {
 	e := echo.New()
 	// Without this, whoever sends X-Forwarded-For chooses an address: only the keeper asks whom to believe.
 	e.IPExtractor = echo.ExtractIPDirect()
-	e.HTTPErrorHandler = func(err error, c echo.Context) { routeError(c.Response(), c.Request(), cfg.Log, err) }
-	api := apiConfig(cfg.Version)
+	e.HTTPErrorHandler = func(err error, c echo.Context) { rest.RouteError(c.Response(), c.Request(), cfg.Log, err) }
+	api := rest.NewAPI(cfg.Version)
 	api.Transformers = append(api.Transformers, s.discreet)
-	s.rest = newFrame(humaecho.NewV4(e, api), scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}, cfg.Now, cfg.Log, cfg.Configs != nil)
+	s.rest = rest.NewFrame(humaecho.NewV4(e, api), scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}, cfg.Now, cfg.Log, cfg.Configs != nil)
 	s.addAll()
-	finishSpec(s.rest.api.OpenAPI())
-	s.spec, s.specErr = s.rest.api.OpenAPI().YAML()
-	loosen(s.rest.api.OpenAPI())
+	finishSpec(s.rest.API.OpenAPI())
+	s.spec, s.specErr = s.rest.API.OpenAPI().YAML()
+	loosen(s.rest.API.OpenAPI())
 	e.GET(livePath, echo.WrapHandler(http.HandlerFunc(s.healthz)))
 	e.GET(readyPath, echo.WrapHandler(http.HandlerFunc(s.readyz)))
 	e.GET(readyPath+"/:door", echo.WrapHandler(http.HandlerFunc(s.readyz)))
-	e.GET("/api/v1/hosts/:host/bmc/console", s.guarded(operation{needs: inventory.Operator, scope: ofPools}, s.console))
-	e.GET("/api/v1/openapi.yaml", s.guarded(operation{needs: anybody}, echo.WrapHandler(http.HandlerFunc(s.openapi))))
+	e.GET("/api/v1/hosts/:host/bmc/console", s.guarded(rest.Operation{Needs: inventory.Operator, Scope: rest.OfPools}, s.console))
+	e.GET("/api/v1/openapi.yaml", s.guarded(rest.Operation{Needs: rest.Anybody}, echo.WrapHandler(http.HandlerFunc(s.openapi))))
 	if cfg.Metrics != nil {
-		e.GET("/metrics", s.guarded(operation{needs: inventory.Viewer}, echo.WrapHandler(cfg.Metrics)))
+		e.GET("/metrics", s.guarded(rest.Operation{Needs: inventory.Viewer}, echo.WrapHandler(cfg.Metrics)))
 	}
 	s.router = e
 	pages, err := readPages(cfg.UI)
@@ -320,7 +322,7 @@ func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
 
 func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
 	if s.specErr != nil {
-		writeProblem(w, r, s.cfg.Log, s.specErr)
+		rest.WriteProblem(w, r, s.cfg.Log, s.specErr)
 		return
 	}
 	w.Header().Set("Content-Type", "application/yaml")

@@ -34,6 +34,8 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -266,9 +268,9 @@ type answer struct {
 }
 
 // problem reads the body as a problem.
-func (a answer) problem(t *testing.T) Problem {
+func (a answer) problem(t *testing.T) rest.Problem {
 	t.Helper()
-	var p Problem
+	var p rest.Problem
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil || p.Detail == "" {
 		t.Fatalf("status %d without a problem body: %s", a.status, a.body)
 	}

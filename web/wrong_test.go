@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestWrongRequestsAreAnsweredWithAProblem(t *testing.T) {
@@ -121,11 +123,11 @@ func TestEveryKindHasOneStatus(t *testing.T) {
 		inventory.Invalid: 422, inventory.NotFound: 404, inventory.Conflict: 409, inventory.Unauthorized: 401,
 		inventory.Forbidden: 403, inventory.Unavailable: 503, inventory.Internal: 500, "unheard of": 500,
 	} {
-		if got := statusOf(kind); got != want {
+		if got := rest.StatusOf(kind); got != want {
 			t.Errorf("%s has status %d, want %d", kind, got, want)
 		}
-		if kind != "unheard of" && kindOf(want) != kind {
-			t.Errorf("status %d is kind %s, want %s", want, kindOf(want), kind)
+		if kind != "unheard of" && rest.KindOf(want) != kind {
+			t.Errorf("status %d is kind %s, want %s", want, rest.KindOf(want), kind)
 		}
 	}
 }

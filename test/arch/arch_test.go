@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ var floors = map[string]int{
 	"kubernetes/eventfeed":    3, "kubernetes/translate": 3, "kubernetes/standalone": 4,
 	"kubernetes/kubeconfig": 3, "kubernetes/manager": 4, "kubernetes/local": 4,
 	"kubernetes/join": 4, "kubernetes/remote": 4, "kubernetes/apply": 4, "kubernetes/convert": 4, "kubernetes/kubectl": 4,
-	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/tftp/fetch": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4, "ui": 4,
+	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/tftp/fetch": 4, "pxe/httpboot": 4, "web": 4, "web/rest": 4, "web/client": 4, "ui": 4,
 	"cmd/slipway":       5,
 	"lab":               5,
 	"cmd/slipway-agent": 5,
@@ -50,6 +51,7 @@ var floors = map[string]int{
 
 // sameFloor lists the imports between neighbours that are allowed, and why.
 var sameFloor = map[string]string{
+	"web -> web/rest":                                         "the server wires operations to the frame",
 	"pxe/trace -> pxe":                                        "packets are of classified clients",
 	"pxe/diagnosis -> pxe":                                    "reads what was decided",
 	"pxe/diagnosis -> pxe/lease":                              "reads why nothing was answered",
@@ -130,8 +132,8 @@ var impure = []string{"database/sql", "net/http", "os", "os/exec", "syscall", "m
 // owners names the only packages that may import a third-party library; a library missing here may not be imported.
 var owners = map[string][]string{
 	"github.com/alecthomas/kong":             {"cmd/slipway"},
-	"github.com/danielgtaylor/huma":          {"web"},
-	"github.com/labstack/echo":               {"web"},
+	"github.com/danielgtaylor/huma":          {"web", "web/rest"},
+	"github.com/labstack/echo":               {"web", "web/rest"},
 	"github.com/coreos/go-oidc":              {"web"},
 	"golang.org/x/oauth2":                    {"web"},
 	"github.com/mattn/go-sqlite3":            {"inventory/sqlstore"},
@@ -166,7 +168,7 @@ var owners = map[string][]string{
 	"golang.org/x/sync":                      {"cmd/slipway", "lab", "kubernetes/manager", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
 	"golang.org/x/sys":                       {"cmd/slipway", "lab", "cmd/slipway-agent", "agent", "bmc/ipmi", "bmc/scan", "bmc/wol", "pxe/dhcp", "pxe/dhcp6", "pxe/ear", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "images"},
 	"golang.org/x/term":                      {"cmd/slipway", "lab"},
-	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
+	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web", "web/rest"},
 }
 
 type file struct {
@@ -256,6 +258,44 @@ func TestImportsGoDownTheFloors(t *testing.T) {
 		}
 	}
 }
+
+// edges are the files that may put a value into a context, or take one out: the HTTP libraries carry a connection and a request
+// from one middleware to the next in no other way. Who asks, what for and what is kept of it travel in arguments.
+var edges = map[string]string{
+	"bmc/omit.go":              "what a driver leaves out of its answers",
+	"pxe/door/listen.go":       "the place of a connection among those of its listener",
+	"pxe/httpboot/file.go":     "the connection of a request",
+	"pxe/httpboot/handler.go":  "the address that a request came to",
+	"pxe/httpboot/httpboot.go": "the connection of a request",
+	"web/auth.go":              "the user at the other end of a Unix socket",
+	"web/rest/request.go":      "the request",
+	"web/web.go":               "the user at the other end of a Unix socket",
+}
+
+func TestOnlyEdgesUseTheValuesOfAContext(t *testing.T) {
+	used := map[string]bool{}
+	for _, f := range files(t) {
+		text, err := os.ReadFile(filepath.Join("..", "..", f.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !contextValue.Match(text) {
+			continue
+		}
+		used[f.name] = true
+		if edges[f.name] == "" {
+			t.Errorf("%s uses a value of a context: pass it as an argument", f.name)
+		}
+	}
+	for name := range edges {
+		if !used[name] {
+			t.Errorf("%s uses no value of a context any more: take it out of edges", name)
+		}
+	}
+}
+
+// contextValue finds a value that is put into a context or taken out of one.
+var contextValue = regexp.MustCompile(`context\.WithValue\(|(\b[cC]tx|\breq|\.Context\(\))\.Value\(`)
 
 func isAgent(pkg string) bool { return pkg == "agent" || strings.HasPrefix(pkg, "agent/") }
 

@@ -21,6 +21,7 @@ import (
 	"slipway.dev/slipway/inventory/transfer"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -73,11 +74,11 @@ func TestTheClientKnowsTheServersTypes(t *testing.T) {
 		"stats":       {client.Stats{}, web.Stats{}},
 		"file import": {client.FileImport{}, web.FileImport{}},
 		"file change": {client.FileChange{}, transfer.Change{}},
-		"difference":  {client.Change{}, web.Difference{}},
-		"problem":     {client.Problem{}, web.Problem{}},
+		"difference":  {client.Change{}, rest.Difference{}},
+		"problem":     {client.Problem{}, rest.Problem{}},
 		"preview":     {client.Preview{}, provision.Preview{}},
 		"impact":      {client.Impact{}, provision.Impact{}},
-		"diff":        {client.Diff{}, web.Diff{}},
+		"diff":        {client.Diff{}, rest.Diff{}},
 		"revision":    {client.Revision[int]{}, web.Revision[int]{}},
 		"secret":      {client.SecretInput{}, web.SecretInput{}},
 		"target":      {client.TargetCheck{}, web.TargetCheck{}},

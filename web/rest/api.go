@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// apiConfig is the API library without what it adds by itself: schema links in bodies, a documentation page from a
+// NewAPI is the API library without what it adds by itself: schema links in bodies, a documentation page from a
 // foreign server, and its form of errors.
-func apiConfig(version string) huma.Config {
+func NewAPI(version string) huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -37,7 +37,7 @@ func apiConfig(version string) huma.Config {
 			},
 			Security: []map[string][]string{{"token": {}}},
 		},
-		Formats:                      map[string]huma.Format{"application/json": strictJSON, "json": strictJSON},
+		Formats:                      map[string]huma.Format{"application/json": StrictJSON, "json": StrictJSON},
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 		Transformers:                 []huma.Transformer{reshape},
@@ -84,31 +84,31 @@ func newSchemaNamer() func(reflect.Type, string) string {
 	}
 }
 
-// operation describes one operation as far as it differs from the others.
-type operation struct {
-	method, path string // path below /api/v1
-	id           string // unique, verb-noun
-	tag          string // the noun, in plural
-	summary      string
-	about        string
-	errors       []int              // statuses besides those that every operation may give
-	status       int                // of success, when not 200 or 204
-	dry          bool               // takes dryRun: a success without change is a Diff with status 200
-	result       any                // type of the body, where the handler's own type hides it; with dry, it is this or a Diff
-	body         int64              // most bytes of the body: 1 MiB
-	isLong       bool               // works until it is done, however long that takes
-	plain        string             // media type of a body that is not JSON
-	within       time.Duration      // for the handler: 30 s
-	needs        inventory.UserRole // role of the caller: viewer for a GET, operator for all else
-	scope        scope              // of what it speaks, which says where the role is needed: everywhere
-	asks         bool               // changes nothing, though it is no GET: the audit leaves it out
-	isLogged     bool               // is in the audit, though it is a GET
-	anyQuery     bool               // the other side adds parameters of its own to the address
-	forClusters  bool               // the token of a cluster is let in: the handler keeps it to what is the cluster's
+// Operation describes one operation as far as it differs from the others.
+type Operation struct {
+	Method, Path string // path below /api/v1
+	ID           string // unique, verb-noun
+	Tag          string // the noun, in plural
+	Summary      string
+	About        string
+	Errors       []int              // statuses besides those that every operation may give
+	Status       int                // of success, when not 200 or 204
+	Dry          bool               // takes dryRun: a success without change is a Diff with status 200
+	Result       any                // type of the body, where the handler's own type hides it; with dry, it is this or a Diff
+	Body         int64              // most bytes of the body: 1 MiB
+	IsLong       bool               // works until it is done, however long that takes
+	Plain        string             // media type of a body that is not JSON
+	Within       time.Duration      // for the handler: 30 s
+	Needs        inventory.UserRole // role of the caller: viewer for a GET, operator for all else
+	Scope        Scope              // of what it speaks, which says where the role is needed: everywhere
+	Asks         bool               // changes nothing, though it is no GET: the audit leaves it out
+	IsLogged     bool               // is in the audit, though it is a GET
+	AnyQuery     bool               // the other side adds parameters of its own to the address
+	ForClusters  bool               // the token of a cluster is let in: the handler keeps it to what is the cluster's
 }
 
-// readFor is how long the body of a request may take to arrive.
-const readFor = 2 * time.Minute
+// ReadFor is how long the body of a request may take to arrive.
+const ReadFor = 2 * time.Minute
 
 // Statuses that any operation may give.
 var always = []int{
@@ -116,35 +116,35 @@ var always = []int{
 	http.StatusInternalServerError, http.StatusServiceUnavailable,
 }
 
-// register adds an operation. Errors of the handler become problem bodies.
-func register[I, O any](f *Frame, o operation, handler func(*Request, *I) (*O, error)) {
+// Register adds an operation. Errors of the handler become problem bodies.
+func Register[I, O any](f *Frame, o Operation, handler func(*Request, *I) (*O, error)) {
 	op := huma.Operation{
-		OperationID: o.id, Method: o.method, Path: "/api/v1" + o.path, Tags: []string{o.tag}, Summary: o.summary, Description: o.about,
-		DefaultStatus: o.status, SkipValidateParams: o.anyQuery, MaxBodyBytes: o.body, BodyReadTimeout: readFor, Responses: map[string]*huma.Response{},
+		OperationID: o.ID, Method: o.Method, Path: "/api/v1" + o.Path, Tags: []string{o.Tag}, Summary: o.Summary, Description: o.About,
+		DefaultStatus: o.Status, SkipValidateParams: o.AnyQuery, MaxBodyBytes: o.Body, BodyReadTimeout: ReadFor, Responses: map[string]*huma.Response{},
 	}
-	if o.within == 0 {
-		o.within = 30 * time.Second
+	if o.Within == 0 {
+		o.Within = 30 * time.Second
 	}
-	if o.isLong {
+	if o.IsLong {
 		op.Middlewares = huma.Middlewares{unhurried}
 	}
 	op.Middlewares = append(huma.Middlewares{f.permitted(o)}, op.Middlewares...)
-	if (o.method != http.MethodGet || o.isLogged) && !o.asks {
+	if (o.Method != http.MethodGet || o.IsLogged) && !o.Asks {
 		op.Middlewares = append(huma.Middlewares{f.audited(o)}, op.Middlewares...)
-		f.operations[o.id] = o
+		f.Operations[o.ID] = o
 	}
 	f.describe(&op, o)
-	huma.Register(f.api, op, func(ctx context.Context, in *I) (*O, error) {
-		if !o.isLong {
+	huma.Register(f.API, op, func(ctx context.Context, in *I) (*O, error) {
+		if !o.IsLong {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, o.within)
+			ctx, cancel = context.WithTimeout(ctx, o.Within)
 			defer cancel()
 		}
-		req := requestOf(ctx)
-		req.trail.begin(o, in)
+		req := RequestOf(ctx)
+		req.Trail.begin(o, in)
 		out, err := handler(req, in)
 		if err != nil {
-			err = problemOf(req, f.log, err)
+			err = ProblemOf(req, f.log, err)
 		}
 		var said any
 		if out != nil {
@@ -168,30 +168,30 @@ func unhurried(ctx huma.Context, next func(huma.Context)) {
 }
 
 // describe writes down the responses of an operation.
-func (f *Frame) describe(op *huma.Operation, o operation) {
-	registry := f.api.OpenAPI().Components.Schemas
+func (f *Frame) describe(op *huma.Operation, o Operation) {
+	registry := f.API.OpenAPI().Components.Schemas
 	schema := func(v any) *huma.Schema { return registry.Schema(typeOf(v), true, "") }
-	success := o.status
+	success := o.Status
 	if success == 0 {
 		success = http.StatusOK
 	}
 	switch {
-	case o.plain != "":
-		op.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{o.plain: {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	case o.dry && o.result == nil:
+	case o.Plain != "":
+		op.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{o.Plain: {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	case o.Dry && o.Result == nil:
 		op.Responses["200"] = jsonResponse("What it would do (dry run)", schema(Diff{}))
 		op.Responses["204"] = &huma.Response{Description: "Done"}
-	case o.dry && success != http.StatusOK:
+	case o.Dry && success != http.StatusOK:
 		op.Responses["200"] = jsonResponse("What it would change (dry run)", schema(Diff{}))
-		op.Responses[strconv.Itoa(success)] = jsonResponse(http.StatusText(success), schema(o.result))
-	case o.dry:
-		op.Responses["200"] = jsonResponse("As stored, or with dryRun what would change", &huma.Schema{OneOf: []*huma.Schema{schema(o.result), schema(Diff{})}})
-	case o.result != nil:
-		op.Responses[strconv.Itoa(success)] = jsonResponse(http.StatusText(success), schema(o.result))
+		op.Responses[strconv.Itoa(success)] = jsonResponse(http.StatusText(success), schema(o.Result))
+	case o.Dry:
+		op.Responses["200"] = jsonResponse("As stored, or with dryRun what would change", &huma.Schema{OneOf: []*huma.Schema{schema(o.Result), schema(Diff{})}})
+	case o.Result != nil:
+		op.Responses[strconv.Itoa(success)] = jsonResponse(http.StatusText(success), schema(o.Result))
 	}
 	problem := schema(Problem{})
-	codes := slices.Concat(always, o.errors)
-	if o.method != http.MethodGet {
+	codes := slices.Concat(always, o.Errors)
+	if o.Method != http.MethodGet {
 		codes = append(codes, http.StatusBadRequest, http.StatusRequestEntityTooLarge)
 	}
 	slices.Sort(codes)
@@ -219,14 +219,14 @@ type List[T any] struct {
 	Next  string `json:"next,omitempty" doc:"Ask with this as after for the rest; absent at the end"`
 }
 
-// listed is a page as a response.
-type listed[T any] struct {
+// Listed is a page as a response.
+type Listed[T any] struct {
 	Body List[T]
 }
 
-// pageOf makes a page of up to limit+1 rows, of which the last only says that there is more.
-func pageOf[T any](rows []T, limit int, key func(T) string) *listed[T] {
-	out := &listed[T]{Body: List[T]{Items: rows}}
+// PageOf makes a page of up to limit+1 rows, of which the last only says that there is more.
+func PageOf[T any](rows []T, limit int, key func(T) string) *Listed[T] {
+	out := &Listed[T]{Body: List[T]{Items: rows}}
 	if len(rows) > limit {
 		out.Body.Items = rows[:limit]
 		out.Body.Next = key(rows[limit-1])
@@ -237,27 +237,27 @@ func pageOf[T any](rows []T, limit int, key func(T) string) *listed[T] {
 	return out
 }
 
-// more asks the store for the rows of a page and one more.
-func (p Page) more() inventory.Page { return inventory.Page{After: p.After, Limit: p.Limit + 1} }
+// More asks the store for the rows of a page and one more.
+func (p Page) More() inventory.Page { return inventory.Page{After: p.After, Limit: p.Limit + 1} }
 
-// cut takes a page out of a list that a store gives only whole; it is ordered by key.
-func cut[T any](rows []T, p Page, key func(T) string) *listed[T] {
+// Cut takes a page out of a list that a store gives only whole; it is ordered by key.
+func Cut[T any](rows []T, p Page, key func(T) string) *Listed[T] {
 	i := 0
 	for p.After != "" && i < len(rows) && key(rows[i]) <= p.After {
 		i++
 	}
 	rows = rows[i:]
-	return pageOf(rows[:min(len(rows), p.Limit+1)], p.Limit, key)
+	return PageOf(rows[:min(len(rows), p.Limit+1)], p.Limit, key)
 }
 
-// one is a single thing as a response.
-type one[T any] struct {
+// One is a single thing as a response.
+type One[T any] struct {
 	ETag string `header:"ETag" doc:"The version, for If-Match"`
 	Body T
 }
 
-// written is the response to a write: the thing as stored, or a Diff.
-type written struct {
+// Written is the response to a write: the thing as stored, or a Diff.
+type Written struct {
 	Status int
 	ETag   string `header:"ETag" doc:"The version, for If-Match"`
 	Body   any
@@ -269,22 +269,23 @@ type WriteOptions struct {
 	IfMatch string `header:"If-Match" doc:"Fail with 412 unless this is the version stored; without it the last writer wins" maxLength:"64"`
 }
 
-func etag(version int64) string {
+// ETag is the form of a version in headers, "" for none.
+func ETag(version int64) string {
 	if version == 0 {
 		return ""
 	}
 	return strconv.Quote(strconv.FormatInt(version, 10))
 }
 
-// check compares the version that the client has seen with the one stored.
-func (o WriteOptions) check(noun, name string, version int64) error {
+// Check compares the version that the client has seen with the one stored.
+func (o WriteOptions) Check(noun, name string, version int64) error {
 	switch o.IfMatch {
-	case "", "*", etag(version):
+	case "", "*", ETag(version):
 		return nil
 	}
-	return &statusError{
-		status: http.StatusPreconditionFailed,
-		err: inventory.Errorf(inventory.Conflict, "%s %s has changed meanwhile: it has version %d", noun, name, version).
+	return &StatusError{
+		Status: http.StatusPreconditionFailed,
+		Err: inventory.Errorf(inventory.Conflict, "%s %s has changed meanwhile: it has version %d", noun, name, version).
 			WithHint("read it again and make your change to that"),
 	}
 }
@@ -292,9 +293,9 @@ func (o WriteOptions) check(noun, name string, version int64) error {
 // errDryRun ends the transaction of a dry run, so that it leaves no trace.
 var errDryRun = errors.New("dry run")
 
-// write runs fn in a transaction, which a dry run rolls back.
-func (f *Frame) write(req *Request, isDryRun bool, fn func(inventory.Tx) error) error {
-	err := f.store.Write(req, func(tx inventory.Tx) error {
+// Write runs fn in a transaction, which a dry run rolls back.
+func (f *Frame) Write(req *Request, isDryRun bool, fn func(inventory.Tx) error) error {
+	err := f.Store.Write(req, func(tx inventory.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -312,14 +313,15 @@ func (f *Frame) write(req *Request, isDryRun bool, fn func(inventory.Tx) error) 
 	return err
 }
 
-// changed adds the event that says what an admin changed.
-func (f *Frame) changed(req *Request, tx inventory.Tx, subject, detail string) error {
-	return tx.AddEvent(&inventory.Event{At: f.now(), Kind: inventory.EventChanged, Subject: subject, Detail: detail + " by " + req.by()})
+// Changed adds the event that says what an admin changed.
+func (f *Frame) Changed(req *Request, tx inventory.Tx, subject, detail string) error {
+	return tx.AddEvent(&inventory.Event{At: f.now(), Kind: inventory.EventChanged, Subject: subject, Detail: detail + " by " + req.By()})
 }
 
 func typeOf(v any) reflect.Type { return reflect.TypeOf(v) }
 
-func compareText(a, b string) int {
+// CompareText orders texts by their bytes.
+func CompareText(a, b string) int {
 	switch {
 	case a < b:
 		return -1

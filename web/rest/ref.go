@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"slipway.dev/slipway/inventory"
@@ -10,20 +10,20 @@ type HostRef struct {
 	Host string `path:"host" doc:"Its name, id or one of its MACs" maxLength:"255"`
 }
 
-// findHost finds a host by what people call it: its name, its id, or one of its MACs in any spelling.
-func findHost(tx inventory.Tx, ref string) (inventory.Host, error) { return scoped.FindHost(tx, ref) }
+// FindHost finds a host by what people call it: its name, its id, or one of its MACs in any spelling.
+func FindHost(tx inventory.Tx, ref string) (inventory.Host, error) { return scoped.FindHost(tx, ref) }
 
 // ByHost narrows a list to a host.
 type ByHost struct {
 	Host string `query:"host" doc:"Only those of this host: its name, id or one of its MACs" maxLength:"255"`
 }
 
-// hostID returns the id of the host named, "" if none is.
-func (q ByHost) hostID(tx inventory.Tx) (inventory.HostID, error) {
+// HostID returns the id of the host named, "" if none is.
+func (q ByHost) HostID(tx inventory.Tx) (inventory.HostID, error) {
 	if q.Host == "" {
 		return "", nil
 	}
-	h, err := findHost(tx, q.Host)
+	h, err := FindHost(tx, q.Host)
 	return h.ID, err
 }
 

@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"bytes"
@@ -21,9 +21,9 @@ import (
 	"slipway.dev/slipway/provision"
 )
 
-// trail is what the audit will say of one request. Handlers add to it; an edit is written in the transaction that makes
+// Trail is what the audit will say of one request. Handlers add to it; an edit is written in the transaction that makes
 // it, everything else when the request has its answer.
-type trail struct {
+type Trail struct {
 	mu        sync.Mutex
 	row       inventory.Audit
 	isDryRun  bool
@@ -34,75 +34,75 @@ type trail struct {
 	last      func(inventory.Tx) error
 }
 
-// about says what a request is about, where its address does not.
-func (t *trail) about(noun, name string) {
+// About says what a request is about, where its address does not.
+func (t *Trail) About(noun, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.Noun, t.row.Name = noun, inventory.Clean(name, 255)
 }
 
-// actor names who asked, where a request comes in as nobody.
-func (t *trail) actor(name string) {
+// Actor names who asked, where a request comes in as nobody.
+func (t *Trail) Actor(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.Actor = name
 }
 
-// fix says why the edit cannot be undone.
-func (t *trail) fix(why string) {
+// Fix says why the edit cannot be undone.
+func (t *Trail) Fix(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.Fixed = why
 }
 
-// lastly has fn fill in the entry at the end of the transaction that writes it.
-func (t *trail) lastly(fn func(inventory.Tx) error) {
+// Lastly has fn fill in the entry at the end of the transaction that writes it.
+func (t *Trail) Lastly(fn func(inventory.Tx) error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = fn
 }
 
-// succeeds says what the answer will be when all goes well.
-func (t *trail) succeeds(status int) {
+// Succeeds says what the answer will be when all goes well.
+func (t *Trail) Succeeds(status int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.success = status
 }
 
-// undoes says which entry the request takes back.
-func (t *trail) undoes(id int64) {
+// Undoes says which entry the request takes back.
+func (t *Trail) Undoes(id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.UndoOf = id
 }
 
-// entry returns the entry as it is now.
-func (t *trail) entry() inventory.Audit {
+// Entry returns the entry as it is now.
+func (t *Trail) Entry() inventory.Audit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.row
 }
 
-// concern names the host that a request concerned.
-func (t *trail) concern(id inventory.HostID) {
+// Concern names the host that a request concerned.
+func (t *Trail) Concern(id inventory.HostID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.HostID = id
 }
 
-// say adds what was asked, in words.
-func (t *trail) say(detail string) {
+// Say adds what was asked, in words.
+func (t *Trail) Say(detail string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.Detail = inventory.Clean(detail, 500)
 }
 
-// edited notes what an edit made of a thing. Before and after are as the API tells the thing to whoever may read it: what is
+// Edited notes what an edit made of a thing. Before and after are as the API tells the thing to whoever may read it: what is
 // hidden there is hidden here. Version is the one that the edit left.
-func edited(req *Request, noun, name string, change inventory.AuditChange, before, after any, version int64) {
-	t := req.trail
-	b, isBeforeCut := auditJSON(before)
-	a, isAfterCut := auditJSON(after)
+func Edited(req *Request, noun, name string, change inventory.AuditChange, before, after any, version int64) {
+	t := req.Trail
+	b, isBeforeCut := AuditJSON(before)
+	a, isAfterCut := AuditJSON(after)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &t.row
@@ -112,8 +112,8 @@ func edited(req *Request, noun, name string, change inventory.AuditChange, befor
 	}
 }
 
-// auditJSON is a thing as the audit keeps it; what is too large is left out.
-func auditJSON(v any) (text json.RawMessage, isCut bool) {
+// AuditJSON is a thing as the audit keeps it; what is too large is left out.
+func AuditJSON(v any) (text json.RawMessage, isCut bool) {
 	if v == nil {
 		return nil, false
 	}
@@ -133,27 +133,27 @@ func auditJSON(v any) (text json.RawMessage, isCut bool) {
 // worded is an input that can say in words what it asks for.
 type worded interface{ Asked() string }
 
-// rowOf begins a row with who asks.
-func rowOf(req *Request, operation, noun string) inventory.Audit {
-	c := req.caller
+// RowOf begins a row with who asks.
+func RowOf(req *Request, operation, noun string) inventory.Audit {
+	c := req.Caller
 	r := inventory.Audit{
-		Actor: cmp.Or(c.name, "somebody"), Role: string(c.role()), Via: cmp.Or(c.via, "none"), RequestID: req.id, Operation: operation, Noun: noun,
+		Actor: cmp.Or(c.Name, "somebody"), Role: string(c.Role()), Via: cmp.Or(c.Via, "none"), RequestID: req.ID, Operation: operation, Noun: noun,
 	}
-	if c.source.IsValid() {
-		r.Source = c.source.String()
+	if c.Source.IsValid() {
+		r.Source = c.Source.String()
 	}
 	return r
 }
 
 // audited is the first thing around every operation that may change something: it begins the trail, and writes down what
 // never gets to the handler.
-func (f *Frame) audited(o operation) func(huma.Context, func(huma.Context)) {
+func (f *Frame) audited(o Operation) func(huma.Context, func(huma.Context)) {
 	return func(hc huma.Context, next func(huma.Context)) {
-		req, t := edgeOf(hc.Context()), &trail{success: cmp.Or(o.status, http.StatusOK)}
-		req.trail = t
+		req, t := EdgeOf(hc.Context()), &Trail{success: cmp.Or(o.Status, http.StatusOK)}
+		req.Trail = t
 		t.isDryRun, _ = strconv.ParseBool(hc.Query("dryRun"))
 		r := &t.row
-		*r = rowOf(req, o.id, strings.TrimSuffix(o.tag, "s"))
+		*r = RowOf(req, o.ID, strings.TrimSuffix(o.Tag, "s"))
 		for _, param := range []string{"host", "name", "id"} {
 			if r.Name == "" {
 				r.Name = inventory.Clean(hc.Param(param), 255)
@@ -161,30 +161,30 @@ func (f *Frame) audited(o operation) func(huma.Context, func(huma.Context)) {
 		}
 		defer func() {
 			if p := recover(); p != nil {
-				f.finish(req, http.StatusInternalServerError, "something went wrong in the server")
+				f.Finish(req, http.StatusInternalServerError, "something went wrong in the server")
 				panic(p)
 			}
 		}()
 		next(hc)
-		f.finish(req, cmp.Or(humaecho.UnwrapV4(hc).Response().Status, http.StatusOK), "")
+		f.Finish(req, cmp.Or(humaecho.UnwrapV4(hc).Response().Status, http.StatusOK), "")
 	}
 }
 
 // refused notes why a request never got to its handler.
-func (t *trail) refused(p *Problem) {
+func (t *Trail) refused(p *Problem) {
 	why := p.Detail
 	if len(p.Errors) > 0 {
 		why += ": " + strings.Trim(p.Errors[0].Location+": "+p.Errors[0].Message, ": ")
 	}
-	t.say(why)
+	t.Say(why)
 }
 
 // begin notes what the handler is asked for, before it works.
-func (t *trail) begin(o operation, in any) {
+func (t *Trail) begin(o Operation, in any) {
 	if a, ok := in.(worded); ok {
-		t.say(a.Asked())
+		t.Say(a.Asked())
 	}
-	if o.tag == "appliance" && o.method != http.MethodGet {
+	if o.Tag == "appliance" && o.Method != http.MethodGet {
 		h := wish(in)
 		t.mu.Lock()
 		t.asked = h
@@ -195,7 +195,7 @@ func (t *trail) begin(o operation, in any) {
 // enter writes an edit into the transaction that makes it. It is called last in it, and once it is committed the trail
 // counts as written.
 func (f *Frame) enter(req *Request, tx inventory.Tx) error {
-	t := req.trail
+	t := req.Trail
 	t.mu.Lock()
 	last, isWritten := t.last, t.isWritten
 	t.mu.Unlock()
@@ -210,7 +210,7 @@ func (f *Frame) enter(req *Request, tx inventory.Tx) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.Status = t.success
-	return f.add(tx, &t.row)
+	return f.Add(tx, &t.row)
 }
 
 // witness writes the entry of what the engine is asked for into the engine's transaction.
@@ -225,41 +225,41 @@ func (w witness) Enter(_ context.Context, tx inventory.Tx) error { return w.f.en
 // Entered implements provision.Witness.
 func (w witness) Entered(context.Context) { entered(w.req) }
 
-// asker is the caller, as the engine knows askers: the engine's transaction holds the entry of what it does for the caller.
-func (f *Frame) asker(req *Request) provision.Asker {
-	return provision.Asker{By: req.by(), Witness: witness{f, req}}
+// Asker is the caller, as the engine knows askers: the engine's transaction holds the entry of what it does for the caller.
+func (f *Frame) Asker(req *Request) provision.Asker {
+	return provision.Asker{By: req.By(), Witness: witness{f, req}}
 }
 
-// begun writes the entry of what cannot be taken back and is in no transaction, such as a command to a controller, before
+// Begun writes the entry of what cannot be taken back and is in no transaction, such as a command to a controller, before
 // it is done. What is not in the audit is not done; what then fails leaves an entry more, which says why.
-func (f *Frame) begun(req *Request) error {
-	t := req.trail
+func (f *Frame) Begun(req *Request) error {
+	t := req.Trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isWritten || t.isBegun || t.isDryRun {
 		return nil
 	}
 	t.row.Status = t.success
-	err := f.store.Write(req.detached().needing(inventory.Viewer), func(tx inventory.Tx) error { return f.add(tx, &t.row) })
+	err := f.Store.Write(req.Detached().needing(inventory.Viewer), func(tx inventory.Tx) error { return f.Add(tx, &t.row) })
 	t.isBegun = err == nil
 	return err
 }
 
 // entered says that a transaction with enter in it is committed.
 func entered(req *Request) {
-	t := req.trail
+	t := req.Trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.isWritten = true
 }
 
-// add fills in what the inventory knows of the subject, and stores a row.
-func (f *Frame) add(tx inventory.Tx, r *inventory.Audit) error {
+// Add fills in what the inventory knows of the subject, and stores a row.
+func (f *Frame) Add(tx inventory.Tx, r *inventory.Audit) error {
 	r.At = f.now()
 	if r.HostID == "" && r.Name != "" {
 		switch r.Noun {
 		case "host", "bmc":
-			if h, err := findHost(tx, r.Name); err == nil {
+			if h, err := FindHost(tx, r.Name); err == nil {
 				r.HostID, r.Name = h.ID, h.Name
 			}
 		case "machine":
@@ -276,9 +276,9 @@ func (f *Frame) add(tx inventory.Tx, r *inventory.Audit) error {
 	return tx.AddAudit(r)
 }
 
-// finish writes the row of a request that has its answer, unless it is written, was a dry run, or is one too many.
-func (f *Frame) finish(req *Request, status int, refused string) {
-	t := req.trail
+// Finish writes the row of a request that has its answer, unless it is written, was a dry run, or is one too many.
+func (f *Frame) Finish(req *Request, status int, refused string) {
+	t := req.Trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isWritten {
@@ -298,29 +298,29 @@ func (f *Frame) finish(req *Request, status int, refused string) {
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(req), 5*time.Second)
 	defer cancel()
-	if err := f.store.Write(req.with(late).needing(inventory.Viewer), func(tx inventory.Tx) error { return f.add(tx, r) }); err != nil {
+	if err := f.Store.Write(req.With(late).needing(inventory.Viewer), func(tx inventory.Tx) error { return f.Add(tx, r) }); err != nil {
 		f.log.Error("not in the audit", "op", r.RequestID, "operation", r.Operation, "actor", r.Actor, "name", r.Name, "status", r.Status, "err", err)
 	}
 }
 
 // finished is finish with the outcome of a handler.
-func (f *Frame) finished(req *Request, o operation, out any, err error) {
+func (f *Frame) finished(req *Request, o Operation, out any, err error) {
 	if err != nil {
-		p := problemOf(req, f.log, err)
-		f.finish(req, p.Status, p.Detail)
+		p := ProblemOf(req, f.log, err)
+		f.Finish(req, p.Status, p.Detail)
 		return
 	}
 	if _, ok := out.(*huma.StreamResponse); ok {
 		return // it is still to be sent
 	}
-	status := cmp.Or(o.status, http.StatusOK)
+	status := cmp.Or(o.Status, http.StatusOK)
 	if out == nil {
-		status = cmp.Or(o.status, http.StatusNoContent)
+		status = cmp.Or(o.Status, http.StatusNoContent)
 	}
-	if w, ok := out.(*written); ok && w != nil {
+	if w, ok := out.(*Written); ok && w != nil {
 		status = cmp.Or(w.Status, status)
 	}
-	f.finish(req, status, "")
+	f.Finish(req, status, "")
 }
 
 // trails bounds what is written of requests that are refused or repeat themselves.
@@ -336,20 +336,20 @@ type trails struct {
 
 const (
 	trailsMax      = 4096             // actors and things remembered; when there are more, all are forgotten
-	refusedEvery   = time.Minute      // one refusal for each actor is written per minute,
-	refusedBurst   = 200              // and so many at once;
+	RefusedEvery   = time.Minute      // one refusal for each actor is written per minute,
+	RefusedBurst   = 200              // and so many at once;
 	refusalsEvery  = 30 * time.Second // and fewer of all actors together: whoever makes a thousand tokens fills no disk
 	refusalsBurst  = 2000
 	strangeEvery   = 5 * time.Second // of those who did not say who they are, fewer from each address (of IPv6, each /64),
-	strangeBurst   = 20
+	StrangeBurst   = 20
 	strangersEvery = 2 * time.Minute // and fewer from all together: whoever has a million addresses fills none either
-	strangersBurst = 500
+	StrangersBurst = 500
 )
 
 func newTrails() *trails {
 	return &trails{
 		tries: map[string]*rate.Limiter{}, unsaid: map[string]int{}, same: map[string][sha256.Size]byte{},
-		strangers: rate.NewLimiter(rate.Every(strangersEvery), strangersBurst), refusals: rate.NewLimiter(rate.Every(refusalsEvery), refusalsBurst),
+		strangers: rate.NewLimiter(rate.Every(strangersEvery), StrangersBurst), refusals: rate.NewLimiter(rate.Every(refusalsEvery), refusalsBurst),
 	}
 }
 
@@ -373,10 +373,10 @@ func (k *trails) admits(r *inventory.Audit, now time.Time, asked [sha256.Size]by
 	if !r.IsRefused() {
 		return true
 	}
-	who, every, burst := r.Actor, refusedEvery, refusedBurst
+	who, every, burst := r.Actor, RefusedEvery, RefusedBurst
 	if r.Via == "none" {
 		source, _ := netip.ParseAddr(r.Source)
-		who, every, burst = sourceKey(source).String(), strangeEvery, strangeBurst
+		who, every, burst = SourceKey(source).String(), strangeEvery, StrangeBurst
 	}
 	l := k.tries[who]
 	if l == nil {

@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"context"
@@ -59,8 +59,8 @@ func (p *Problem) GetHeaders() http.Header {
 // ContentType implements huma.ContentTypeFilter.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
-// statusOf is the one place that says which HTTP status a kind of failure has.
-func statusOf(k inventory.Kind) int {
+// StatusOf is the one place that says which HTTP status a kind of failure has.
+func StatusOf(k inventory.Kind) int {
 	switch k {
 	case inventory.Invalid:
 		return http.StatusUnprocessableEntity
@@ -78,8 +78,8 @@ func statusOf(k inventory.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// kindOf is the way back, for the statuses that the libraries below choose.
-func kindOf(status int) inventory.Kind {
+// KindOf is the way back, for the statuses that the libraries below choose.
+func KindOf(status int) inventory.Kind {
 	switch {
 	case status == http.StatusNotFound:
 		return inventory.NotFound
@@ -97,33 +97,35 @@ func kindOf(status int) inventory.Kind {
 	return inventory.Invalid
 }
 
-// statusError gives an error a status that its kind alone does not tell.
-type statusError struct {
-	status     int
-	retryAfter time.Duration
-	err        *inventory.Error
+// StatusError gives an error a status that its kind alone does not tell.
+type StatusError struct {
+	Status     int
+	RetryAfter time.Duration
+	Err        *inventory.Error
 }
 
-func (e *statusError) Error() string { return e.err.Error() }
-func (e *statusError) Unwrap() error { return e.err }
+func (e *StatusError) Error() string { return e.Err.Error() }
+// Unwrap returns the error whose status it is.
+func (e *StatusError) Unwrap() error { return e.Err }
 
-// findingsError lists what is wrong with a configuration besides saying that something is.
-type findingsError struct {
-	err      *inventory.Error
-	findings machineconfig.Report
+// FindingsError lists what is wrong with a configuration besides saying that something is.
+type FindingsError struct {
+	Err      *inventory.Error
+	Findings machineconfig.Report
 }
 
-func (e *findingsError) Error() string { return e.err.Error() }
-func (e *findingsError) Unwrap() error { return e.err }
+func (e *FindingsError) Error() string { return e.Err.Error() }
+// Unwrap returns the error without its findings.
+func (e *FindingsError) Unwrap() error { return e.Err }
 
-// problemOf turns any error into a body. What is no *inventory.Error, or is internal, goes to the log and not to the
+// ProblemOf turns any error into a body. What is no *inventory.Error, or is internal, goes to the log and not to the
 // client.
-func problemOf(req *Request, log *slog.Logger, err error) *Problem {
+func ProblemOf(req *Request, log *slog.Logger, err error) *Problem {
 	var ready *Problem
 	if errors.As(err, &ready) {
 		return ready
 	}
-	id := req.id
+	id := req.ID
 	var said *inventory.Error
 	if !errors.As(err, &said) {
 		said = &inventory.Error{Kind: inventory.Internal, Msg: err.Error(), Err: err}
@@ -131,7 +133,7 @@ func problemOf(req *Request, log *slog.Logger, err error) *Problem {
 			said = &inventory.Error{Kind: inventory.Unavailable, Msg: "it took too long", Hint: "try it again", Err: err}
 		}
 	}
-	p := &Problem{Status: statusOf(said.Kind), Detail: said.Msg, Kind: said.Kind, Hint: said.Hint, RequestID: id}
+	p := &Problem{Status: StatusOf(said.Kind), Detail: said.Msg, Kind: said.Kind, Hint: said.Hint, RequestID: id}
 	if said.Field != "" {
 		p.Errors = []FieldError{{Location: "body." + said.Field, Message: said.Msg}}
 	}
@@ -144,21 +146,21 @@ func problemOf(req *Request, log *slog.Logger, err error) *Problem {
 	} else if said.Err != nil {
 		log.Info("request failed", "op", id, "err", err)
 	}
-	var with *statusError
+	var with *StatusError
 	if errors.As(err, &with) {
-		p.Status, p.retryAfter = with.status, with.retryAfter
+		p.Status, p.retryAfter = with.Status, with.RetryAfter
 	}
-	var found *findingsError
+	var found *FindingsError
 	if errors.As(err, &found) {
-		p.Findings = found.findings
+		p.Findings = found.Findings
 	}
 	p.Title = http.StatusText(p.Status)
 	return p
 }
 
-// writeProblem answers a request that does not reach its operation.
-func writeProblem(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
-	p := problemOf(edgeOf(r.Context()), log, err)
+// WriteProblem answers a request that does not reach its operation.
+func WriteProblem(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	p := ProblemOf(EdgeOf(r.Context()), log, err)
 	for k, v := range p.GetHeaders() {
 		w.Header()[k] = v
 	}
@@ -167,18 +169,18 @@ func writeProblem(w http.ResponseWriter, r *http.Request, log *slog.Logger, err 
 	_ = json.NewEncoder(w).Encode(p) // the client is gone if this fails
 }
 
-// routeError answers a request that the router has no operation for.
-func routeError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+// RouteError answers a request that the router has no operation for.
+func RouteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	var h *echo.HTTPError
 	if !errors.As(err, &h) {
-		writeProblem(w, r, log, err)
+		WriteProblem(w, r, log, err)
 		return
 	}
-	e := inventory.Errorf(kindOf(h.Code), "there is nothing at %s", inventory.Clean(r.URL.Path, 200)).WithHint("GET /api/v1/openapi.yaml lists what there is")
+	e := inventory.Errorf(KindOf(h.Code), "there is nothing at %s", inventory.Clean(r.URL.Path, 200)).WithHint("GET /api/v1/openapi.yaml lists what there is")
 	if h.Code == http.StatusMethodNotAllowed {
 		e.Msg = fmt.Sprintf("%s is not possible at %s", inventory.Clean(r.Method, 20), inventory.Clean(r.URL.Path, 200))
 	}
-	writeProblem(w, r, log, &statusError{status: h.Code, err: e})
+	WriteProblem(w, r, log, &StatusError{Status: h.Code, Err: e})
 }
 
 // reshape turns the error bodies of the API library into ours.
@@ -188,7 +190,7 @@ func reshape(ctx huma.Context, _ string, v any) (any, error) {
 		return v, nil
 	}
 	p := &Problem{
-		Title: m.Title, Status: m.Status, Detail: m.Detail, Kind: kindOf(m.Status), RequestID: edgeOf(ctx.Context()).id,
+		Title: m.Title, Status: m.Status, Detail: m.Detail, Kind: KindOf(m.Status), RequestID: EdgeOf(ctx.Context()).ID,
 		Hint: "the request is described at /api/v1/openapi.yaml",
 	}
 	if m.Status == http.StatusInternalServerError {
@@ -206,6 +208,6 @@ func reshape(ctx huma.Context, _ string, v any) (any, error) {
 	if p.Detail == "validation failed" {
 		p.Detail = "the request is not valid"
 	}
-	edgeOf(ctx.Context()).trail.refused(p)
+	EdgeOf(ctx.Context()).Trail.refused(p)
 	return p, nil
 }

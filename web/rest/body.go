@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"bytes"
@@ -10,20 +10,20 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// strictJSON reads bodies as JSON that is UTF-8. The decoder of Go puts U+FFFD where a byte is none, so that a document in
+// StrictJSON reads bodies as JSON that is UTF-8. The decoder of Go puts U+FFFD where a byte is none, so that a document in
 // Latin-1 would be stored, and served, as something that nobody wrote.
-var strictJSON = huma.Format{
+var StrictJSON = huma.Format{
 	Marshal: huma.DefaultJSONFormat.Marshal,
 	Unmarshal: func(data []byte, v any) error {
-		if err := textFault(data); err != nil {
+		if err := TextFault(data); err != nil {
 			return err
 		}
 		return huma.DefaultJSONFormat.Unmarshal(data, v)
 	},
 }
 
-// textFault says where a body is no text, with the line and column.
-func textFault(data []byte) error {
+// TextFault says where a body is no text, with the line and column.
+func TextFault(data []byte) error {
 	if !utf8.Valid(data) || bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
 		line, column, what, hint := machineconfig.TextFault(string(data))
 		return fmt.Errorf("line %d, column %d of the body %s: %s", line, column, what, hint)

@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"bytes"
@@ -28,12 +28,12 @@ type Difference struct {
 	To    any    `json:"to" doc:"null: it goes"`
 }
 
-// bookkeeping are fields that change with every write and say nothing.
-var bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "revision", "savedBy", "savedByAdmin"}
+// Bookkeeping are fields that change with every write and say nothing.
+var Bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "revision", "savedBy", "savedByAdmin"}
 
-// compare compares two things by their JSON; nil stands for none. Lists count as one value.
-func compare(before, after any) []Difference {
-	b, a := fields(before), fields(after)
+// Compare compares two things by their JSON; nil stands for none. Lists count as one value.
+func Compare(before, after any) []Difference {
+	b, a := Fields(before), Fields(after)
 	names := slices.Sorted(maps.Keys(b))
 	for name := range a {
 		if _, ok := b[name]; !ok {
@@ -43,15 +43,15 @@ func compare(before, after any) []Difference {
 	slices.Sort(names)
 	changes := []Difference{}
 	for _, name := range names {
-		if !slices.Contains(bookkeeping, name) && !reflect.DeepEqual(b[name], a[name]) {
+		if !slices.Contains(Bookkeeping, name) && !reflect.DeepEqual(b[name], a[name]) {
 			changes = append(changes, Difference{Field: name, From: b[name], To: a[name]})
 		}
 	}
 	return changes
 }
 
-// fields flattens the JSON of a thing: place.rack, labels.role.
-func fields(v any) map[string]any {
+// Fields flattens the JSON of a thing: place.rack, labels.role.
+func Fields(v any) map[string]any {
 	out := map[string]any{}
 	if v == nil {
 		return out
@@ -85,8 +85,8 @@ func flatten(prefix string, v any, out map[string]any) {
 	}
 }
 
-// fieldNames lists what changed, for the timeline.
-func fieldNames(changes []Difference) string {
+// FieldNames lists what changed, for the timeline.
+func FieldNames(changes []Difference) string {
 	var names []string
 	for _, c := range changes {
 		names = append(names, c.Field)

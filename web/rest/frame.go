@@ -1,0 +1,29 @@
+// Package rest is the frame of the REST API: a request with its caller, the shape of operations, pages and errors, dry runs, and
+// the audit of what is asked for. The packages of the nouns register their operations on a Frame.
+//
+// Start reading at Request, then Register, then Noun (what most nouns share).
+package rest
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Frame is what all operations of the REST API share: their description, the inventory as a request sees it, and the audit.
+type Frame struct {
+	API        huma.API
+	Store      Store
+	now        func() time.Time
+	log        *slog.Logger
+	vets       bool // configurations are looked at before they are saved
+	trails     *trails
+	Operations map[string]Operation // what may change something, by id
+	Undoers    map[string]Undoer    // how edits of a noun are undone, by its singular
+}
+
+// NewFrame returns a frame without operations.
+func NewFrame(api huma.API, store Store, now func() time.Time, log *slog.Logger, vets bool) *Frame {
+	return &Frame{API: api, Store: store, now: now, log: log, vets: vets, trails: newTrails(), Operations: map[string]Operation{}, Undoers: map[string]Undoer{}}
+}

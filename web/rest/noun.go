@@ -1,0 +1,374 @@
+package rest
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+)
+
+// Noun describes a noun that is named by one text and written as a whole. All nouns that work like this share their
+// operations; functions that are nil leave an operation out.
+type Noun[T any] struct {
+	Singular, Plural string
+	Article          string // a or an
+	// needs and readNeeds are the roles for writes and reads, as in operation, and scope says of what reads speak. Writes need
+	// the role everywhere.
+	Needs, ReadNeeds inventory.UserRole
+	Scope            Scope
+	Name             func(T) string
+	Version          func(T) int64
+	// prepare makes an input ready: it takes over the name from the path ("" in a create), fills in what was left
+	// out, and checks it. old is what is stored, nil for a create.
+	Prepare func(tx inventory.Tx, in *T, name string, old *T) error
+	Find    func(tx inventory.Tx, name string) (T, error)
+	List    func(tx inventory.Tx, p Page) (*Listed[T], error)
+	Create  func(tx inventory.Tx, in *T) error
+	Update  func(tx inventory.Tx, in *T) error
+	Remove  func(tx inventory.Tx, name string) error
+	// vet looks at what a write would store, before it and outside of its transaction, and says what that does to hosts.
+	Vet func(req *Request, item *T) (*provision.Impact, error)
+	// vetGone looks in the same way at what a delete would take away.
+	VetGone func(req *Request, item *T) (*provision.Impact, error)
+	// burden says what would be lost with an item besides itself, which no undo brings back; "" when nothing is.
+	Burden func(tx inventory.Tx, item T) (string, error)
+	// counts says how much of what hangs on an item, by the words of foresight; how tells apart what is done to it, "" for what
+	// needs no word but the deletion, whose after is nil.
+	Counts func(tx inventory.Tx, item T) (map[string]int, error)
+	How    func(before, after *T) string
+	// body and within are the limits of a write, where they are not the usual ones.
+	Body   int64
+	Within time.Duration
+}
+
+// Input types that all these nouns share.
+type (
+	NameInput struct {
+		NameRef
+	}
+	CreateInput[T any] struct {
+		DryRun bool `query:"dryRun" doc:"Check everything and show what would change, but change nothing"`
+		Body   T
+	}
+	PutInput[T any] struct {
+		WriteOptions
+		NameRef
+		Body T
+	}
+	deleteInput struct {
+		WriteOptions
+		NameRef
+	}
+)
+
+// NameRef is the name in an address. The router leaves names escaped in an address with an escaped slash.
+type NameRef struct {
+	Name    string `path:"name" maxLength:"255"`
+	isPlain bool
+}
+
+// NamedThing is how a request names what it is about.
+func (n *NameRef) NamedThing() string { return n.Name }
+
+// PlainRef is the reference to a thing by its name as it is.
+func PlainRef(name string) NameRef { return NameRef{Name: name, isPlain: true} }
+
+// Resolve implements huma.Resolver. It may be called more than once.
+func (n *NameRef) Resolve(ctx huma.Context) []error {
+	if u := ctx.URL(); u.RawPath != "" && !n.isPlain {
+		if plain, err := url.PathUnescape(n.Name); err == nil {
+			n.Name = plain
+		}
+	}
+	n.isPlain = true
+	return nil
+}
+
+// AddNoun registers the operations of a noun.
+func AddNoun[T any](f *Frame, n Noun[T]) {
+	if n.List != nil {
+		Register(f, Operation{Method: http.MethodGet, Path: "/" + n.Plural, ID: "list-" + n.Plural, Tag: n.Plural, Summary: "List " + n.Plural, Needs: n.ReadNeeds, Scope: n.Scope},
+			func(req *Request, in *Page) (out *Listed[T], err error) {
+				err = f.Store.Read(req, func(tx inventory.Tx) error {
+					out, err = n.List(tx, *in)
+					return err
+				})
+				return out, err
+			})
+	}
+	Register(f, Operation{
+		Method: http.MethodGet, Path: "/" + n.Plural + "/{name}", ID: "get-" + n.Singular, Tag: n.Plural,
+		Summary: "Show " + n.Article + " " + n.Singular, Errors: []int{http.StatusNotFound}, Needs: n.ReadNeeds, Scope: n.Scope,
+	},
+		func(req *Request, in *NameInput) (*One[T], error) {
+			var item T
+			err := f.Store.Read(req, func(tx inventory.Tx) (err error) {
+				item, err = n.Find(tx, in.Name)
+				return err
+			})
+			return &One[T]{ETag: ETag(n.Version(item)), Body: item}, err
+		})
+	if n.Create != nil {
+		addNounWrites(f, n)
+		f.Undoers[n.Singular] = n.undoer(f)
+	}
+	if n.Remove != nil {
+		Register(f, Operation{
+			Method: http.MethodDelete, Path: "/" + n.Plural + "/{name}", ID: "delete-" + n.Singular, Tag: n.Plural,
+			Summary: "Delete " + n.Article + " " + n.Singular, Dry: true, Status: http.StatusNoContent, Needs: n.Needs,
+			Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+		},
+			func(req *Request, in *deleteInput) (*Written, error) { return n.deleteOne(req, f, in) })
+	}
+}
+
+func addNounWrites[T any](f *Frame, n Noun[T]) {
+	var zero T
+	Register(f, Operation{
+		Method: http.MethodPost, Path: "/" + n.Plural, ID: "create-" + n.Singular, Tag: n.Plural,
+		Summary: "Create " + n.Article + " " + n.Singular, Dry: true, Result: zero, Status: http.StatusCreated, Needs: n.Needs,
+		Errors: []int{http.StatusConflict, http.StatusNotFound}, Body: n.Body, Within: n.Within,
+	},
+		func(req *Request, in *CreateInput[T]) (*Written, error) {
+			return n.createOne(req, f, in.Body, in.DryRun)
+		})
+	Register(f, Operation{
+		Method: http.MethodPut, Path: "/" + n.Plural + "/{name}", ID: "put-" + n.Singular, Tag: n.Plural,
+		Summary: "Make " + n.Article + " " + n.Singular + " as given, whether it exists or not", Dry: true, Result: zero, Needs: n.Needs,
+		Errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed}, Body: n.Body, Within: n.Within,
+	},
+		func(req *Request, in *PutInput[T]) (*Written, error) { return n.PutOne(req, f, in, "changed") })
+}
+
+func (n Noun[T]) createOne(req *Request, f *Frame, in T, isDryRun bool) (*Written, error) {
+	impact, err := n.vetted(req, f, in, "", WriteOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var item T
+	err = f.Write(req, isDryRun, func(tx inventory.Tx) error {
+		item = in
+		if err := n.Prepare(tx, &item, "", nil); err != nil {
+			return err
+		}
+		if err := n.Create(tx, &item); err != nil {
+			return err
+		}
+		Edited(req, n.Singular, n.Name(item), inventory.AuditCreate, nil, item, n.Version(item))
+		return f.Changed(req, tx, n.Singular+"/"+n.Name(item), n.Singular+" "+n.Name(item)+" created")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return n.Respond(nil, &item, isDryRun, http.StatusCreated).with(impact), nil
+}
+
+// vetted has vet look at an input as it would be stored. What the write itself will refuse or leave alone is not looked
+// at. The name is that of a put, "" for a create.
+func (n Noun[T]) vetted(req *Request, f *Frame, in T, name string, o WriteOptions) (*provision.Impact, error) {
+	if n.Vet == nil || !f.vets {
+		return nil, nil
+	}
+	isIdle := false
+	item := in
+	err := f.Store.Read(req, func(tx inventory.Tx) error {
+		var old *T
+		key := name
+		if key == "" {
+			key = n.Name(in)
+		}
+		stored, err := n.Find(tx, key)
+		switch {
+		case err == nil && (name == "" || o.Check(n.Singular, name, n.Version(stored)) != nil):
+			isIdle = true
+			return nil
+		case err == nil:
+			old = &stored
+		case !inventory.IsKind(err, inventory.NotFound):
+			return err
+		}
+		if err := n.Prepare(tx, &item, name, old); err != nil {
+			return err
+		}
+		isIdle = old != nil && len(Compare(stored, item)) == 0 && !isTakenOver(req, stored)
+		return nil
+	})
+	if err != nil || isIdle {
+		return nil, err
+	}
+	Signed(req, &item)
+	return n.Vet(req, &item)
+}
+
+// PutOne makes a thing as given; done says in the event what was done to one that was there.
+func (n Noun[T]) PutOne(req *Request, f *Frame, in *PutInput[T], done string) (*Written, error) {
+	impact, err := n.vetted(req, f, in.Body, in.Name, in.WriteOptions)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		item T
+		old  *T
+		does string
+	)
+	err = f.Write(req, in.DryRun, func(tx inventory.Tx) error {
+		item, old = in.Body, nil
+		stored, err := n.Find(tx, in.Name)
+		switch {
+		case err == nil:
+			old = &stored
+			if err := in.Check(n.Singular, in.Name, n.Version(stored)); err != nil {
+				return err
+			}
+		case !inventory.IsKind(err, inventory.NotFound):
+			return err
+		case in.IfMatch != "":
+			return &StatusError{Status: http.StatusPreconditionFailed, Err: inventory.Errorf(inventory.Conflict, "%s %s does not exist", n.Singular, in.Name).
+				WithHint("leave out If-Match to create it")}
+		}
+		if err := n.Prepare(tx, &item, in.Name, old); err != nil {
+			return err
+		}
+		if old == nil {
+			if err := n.Create(tx, &item); err != nil {
+				return err
+			}
+			Edited(req, n.Singular, n.Name(item), inventory.AuditCreate, nil, item, n.Version(item))
+			return f.Changed(req, tx, n.Singular+"/"+n.Name(item), n.Singular+" "+n.Name(item)+" created")
+		}
+		changes := Compare(stored, item)
+		if len(changes) == 0 && !isTakenOver(req, stored) {
+			item = stored
+			return nil
+		}
+		if in.DryRun {
+			if does, err = n.foreseen(tx, old, &item); err != nil {
+				return err
+			}
+		}
+		if err := n.Update(tx, &item); err != nil {
+			return err
+		}
+		Edited(req, n.Singular, n.Name(item), inventory.AuditUpdate, stored, item, n.Version(item))
+		return f.Changed(req, tx, n.Singular+"/"+n.Name(item), n.Singular+" "+n.Name(item)+" "+done+" ("+FieldNames(changes)+")")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return n.Respond(old, &item, in.DryRun, http.StatusOK).with(impact).Does(does), nil
+}
+
+func (n Noun[T]) deleteOne(req *Request, f *Frame, in *deleteInput) (*Written, error) {
+	var (
+		item   T
+		impact *provision.Impact
+		does   string
+	)
+	if n.VetGone != nil && f.vets {
+		err := f.Store.Read(req, func(tx inventory.Tx) (err error) {
+			item, err = n.Find(tx, in.Name)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if impact, err = n.VetGone(req, &item); err != nil {
+			return nil, err
+		}
+	}
+	err := f.Write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+		if item, err = n.Find(tx, in.Name); err != nil {
+			return err
+		}
+		if err := in.Check(n.Singular, in.Name, n.Version(item)); err != nil {
+			return err
+		}
+		if err := n.fix(req, tx, item); err != nil {
+			return err
+		}
+		if in.DryRun {
+			if does, err = n.foreseen(tx, &item, nil); err != nil {
+				return err
+			}
+		}
+		if err := n.Remove(tx, in.Name); err != nil {
+			return err
+		}
+		Edited(req, n.Singular, n.Name(item), inventory.AuditDelete, item, nil, 0)
+		return f.Changed(req, tx, n.Singular+"/"+n.Name(item), n.Singular+" "+n.Name(item)+" deleted")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return n.Respond(&item, nil, in.DryRun, http.StatusNoContent).with(impact).Does(does), nil
+}
+
+// Respond makes the response to a write that left item in place of old; nil is none.
+func (n Noun[T]) Respond(old, item *T, isDryRun bool, status int) *Written {
+	if isDryRun {
+		d := Diff{IsDryRun: true, Changes: Compare(Deref(old), Deref(item)), Result: Deref(item)}
+		return &Written{Status: http.StatusOK, Body: d}
+	}
+	if item == nil {
+		return &Written{Status: status}
+	}
+	return &Written{Status: status, ETag: ETag(n.Version(*item)), Body: *item}
+}
+
+// with adds to a dry run what it would do to hosts.
+func (w *Written) with(i *provision.Impact) *Written {
+	if d, ok := w.Body.(Diff); ok {
+		d.Impact = i
+		w.Body = d
+	}
+	return w
+}
+
+// Deref turns a nil pointer into a nil interface.
+func Deref[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+// SameName takes the name from the path; a body may repeat it, but not say another.
+func SameName(noun string, in *string, path string) error {
+	switch {
+	case path == "" || *in == path:
+		return nil
+	case *in == "":
+		*in = path
+		return nil
+	}
+	return inventory.Errorf(inventory.Invalid, "the body names %s %s and the address %s", noun, inventory.Clean(*in, 80), inventory.Clean(path, 80)).
+		WithHint("leave the name out of the body; a %s is renamed by deleting it and creating another", noun)
+}
+
+// Signed writes into a profile or layer who saves it, before it is looked at.
+func Signed(req *Request, item any) {
+	switch x := item.(type) {
+	case *inventory.Profile:
+		x.Saved = SavedBy(req)
+	case *inventory.Layer:
+		x.Saved = SavedBy(req)
+	}
+}
+
+// isTakenOver reports whether an admin saves, as it is, what no admin has saved: it then counts as an admin's word.
+func isTakenOver(req *Request, stored any) bool {
+	if !SavedBy(req).SavedByAdmin {
+		return false
+	}
+	switch x := stored.(type) {
+	case inventory.Profile:
+		return !x.SavedByAdmin
+	case inventory.Layer:
+		return !x.SavedByAdmin
+	}
+	return false
+}

@@ -1,0 +1,106 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
+)
+
+// Undoer takes back an edit of one noun, through the same checks that the edit itself went through.
+type Undoer func(req *Request, a inventory.Audit, isDryRun bool) (*Written, error)
+
+// ChangedSince refuses to take back an edit of what has changed since.
+func ChangedSince(a inventory.Audit, by string) error {
+	return inventory.Errorf(inventory.Conflict, "%s %s has changed since entry %d%s", a.Noun, a.Name, a.ID, by).
+		WithHint("undo the later change first, or change it by hand; slipway audit list --noun %s --name %s shows what was done", a.Noun, a.Name)
+}
+
+// Undoer is how edits of a noun are undone.
+func (n Noun[T]) undoer(f *Frame) Undoer {
+	return func(req *Request, a inventory.Audit, isDryRun bool) (*Written, error) {
+		o := WriteOptions{DryRun: isDryRun, IfMatch: ETag(a.Version)}
+		ref := PlainRef(a.Name)
+		if a.Change == inventory.AuditCreate {
+			return n.undoCreate(req, f, a, &deleteInput{WriteOptions: o, NameRef: ref})
+		}
+		var item T
+		if err := json.Unmarshal(a.Before, &item); err != nil {
+			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
+		}
+		if a.Change == inventory.AuditDelete {
+			return n.createOne(req, f, item, isDryRun)
+		}
+		return n.PutOne(req, f, &PutInput[T]{WriteOptions: o, NameRef: ref, Body: item}, fmt.Sprintf("brought back to before entry %d of the audit", a.ID))
+	}
+}
+
+// undoCreate deletes what was created, unless it carries by now what no undo brings back.
+func (n Noun[T]) undoCreate(req *Request, f *Frame, a inventory.Audit, in *deleteInput) (*Written, error) {
+	if n.Remove == nil {
+		return nil, inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: a %s is not simply deleted", a.ID, n.Singular).
+			WithHint("slipway %s -h shows how it ends", n.Singular)
+	}
+	if n.Burden == nil {
+		return n.deleteOne(req, f, in)
+	}
+	err := f.Store.Read(req, func(tx inventory.Tx) error {
+		item, err := n.Find(tx, a.Name)
+		if err != nil {
+			return err
+		}
+		why, err := n.Burden(tx, item)
+		if err == nil && why != "" {
+			err = inventory.Errorf(inventory.Conflict, "%s %s is in use since entry %d: %s", a.Noun, a.Name, a.ID, why).
+				WithHint("to delete it by hand: slipway %s delete %s", a.Noun, a.Name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return n.deleteOne(req, f, in)
+}
+
+// foreseen says what a deletion or a change would do besides what it writes, "" for nothing worth a word. after is nil for a deletion.
+func (n Noun[T]) foreseen(tx inventory.Tx, before, after *T) (string, error) {
+	if before == nil || after != nil && n.How == nil {
+		return "", nil
+	}
+	t := foresight.Thing{Noun: n.Singular, Name: n.Name(*before)}
+	if n.How != nil {
+		if t.How = n.How(before, after); t.How == "" && after != nil {
+			return "", nil
+		}
+	}
+	if n.Counts != nil {
+		var err error
+		if t.N, err = n.Counts(tx, *before); err != nil {
+			return "", err
+		}
+	}
+	return foresight.Delete(t), nil
+}
+
+// Does adds to a dry run what it would do.
+func (w *Written) Does(text string) *Written {
+	if d, ok := w.Body.(Diff); ok && text != "" {
+		d.Does = strings.TrimSuffix(text, ".")
+		w.Body = d
+	}
+	return w
+}
+
+// fix notes why the deletion of an item could not be undone.
+func (n Noun[T]) fix(req *Request, tx inventory.Tx, item T) error {
+	if n.Burden == nil {
+		return nil
+	}
+	why, err := n.Burden(tx, item)
+	if err == nil && why != "" {
+		req.Trail.Fix(strings.Replace(why, " go ", " went ", 1))
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/scoped"
+)
+
+// Anybody, as what an operation needs, is whoever is logged in, also without any role.
+const Anybody inventory.UserRole = "anybody"
+
+// Scope says of what an operation speaks, which decides whether a role in one pool is enough for it.
+type Scope int
+
+const (
+	// OfAll needs the role everywhere.
+	OfAll Scope = iota
+	// OfPools speaks of hosts, machines, and what belongs to them. A role in one pool is enough: the store shows such a caller
+	// what is in its pools, and lets it change no more (see package scoped).
+	OfPools
+	// OfNobody speaks of what belongs to nobody, such as images: whoever has a role in any pool may read it. Writes need the
+	// role everywhere.
+	OfNobody
+)
+
+// needed returns the role that an operation needs.
+func (o Operation) needed() inventory.UserRole {
+	switch {
+	case o.Needs != "":
+		return o.Needs
+	case o.Method == http.MethodGet:
+		return inventory.Viewer
+	}
+	return inventory.Operator
+}
+
+// Permit looks whether the caller may do an operation at all, and notes for the store which role it needs.
+func Permit(req *Request, o Operation) error {
+	needed, c := o.needed(), req.Caller
+	req.Needed = needed
+	if c.Cluster != "" {
+		if !o.ForClusters {
+			return ErrOfCluster(c)
+		}
+		return nil
+	}
+	if needed == Anybody {
+		return nil
+	}
+	has := c.Grants.Everywhere()
+	isRead := o.Method == http.MethodGet
+	if o.Scope == OfPools || o.Scope == OfNobody && isRead {
+		has = c.Grants.Highest()
+	}
+	if has.Allows(needed) {
+		return nil
+	}
+	where := ""
+	if o.Scope == OfAll || o.Scope == OfNobody && !isRead {
+		where = " everywhere"
+	}
+	return Refused(c, needed, where, has)
+}
+
+// permitted refuses callers whose role is not enough for an operation, before their request is read any further.
+func (f *Frame) permitted(o Operation) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		if err := Permit(EdgeOf(ctx.Context()), o); err != nil {
+			c := humaecho.UnwrapV4(ctx)
+			WriteProblem(c.Response(), c.Request(), f.log, err)
+			return
+		}
+		next(ctx)
+	}
+}
+
+// Permits reports why the caller may not do an operation on a host; the host's id may be empty.
+func (f *Frame) Permits(req *Request, o Operation, host inventory.HostID) error {
+	req = req.With(req.Context)
+	if err := Permit(req, o); err != nil || host == "" {
+		return err
+	}
+	return f.Store.Read(req, func(tx inventory.Tx) error {
+		_, err := tx.FindHost(host)
+		return err
+	})
+}
+
+// Refused says which role is missing, and who can give it.
+func Refused(c Caller, needed inventory.UserRole, where string, has inventory.UserRole) error {
+	return scoped.Caller{User: c.User, Grants: c.Grants, MustSetUp: c.MustSetUp}.Refused(needed, where, has)
+}
+
+// ErrOfCluster refuses the token of a cluster what is not for controllers.
+func ErrOfCluster(c Caller) error {
+	return inventory.Errorf(inventory.Forbidden, "%s is for the controllers of cluster %s, and for nothing else", c.Name, c.Cluster).
+		WithHint("log in as a user, or make a token with a role: slipway token create NAME --role ROLE")
+}
