@@ -21,8 +21,8 @@ import (
 	"slipway.dev/slipway/inventory/transfer"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web"
-	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/rest"
 )
 
 // shape lists the JSON fields of a type with their kinds, as deep as they go.

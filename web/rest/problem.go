@@ -105,6 +105,7 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string { return e.Err.Error() }
+
 // Unwrap returns the error whose status it is.
 func (e *StatusError) Unwrap() error { return e.Err }
 
@@ -115,6 +116,7 @@ type FindingsError struct {
 }
 
 func (e *FindingsError) Error() string { return e.Err.Error() }
+
 // Unwrap returns the error without its findings.
 func (e *FindingsError) Unwrap() error { return e.Err }
 
