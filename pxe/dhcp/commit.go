@@ -152,7 +152,8 @@ func (c *commits) save(ctx context.Context, leases []inventory.Lease) error {
 	return err
 }
 
-// finish sends the acknowledgement of a lease, or takes the promise back when it could not be written.
+// finish sends the acknowledgement of a lease. Without a row on disk it takes the promise back, and it sends nothing if the
+// address has stopped being the client's during the write.
 func (c *commits) finish(ctx context.Context, p *pending, out *outbox, err error) {
 	switch {
 	case p.out.buf == nil: // nobody waits for it
@@ -160,8 +161,11 @@ func (c *commits) finish(ctx context.Context, p *pending, out *outbox, err error
 		c.metrics.result(request, failed)
 		c.cfg.Book.Abort(p.lease, c.cfg.Now())
 		c.buffers.pool.Put(p.out.buf)
+	case !c.cfg.Book.Commit(p.lease):
+		// A DECLINE or a deletion overtook the write. The client asks again and gets another address.
+		c.metrics.result(request, ignored)
+		c.buffers.pool.Put(p.out.buf)
 	default:
-		c.cfg.Book.Commit(p.lease)
 		out.add(p.out)
 		c.metrics.result(request, answered)
 		if p.client != nil {

@@ -238,6 +238,23 @@ func TestDeclineQuarantinesTheAddress(t *testing.T) {
 	}
 }
 
+// The declined address is not the client's any more when its lease is on disk: an ACK would give it all the same.
+func TestADeclineDuringTheWriteKeepsTheAcknowledgementBack(t *testing.T) {
+	d := newDesk(t)
+	o := d.one(build(discover, 1, nil), "", offer)
+	d.store.before = func() {
+		d.store.before = nil
+		client := lease.Client{Subnet: "rack1", MAC: inventory.MAC("52:54:00:aa:00:01")}
+		if _, ok := d.cfg.Book.Decline(client, yours(o), d.now); !ok {
+			t.Error("the client may not decline what it asks for")
+		}
+	}
+	d.none(build(request, 1, nil, opt(50, yours(o).AsSlice()...), opt(54, 10, 98, 0, 1)), "")
+	if b := d.bind(1); b == yours(o) {
+		t.Error("the declined address is given again")
+	}
+}
+
 func TestReleaseKeepsTheBinding(t *testing.T) {
 	d := newDesk(t)
 	a := d.bind(1)
