@@ -55,7 +55,7 @@ function UserTable() {
           {
             text: 'Set password',
             act: () => setNewPassword(user),
-            not: user.issuer && `${user.issuer} vouches for this user`,
+            not: user.issuer ? `${user.issuer} vouches for this user` : undefined,
           },
           { text: 'Log out', act: () => setAsked({ user, what: 'logout' }) },
           user.isDisabled
