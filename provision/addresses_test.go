@@ -9,11 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/configuration"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // addressed is a rack with a subnet, whose profile has a configuration.

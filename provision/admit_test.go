@@ -7,12 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/delivery"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 

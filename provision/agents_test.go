@@ -4,10 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // meantime is a store during whose next read something else happens.

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/delivery"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/pxe"
 )
 

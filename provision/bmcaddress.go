@@ -8,10 +8,9 @@ import (
 	"net/netip"
 	"net/url"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // parseBMCNetwork reads where an admin says that a controller is: an address or a network; "" for nowhere.

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // A machine that names another controller as its own would have the server log in there, and be fenced by it.

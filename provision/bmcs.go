@@ -9,11 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // Sealer seals what may not be stored in clear.

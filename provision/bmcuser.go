@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // drawBMCPassword draws the password of the account that the agent is to make. It is stored with the operation, sealed,

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )

@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/delivery"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 const (

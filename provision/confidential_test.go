@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/delivery"
-
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/pxe"
 )
 

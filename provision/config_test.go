@@ -11,10 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/configuration"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
@@ -23,6 +19,8 @@ import (
 	"slipway.dev/slipway/machineconfig/kubeadm"
 	"slipway.dev/slipway/machineconfig/osadapter"
 	"slipway.dev/slipway/machineconfig/render"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // tallied counts what a transaction is asked for machine by machine, or holder by holder.

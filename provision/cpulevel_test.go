@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 func TestAHostIsNotInstalledWithAnImageForNewerProcessors(t *testing.T) {

@@ -1,15 +1,15 @@
 // Package provision owns what happens to hosts: it opens boot sessions, asks pxe.Decide, moves hosts between states
 // together with the event that says why, and stops boot loops. It never answers a packet or a request itself: the
-// doors ask it and speak the protocols.
+// listeners ask it and speak the protocols.
 //
 // Start reading at Engine.Offer (a DHCP packet), then Engine.Script (the decision, in one transaction), then
 // Engine.Report (what the machine says of itself). What is done with a host over several boots is an operation: road.go
 // has the steps of each kind, operate.go moves one on, drive.go does what is due, and work.go says what the next boot
 // is for. Machines and the claims that bind them to hosts are in machines.go and claims.go.
 //
-// The engine is the facade of rooms with types of their own, and outfit gives each what it needs: ledger writes what
-// happened, configuration says what hosts are configured with, delivery gives it to machines, and watch notices what does
-// not happen.
+// The engine is the facade of rooms with types of their own, and outfit gives each what it needs. ledger writes what
+// happened. configuration computes what hosts are configured with, and delivery hands it to machines. watch notices what
+// does not happen.
 package provision
 
 import (
@@ -20,14 +20,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"slipway.dev/slipway/provision/delivery"
-
-	"slipway.dev/slipway/provision/watch"
-
-	"slipway.dev/slipway/provision/configuration"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
@@ -35,8 +27,12 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision/allowance"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/provision/session"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -105,7 +101,7 @@ type Breaker struct {
 	Within time.Duration
 }
 
-// DefaultBreaker stops the sixth fruitless boot within an hour.
+// defaultBreaker stops the sixth fruitless boot within an hour.
 var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
 
 // Engine is the lifecycle engine. Its methods may be called from many goroutines.

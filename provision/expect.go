@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"slipway.dev/slipway/provision/watch"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/watch"
 )
 
 // StepNames lists the names that Config.Deadlines may have.

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // cutsPower reports whether the engine can cut a host's power and read that it is off. No other way to power a host fences

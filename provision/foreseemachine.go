@@ -5,11 +5,10 @@ import (
 	"context"
 	"fmt"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // endOf says how the disks of a machine's host are cleaned when the machine goes, and whether they stay dirty because the machine

@@ -3,10 +3,9 @@ package provision
 import (
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 func TestTheEndOfAMachineIsForeseenAsItComes(t *testing.T) {

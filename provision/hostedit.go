@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 

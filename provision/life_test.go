@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 func TestAMachineIsInstalledAndGoesAgain(t *testing.T) {

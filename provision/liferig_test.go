@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
@@ -23,6 +21,7 @@ import (
 	"slipway.dev/slipway/machineconfig/osadapter"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/machineconfig/talos"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // CreateMachine notes that somebody wants a machine; a host is found for it at once or later. It is idempotent for

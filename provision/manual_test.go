@@ -4,9 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 func TestAControllerThatIsAddedTakesOverFromAPerson(t *testing.T) {

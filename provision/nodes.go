@@ -8,9 +8,8 @@ import (
 	"reflect"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // Nodes empties and deletes the Kubernetes nodes on machines. Both are safe to repeat, and never block for long.

@@ -6,11 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/provision/delivery"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 func TestARequestThatNoHostWillEverMeetSaysSo(t *testing.T) {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"slipway.dev/slipway/provision/configuration"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 

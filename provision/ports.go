@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"maps"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )

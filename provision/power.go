@@ -6,10 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // powering is what is known about the way to power a host; driver is nil when there is none that works by itself.

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // fenced is reached when the old operating system cannot run any more: the host is to be wiped, and unless the machine

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // Reinstall installs a machine anew on its host, with a new claim; disks that are kept stay as they are.

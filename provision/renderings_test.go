@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/configuration"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/pxe"
 )
 

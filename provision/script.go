@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"net/netip"
 
-	"slipway.dev/slipway/provision/delivery"
-
-	"slipway.dev/slipway/provision/configuration"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )

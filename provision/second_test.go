@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // storedAs gives a machine a configuration as an older version would have, which compared nothing.

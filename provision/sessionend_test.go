@@ -3,9 +3,8 @@ package provision
 import (
 	"testing"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 func TestABootOfTheAgentIsOverWhenTheOperationIsPastItsWork(t *testing.T) {

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease"

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/watch"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/session"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease"
 )

@@ -3,10 +3,9 @@ package provision
 import (
 	"fmt"
 
-	"slipway.dev/slipway/provision/configuration"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/provision/configuration"
 )
 
 // Control planes of a join target come one at a time, and only one host is ever its first: etcd and kubeadm do not

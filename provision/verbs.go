@@ -3,13 +3,10 @@ package provision
 import (
 	"context"
 
-	"slipway.dev/slipway/provision/delivery"
-
-	"slipway.dev/slipway/provision/configuration"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -7,14 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"pgregory.net/rapid"
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // world is everything that the promises are about, as the store has it.

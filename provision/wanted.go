@@ -8,14 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/machineconfig/reference"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // UpdateMachine stores what is wanted of a machine; what became of it stays. It is a Conflict when m.Version is not the

@@ -5,11 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/configuration"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 func (l *life) update(name string, edit func(*inventory.Machine)) (inventory.Machine, error) {

@@ -8,7 +8,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-
 	"slipway.dev/slipway/web/rest"
 )
 

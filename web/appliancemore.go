@@ -12,7 +12,6 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

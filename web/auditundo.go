@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

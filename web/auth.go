@@ -17,7 +17,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/proxy"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -9,7 +9,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/machineconfig/reference"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -9,7 +9,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
-
 	"slipway.dev/slipway/web/rest"
 )
 

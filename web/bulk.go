@@ -13,7 +13,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/provision/foresight"
-
 	"slipway.dev/slipway/web/rest"
 )
 

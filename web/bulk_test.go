@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

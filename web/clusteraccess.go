@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

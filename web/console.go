@@ -12,7 +12,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

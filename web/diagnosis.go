@@ -8,7 +8,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe/trace"
-
 	"slipway.dev/slipway/web/rest"
 )
 

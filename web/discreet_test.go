@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

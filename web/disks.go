@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

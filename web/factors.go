@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/securitykey"
 	"slipway.dev/slipway/web/totp"
-
-	"slipway.dev/slipway/web/rest"
 )
 
 // Opener opens what a Sealer has sealed.

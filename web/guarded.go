@@ -9,9 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/scoped"
-
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // guarded asks for a role on a route that is no operation of the API description. Such routes are read.

@@ -10,7 +10,6 @@ import (
 
 	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

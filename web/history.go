@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -7,9 +7,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/web/scoped"
-
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // hostQuery narrows the list of hosts.

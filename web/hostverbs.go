@@ -6,7 +6,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
-
 	"slipway.dev/slipway/web/rest"
 )
 

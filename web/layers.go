@@ -10,7 +10,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

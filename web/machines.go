@@ -10,7 +10,6 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-
 	"slipway.dev/slipway/web/rest"
 )
 

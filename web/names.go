@@ -7,7 +7,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/proxy"
-
 	"slipway.dev/slipway/web/rest"
 )
 

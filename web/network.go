@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/oauth2"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -14,9 +14,8 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/weak"
-
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/weak"
 )
 
 // Cost of hashing a password (RFC 9106 section 4: with this much memory few passes are enough), and the bounds of what

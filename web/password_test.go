@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -3,7 +3,6 @@ package web
 import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -6,7 +6,6 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -9,9 +9,8 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/scoped"
-
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // Rack is a rack with what stands in it. Racks that nobody has said anything about are there as soon as a host is

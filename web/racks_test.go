@@ -8,7 +8,6 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -9,7 +9,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -4,9 +4,8 @@ import (
 	"context"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/scoped"
-
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // scopedStore shows each caller its part of the inventory. Handlers reach the store only through it, so that none of them

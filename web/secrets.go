@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

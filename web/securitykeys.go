@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/securitykey"
 	"slipway.dev/slipway/web/totp"
-
-	"slipway.dev/slipway/web/rest"
 )
 
 // SecurityKey is a security key or passkey of a user (WebAuthn).

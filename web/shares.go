@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

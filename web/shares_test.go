@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -7,7 +7,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
-
 	"slipway.dev/slipway/web/rest"
 )
 

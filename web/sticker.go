@@ -13,7 +13,6 @@ import (
 	"rsc.io/qr"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -12,7 +12,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
-
 	"slipway.dev/slipway/web/rest"
 )
 

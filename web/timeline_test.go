@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -4,9 +4,8 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/scoped"
-
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // addUsers registers the operations on users. Passwords have one of their own: no other takes or tells them.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -26,9 +26,8 @@ import (
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/proxy"
-	"slipway.dev/slipway/web/scoped"
-
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // Jobs is the image imports.

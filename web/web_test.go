@@ -34,7 +34,6 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
-
 	"slipway.dev/slipway/web/rest"
 )
 

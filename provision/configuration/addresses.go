@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/machineconfig/render"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 

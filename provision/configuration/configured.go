@@ -10,10 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // A profile may be that of ten thousand machines. What it makes each of them hold is found out before the transaction that

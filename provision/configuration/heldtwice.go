@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 const (

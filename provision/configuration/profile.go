@@ -7,9 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // ProfileOf returns the profile of a host: that of the machine that has it, else the one pinned to it or selected.

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // runs reports whether the system of a host is up under the names and addresses that it was given.

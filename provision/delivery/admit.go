@@ -6,10 +6,9 @@ import (
 	"net/netip"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )

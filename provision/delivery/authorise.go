@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/provision/configuration"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/render"
+	"slipway.dev/slipway/provision/configuration"
 )
 
 // authorise refuses documents with secrets that are, by now, not for the configuration that names them or for the host. It

@@ -11,13 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/provision/configuration"
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/render"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 

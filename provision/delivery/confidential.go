@@ -7,10 +7,9 @@ import (
 	"net/netip"
 	"net/url"
 
-	"slipway.dev/slipway/provision/configuration"
-
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/pxe"
 )
 

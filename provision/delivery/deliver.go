@@ -10,13 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"

@@ -10,11 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"slipway.dev/slipway/provision/configuration"
-
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/diagnosis"
 	"slipway.dev/slipway/pxe/trace"

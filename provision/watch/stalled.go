@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/provision/ledger"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
