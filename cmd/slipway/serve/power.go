@@ -48,7 +48,7 @@ func Parts() render.Parts {
 // newULID draws the ids of machines, claims and operations: in the order in which they were drawn.
 func newULID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
-// drivers are the ways to power a host. A new one is a folder of its own and a line here.
+// drivers are the ways to power a host. A new one is a folder of its own, its name in inventory.BMCDrivers, and a line here.
 func (a *appliance) drivers() map[inventory.BMCDriver]bmc.Opener {
 	a.bank = fake.New(fake.Options{})
 	return map[inventory.BMCDriver]bmc.Opener{

@@ -203,7 +203,8 @@ func restore(t *testing.T, file string) (path string) {
 	return path
 }
 
-// readAll opens a database as the server does, which migrates it, and returns every noun in it.
+// readAll opens a database as the server does, which migrates it, and returns every noun in it. A table without rows is left
+// out: a dump has nothing in the tables of later versions. A migration that empties a table shows in the golden file.
 func readAll(t *testing.T, path string) []byte {
 	t.Helper()
 	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: path})
@@ -211,12 +212,13 @@ func readAll(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	db := open(t, path)
 	all := map[string]any{}
 	err = s.Read(t.Context(), func(tx inventory.Tx) error {
 		known := reads(tx)
 		knowsAll(t, path, known)
 		for table, read := range known {
-			if read == nil {
+			if read == nil || count(t, db, table) == 0 {
 				continue
 			}
 			v, err := read()
