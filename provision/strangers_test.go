@@ -56,7 +56,7 @@ func TestStrangersThatStandStillLeaveOneIssueForEachNetworkAndCause(t *testing.T
 	if len(own.HostIDs) != 1 {
 		crowd, own = own, crowd
 	}
-	if own.HostIDs[0] != ours.host().ID || !strings.Contains(own.Cause, "its boot stands still") {
+	if own.HostIDs[0] != ours.host().ID || !strings.Contains(own.Cause, "its boot has stopped") {
 		t.Errorf("the accepted host's: %+v", own)
 	}
 	if crowd.Subnet != "rack" || !strings.Contains(crowd.Cause, "machines that nobody has accepted") || len(crowd.HostIDs) > ledger.GatheringNames || !strings.Contains(crowd.Hint, "forget-strangers") {

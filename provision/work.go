@@ -29,9 +29,9 @@ func workOf(o *inventory.Operation, h *inventory.Host) *pxe.Work {
 		if road == RoadLive {
 			return image
 		}
-		disk.Reason = "installed: it boots from its own disk, and is to report up"
+		disk.Reason = "installed: it boots from its own disk; its report to Slipway is due"
 		if o.Kind == inventory.OpRemediate {
-			disk.Reason = what + ": it boots from its own disk, and is to report up"
+			disk.Reason = what + ": it boots from its own disk; its report to Slipway is due"
 		}
 		return disk
 	case inventory.StepSet:

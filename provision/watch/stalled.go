@@ -229,7 +229,7 @@ func stall(s *inventory.BootSession, next sign) inventory.Issue {
 	return inventory.Issue{
 		Key: inventory.IssueStalled + "/" + string(s.HostID), Type: inventory.IssueStalled, Severity: inventory.SeverityWarning,
 		HostIDs: []inventory.HostID{s.HostID}, Subnet: s.Subnet, Hint: next.hint,
-		Cause: "its boot stands still after " + s.Step + ": for " + inventory.Duration(next.within).String() + " nothing came, expected that " + next.expect,
+		Cause: "its boot has stopped after " + s.Step + ". Next step, due within " + inventory.Duration(next.within).String() + ": " + next.expect,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -48,7 +49,14 @@ func TestEachRuleIsDocumented(t *testing.T) {
 	}
 }
 
+// literal is what a reader copies: commands, flags and names of metrics.
+var literal = regexp.MustCompile(`slipway( [a-z]+){1,2}( [A-Z]+(-[A-Z]+)*)*( --[a-z-]+( [a-z]+)?)*|slipway_[a-z_]+|--[a-z-]+`)
+
+// sentence is a text of a rule in the documentation. A name that begins it keeps its first letter.
 func sentence(s string) string {
-	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.HasPrefix(s, "iPXE") && !strings.HasPrefix(s, "slipway") {
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
+	s = literal.ReplaceAllString(s, "`$0`")
 	return strings.TrimSuffix(s, ".") + "."
 }

@@ -17,7 +17,7 @@ func scriptRules() []Rule {
 	return []Rule{
 		{"ipxe-no-address", "the boot loader runs, and does not take an address", "its switch port goes down when the loader takes the card over: set the port to edge (portfast). Or the loader's driver is at fault: try the other loader with a quirk", (*story).ipxeNoAddress},
 		{"proxy-wait", "iPXE waits three seconds for a proxy before it takes its address", "the server that gives the address can send option 175.176 with value 1; this server does so in mode full", (*story).proxyWait},
-		{"no-router", "iPXE waits for an IPv6 router advertisement, and nobody sends one", "let this server advertise on its interface (it does unless --advertise=false), or a router of yours", (*story).noRouter},
+		{"no-router", "iPXE waits for an IPv6 router advertisement, and nobody sends one", "let this server advertise on its interface (it does unless --no-advertise is set), or a router of yours", (*story).noRouter},
 		{"no-script", "iPXE has its address and does not ask for its script", "the URL that it was given cannot be reached from its subnet; its screen says the error", (*story).noScript},
 		{"http-closed", "HTTP to this server is refused", "see that this server runs and that its boot port is the one in the URL (--boot-port)", (*story).httpClosed},
 		{"http-blocked", "HTTP to this server is not answered", "a firewall drops TCP to the boot port", (*story).httpBlocked},
@@ -174,9 +174,9 @@ func httpRules() []Rule {
 		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events HOST", (*story).httpRefused},
 		{"http-busy", "this server tells it to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", (*story).httpBusy},
 		{"http-redirect", "it was redirected, which boot firmware does not follow", "a proxy or load balancer between must answer itself, without a redirect", (*story).httpRedirect},
-		{"http-old-version", "a request or answer over HTTP/1.0 stands between firmware and server; firmware needs HTTP/1.1", "take the proxy between out of the way, or let it speak HTTP/1.1", (*story).httpOldVersion},
+		{"http-old-version", "a request or answer over HTTP/1.0 is between firmware and server; firmware needs HTTP/1.1", "take the proxy between out of the way, or let it speak HTTP/1.1", (*story).httpOldVersion},
 		{"head-only", "its firmware asked for the size of the loader, and did not fetch it", "its firmware does not take plain HTTP (it may want HTTPS), or has no memory for the file: switch HTTP connections on in its firmware", (*story).headOnly},
-		{"tls-untrusted", "it does not trust this server's certificate", "give the boot loader this server's CA (slipway tls show), or boot over HTTP", (*story).tlsUntrusted},
+		{"tls-untrusted", "it does not trust this server's certificate", "build the boot loader with ca.crt from the data directory of this server, or boot over HTTP", (*story).tlsUntrusted},
 		{"tls-clock", "it takes this server's certificate as expired", "set the clock of the machine or of this server", (*story).tlsClock},
 		{"tls-no-common", "it and this server have no TLS version or cipher in common", "iPXE takes RSA certificates and TLS 1.2 at most, older builds less: slipway doctor", (*story).tlsNoCommon},
 	}

@@ -14,10 +14,10 @@ import (
 // offerRules are about offers that machines do not take, and what another server does to them.
 func offerRules() []Rule {
 	return []Rule{
-		{"other-server-won", "another DHCP server was taken instead of this one", "stop the other server on this network, or let this one serve in proxy mode: slipway subnet update SUBNET --mode proxy", (*story).otherServerWon},
+		{"other-server-won", "the machine took the offer of another DHCP server", "stop the other server on this network, or let this one serve in proxy mode: slipway subnet update SUBNET --mode proxy", (*story).otherServerWon},
 		{"other-boot-server", "another server on this network offers boot files, too, and firmware may prefer its offer", "stop the boot options (or the proxy) of the other server", (*story).otherBootServer},
 		{"offer-without-control", "the offer says PXEClient (option 60) without discovery control (option 43.6): firmware throws its boot file away and asks port 4011 instead", "take option 60 out of the other server's answers, or add option 43 with 06 01 08 ff", (*story).offerWithoutControl},
-		{"proxy-ignored", "this firmware ignores offers of a proxy: it took the other server's address, and did not ask port 4011", "set the subnet's mode to full or reservations, or boot it over UEFI HTTP", (*story).proxyIgnored},
+		{"proxy-ignored", "this firmware ignores offers of a proxy: it took the other server's address, and did not ask port 4011", "set the subnet's mode to off and let the other server name the boot files (slipway subnet snippet SUBNET), or boot it over UEFI HTTP", (*story).proxyIgnored},
 		{"pxe-port-closed", "it asks port 4011, and nobody answers there", "let UDP 4011 to this server through every firewall; in proxy mode this server must be the one that it asks", (*story).pxePortClosed},
 		{"proxy-without-server", "the proxy's offer names no server (siaddr is 0), so iPXE does not use it and gets no answer from port 4011", "have the proxy name its own address as next server", (*story).proxyWithoutServer},
 		{"proxy-wait-off", "the other DHCP server sends iPXE option 175.176 (no proxy DHCP), which makes iPXE ignore our proxy offer", "take option 175.176 out of the other server's answers", (*story).proxyWaitOff},

@@ -190,7 +190,7 @@ func (s *story) reportedFailed() finding {
 func loopRules() []Rule {
 	return []Rule{
 		{"boot-loop", "it boots over the network again and again", "see what each boot came to (slipway host events HOST --all), and its console", (*story).bootLoop},
-		{"disk-exit-fails", "it is sent to its own disk, and comes back to the network each time", "its disk has no system, or its firmware does not go on to it. Choose another way (slipway host set HOST --disk-boot), or put the disk first in its boot order", (*story).diskExitFails},
+		{"disk-exit-fails", "it is sent to its own disk, and comes back to the network each time", "the disk has no bootable system, or the firmware does not continue to the disk. Choose another way to the disk (slipway host set HOST --disk-boot exit), or put the disk first in the boot order", (*story).diskExitFails},
 	}
 }
 
@@ -239,5 +239,5 @@ func (s *story) diskExitFails() finding {
 	if len(x) < 3 || s.Decision.Boot != pxe.BootDisk {
 		return finding{}
 	}
-	return finding{weight: strong, sentence: fmt.Sprintf("it was sent to its own disk %d times within %d minutes, and came back to the network", len(x), loopWithin/time.Minute), evidence: seen(x...)}
+	return finding{weight: strong, sentence: fmt.Sprintf("Slipway sent it to its own disk %d times within %d minutes, and it came back to the network", len(x), loopWithin/time.Minute), evidence: seen(x...)}
 }

@@ -111,7 +111,7 @@ test('a machine that stands still says so within its deadline, with causes', asy
   await page.getByRole('region', { name: 'Boots and operations' }).getByText(/fetches a boot loader/).first().waitFor()
   rack.racks.at(-1).kill('SIGKILL') // power failed, for good
   const wrong = page.getByRole('region', { name: 'What is wrong' })
-  await wrong.getByRole('heading', { name: /its boot stands still after/ }).waitFor()
+  await wrong.getByRole('heading', { name: /its boot has stopped after/ }).waitFor()
   await page.getByText(/Late: /).waitFor()
   await wrong.getByText(/packets get lost|a firewall/).first().waitFor()
   await sound(page, 'stuck')

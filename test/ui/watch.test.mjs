@@ -51,7 +51,7 @@ test('machines that are switched on appear by themselves, and one is accepted wi
 test('the overview counts hosts by state and leads to them, and its plots are a table as well', async () => {
   const page = await rack.page('/')
   await page.getByRole('link', { name: '1 host available' }).waitFor()
-  await page.getByRole('region', { name: 'Failing now' }).getByText(/./).first().waitFor()
+  await page.getByRole('region', { name: 'Open issues' }).getByText(/./).first().waitFor()
   await page.getByRole('region', { name: 'Running operations' }).getByText('Nothing is being done').first().waitFor()
   await page.getByRole('region', { name: 'Health of this server' }).getByText(/checks are good|boot loaders|images/).first().waitFor()
   await page.getByRole('button', { name: 'The same as a table' }).click()

@@ -48,7 +48,7 @@ export function Bell({ seen, isOpen, turn }: { seen: number; isOpen: boolean; tu
       count={fresh}
       isExpanded={isOpen}
       onClick={turn}
-      aria-label={fresh > 0 ? `${fresh} new issues` : 'Issues'}
+      aria-label={fresh > 0 ? `${fresh} new ${fresh === 1 ? 'issue' : 'issues'}` : 'Issues'}
     />
   )
 }

@@ -37,14 +37,14 @@ export function ConfigPreview({ host }: { host: Host }) {
                 [
                   'Format',
                   p.format
-                    ? `${p.format}${p.tool ? `, read by version ${p.tool} of its tool` : ''}`
+                    ? `${p.format}${p.tool ? ` (version ${p.tool})` : ''}`
                     : 'nothing is rendered: the image reads no configuration, or there is none',
                 ],
                 ['Kernel arguments', (p.args ?? []).length > 0 && <code key="args">{(p.args ?? []).join(' ')}</code>],
                 [
                   'Secrets',
                   (p.references ?? []).length > 0 &&
-                    `${(p.references ?? []).join(', ')} (shown by their references, filled in for the machine alone)`,
+                    `${(p.references ?? []).join(', ')}. Slipway gives the values only to the machine.`,
                 ],
               ]}
             />
@@ -85,8 +85,8 @@ export function ConfigPreview({ host }: { host: Host }) {
 function Lines({ of }: { of: { text: string; from?: string }[] }) {
   const shown = of.slice(0, 3000)
   return (
-    <section aria-label="Which layer said it">
-      <Title headingLevel="h2">Which layer said it</Title>
+    <section aria-label="Source of each value">
+      <Title headingLevel="h2">Source of each value</Title>
       <section className="host-provenance" aria-label="Lines" tabIndex={0}>
         <div role="table" aria-label="Configuration with its layers">
           <div role="row" className="host-provenance-head">

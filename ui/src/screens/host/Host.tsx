@@ -114,7 +114,7 @@ function Summary({ host: h }: { host: HostRow }) {
         {bmc && (
           <>
             {' '}
-            by {bmc.driver} <Address of={bmc} />
+            · controller: {bmc.driver} <Address of={bmc} />
             {!bmc.isReachable && bmc.checkedAt && (
               <Label isCompact color="orange">
                 does not answer

@@ -160,6 +160,9 @@ function Expects({ of: x, now, isSaid = false }: { of: Expected; now: number; is
   )
 }
 
+// ends are the states of what ended well, in one word: what it ended with is in the title of the label.
+const ends: Record<string, string> = { done: 'finished', arrived: 'finished', disk: 'finished' }
+
 type Colour = 'green' | 'red' | 'blue' | 'orange' | 'grey'
 const outcomes: Record<string, Colour> = {
   done: 'green',
@@ -204,8 +207,8 @@ function GroupCard({
         <Button variant="link" isInline id={id} data-walk aria-current={isChosen} onClick={() => more.choose(g)}>
           {g.title}
         </Button>
-        <Label isCompact color={outcomes[g.state] ?? 'grey'}>
-          {g.state}
+        <Label isCompact color={outcomes[g.state] ?? 'grey'} title={g.state}>
+          {ends[g.state] ?? g.state}
         </Label>
         <span>
           <When at={g.startedAt} />

@@ -25,7 +25,7 @@ export function Hosts() {
   const { rows, isWhole, error, refresh } = useRows(useLive())
   const url = useShown()
   return (
-    <Screen title="Hosts" about="Every machine that Slipway knows, from its first packet on.">
+    <Screen title="Hosts" about="All servers that have sent a packet to Slipway, and those that you added.">
       {error !== undefined && <Failure error={error} again={refresh} />}
       {rows.length === 0 && !isWhole ? (
         error === undefined && <Spinner aria-label="Loading" />

@@ -12,8 +12,8 @@ export function Agents({ images }: { images: Image[] }) {
         The agent
       </Title>
       <p>
-        Hosts are inspected, wiped and written with disk images by our agent. Its image is built on the server from
-        Debian's kernel package, without a download.
+        Slipway boots its agent on a host to inspect it, wipe it, and write disk images. Build the image of the agent on
+        the server, from Debian's kernel package and without a download.
       </p>
       {images.length === 0 ? (
         <p>

@@ -49,7 +49,7 @@ export function MachineList() {
   return (
     <Screen
       title="Machines"
-      about="The installed servers that somebody wants, and the hosts that they were given."
+      about="Machines: servers to install, each with its host."
       actions={
         <div>
           <Button isAriaDisabled={why !== undefined} title={why ?? ''} onClick={() => !why && set('do', 'create')}>

@@ -24,7 +24,7 @@ export function MachinePage() {
   return (
     <Screen
       title={name}
-      about="A machine: one installed server that somebody wants."
+      about="A machine: one server to install, with its host."
       actions={machine.data && <MachineActions machine={machine.data} />}
     >
       <Loaded query={machine}>

@@ -45,7 +45,7 @@ function All() {
   return (
     <Screen
       title="Networks"
-      about="Where machines are answered, and with which addresses."
+      about="Subnets that Slipway serves, and their addresses."
       actions={
         <Button isAriaDisabled={!!not} title={not} onClick={() => not || setNew(true)}>
           Add a subnet
@@ -111,7 +111,7 @@ function Interfaces() {
           <Table aria-label="Interfaces" variant="compact">
             <Thead>
               <Tr>
-                {['Name', 'MAC', 'Link', 'Addresses', 'Subnet', 'Boot door'].map((c) => (
+                {['Name', 'MAC', 'Link', 'Addresses', 'Subnet', 'Boot URL'].map((c) => (
                   <Th key={c}>{c}</Th>
                 ))}
               </Tr>
@@ -132,7 +132,7 @@ function Interfaces() {
                       ''
                     )}
                   </Td>
-                  <Td dataLabel="Boot door">
+                  <Td dataLabel="Boot URL">
                     {i.bootURL ?? (i.isServed ? 'no address yet' : 'not served: start with --interface to serve it')}
                   </Td>
                 </Tr>

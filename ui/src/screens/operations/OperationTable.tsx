@@ -27,12 +27,15 @@ export function OperationState({ state }: { state: string }) {
   )
 }
 
-// HowFar is what an operation is at, in bytes where that means something.
+// stepNames are the words for steps whose name in the API is no everyday word.
+const stepNames: Record<string, string> = { rest: 'switch off or wait' }
+
+// HowFar is what an operation is at, in bytes where that means something. A finished one is at no step any more.
 export function HowFar({ operation: o, of }: { operation: Operation; of: string }) {
   const { bytes = 0, total = 0, detail, bytesPerSecond = 0 } = o.progress ?? {}
   return (
     <>
-      {o.step}
+      {o.state !== 'done' && (stepNames[o.step] ?? o.step)}
       {o.attemptN > 1 && <small> (attempt {o.attemptN})</small>}
       {isOpen(o) && total > 0 && (
         <Progress aria-label={`${o.step} of ${of}`} value={Math.min(100, (100 * bytes) / total)} size="sm" />

@@ -73,7 +73,7 @@ function OperationList() {
           <ToolbarItem alignSelf="center">
             <Checkbox
               id="open-only"
-              label="under way only"
+              label="running or waiting only"
               isChecked={get('open') !== ''}
               onChange={(_, on) => set('open', on ? 'yes' : '')}
             />
@@ -114,7 +114,7 @@ function Filter({ name, value, set }: { name: string; value: string; set: (v: st
   return (
     <SearchInput
       aria-label={`Of ${name}`}
-      placeholder={`of ${name}, then Enter`}
+      placeholder={`${name} (press Enter)`}
       value={text}
       onChange={(_, v) => setText(v)}
       onSearch={(_, v) => set(v.trim())}

@@ -47,8 +47,9 @@ export function Overview() {
       )}
       {error !== undefined && <Failure error={error} again={refresh} />}
       {isWhole ? <States all={rows} /> : error === undefined && <Spinner aria-label="Loading" />}
-      <Part title="Failing now">
-        <Failing />
+      <Undecided />
+      <Part title="Open issues">
+        <OpenIssues />
       </Part>
       <Part title="Running operations">
         <Running />
@@ -100,36 +101,42 @@ function States({ all }: { all: readonly { state: string }[] }) {
   )
 }
 
-function Failing() {
-  const issues = useList('issues')
-  const machines = useList('machines', { phase: 'failed' })
+// Undecided are the machines that stopped, whatever the reason: an admin deletes or reinstalls each.
+function Undecided() {
+  const machines = useList('machines', { phase: 'failed' }).data ?? []
+  if (machines.length === 0) return null
   return (
-    <>
-      {(machines.data ?? []).slice(0, shown).map((m) => (
+    <Part title="Machines that need a decision">
+      {machines.slice(0, shown).map((m) => (
         <Alert
           key={m.uid}
           isInline
-          variant="danger"
+          variant="warning"
           component="h3"
           title={`Machine ${m.name}: ${m.reason ?? 'has failed'}`}
           style={{ marginBlockEnd: '1rem' }}
-          actionLinks={<Link to={`/machines/${encodeURIComponent(m.name)}`}>Decide what to do</Link>}
+          actionLinks={<Link to={`/machines/${encodeURIComponent(m.name)}`}>Delete or reinstall</Link>}
         >
           {m.hint}
         </Alert>
       ))}
-      <Loaded query={issues}>
-        {(all) => (
-          <>
-            {all.length === 0 && (machines.data ?? []).length === 0 && (
-              <Content component="p">Nothing is wrong.</Content>
-            )}
-            <IssueList issues={[...all].sort((a, b) => a.severity.localeCompare(b.severity)).slice(0, shown)} />
-            {all.length > shown && <Link to="/issues">All {all.length} issues</Link>}
-          </>
-        )}
-      </Loaded>
-    </>
+      {machines.length > shown && <Link to="/machines?phase=failed">All {machines.length} machines</Link>}
+    </Part>
+  )
+}
+
+function OpenIssues() {
+  const issues = useList('issues')
+  return (
+    <Loaded query={issues}>
+      {(all) => (
+        <>
+          {all.length === 0 && <Content component="p">No issue is open.</Content>}
+          <IssueList issues={[...all].sort((a, b) => a.severity.localeCompare(b.severity)).slice(0, shown)} />
+          {all.length > shown && <Link to="/issues">All {all.length} issues</Link>}
+        </>
+      )}
+    </Loaded>
   )
 }
 

@@ -119,7 +119,7 @@ function About({ pool: p }: { pool: Pool }) {
             </div>
             <Facts
               rows={[
-                ['Spares', `${p.minSpare ?? 0} kept, ${p.hosts.available} available`],
+                ['Spares', `${p.hosts.available} free, ${p.minSpare ?? 0} required`],
                 ['Installations now', provision ? `${installs} of ${provision} at once` : `${installs}, not bounded`],
                 ['Wipes now', destroy ? `${wipes} of ${destroy} at once` : `${wipes}, not bounded`],
                 ['Between two wipes', destroyInterval],
@@ -158,7 +158,7 @@ function Members({ name, selector }: { name: string; selector: string }) {
                 {items.some((h) => h.state === 'discovered') && (
                   <p>Discovered ones are in it once they are accepted.</p>
                 )}
-                <Link to={`/hosts?q=pool=${encodeURIComponent(name)}`}>Those that its machines have</Link>
+                <Link to={`/hosts?q=pool=${encodeURIComponent(name)}`}>Hosts with a machine of this pool</Link>
               </>
             )}
           </Loaded>

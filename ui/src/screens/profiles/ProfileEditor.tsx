@@ -126,7 +126,11 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
             {...(state && { state })}
           />
           <ExpandableSection
-            toggleText={d.draft.document ? 'Document in a tool’s own words' : 'Say it in a tool’s own words instead'}
+            toggleText={
+              d.draft.document
+                ? 'Document of your own'
+                : 'Use a cloud-config, Ignition, kickstart or preseed document instead'
+            }
           >
             <Field
               label="Format of the document"
