@@ -1,6 +1,7 @@
 package pxe
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -93,7 +94,7 @@ func (v variables) arguments(p *inventory.Profile) ([]string, error) {
 	}
 	lookup := func(name string) (string, bool) {
 		if c := v.in.Plan.Config; c != nil && name == "config" {
-			return ConfigURL(firstOf(c.Base, v.in.Base), v.in.Session, "", c.Name), true
+			return ConfigURL(cmp.Or(c.Base, v.in.Base), v.in.Session, "", c.Name), true
 		}
 		if value, ok := parameters[name]; ok {
 			return value, true
@@ -117,13 +118,6 @@ func (v variables) arguments(p *inventory.Profile) ([]string, error) {
 		return nil, inventory.Errorf(inventory.Invalid, "%s: its arguments are %d bytes long; a kernel reads %d", where, size, maxCommandLine)
 	}
 	return out, nil
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // CheckArgs checks when an image or profile is saved that a script can be written from it later. The profile may be

@@ -1,6 +1,7 @@
 package pxe
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -187,7 +188,7 @@ func (s *script) image(i *inventory.Image, p *inventory.Profile) error {
 		}
 	}
 	if c := s.in.Plan.Config; c != nil && c.HasInitrd {
-		initrds = append(initrds, "--name "+ConfigArchive+" "+URL(firstOf(c.Base, s.in.Base), s.in.Session, ConfigArchive))
+		initrds = append(initrds, "--name "+ConfigArchive+" "+URL(cmp.Or(c.Base, s.in.Base), s.in.Session, ConfigArchive))
 		names = append(names, "initrd="+ConfigArchive)
 	}
 	if s.in.Client.Firmware != inventory.BIOS {

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"cmp"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -43,7 +45,7 @@ func (t *teller) where(told *Status) {
 		return
 	}
 	told.HostName, told.InventoryID, told.FailureDomain = h.Name, string(h.ID), h.Place.Domain()
-	told.Addresses = append(told.Addresses, v1alpha1.Address{Type: v1alpha1.AddressHostname, Address: firstOf(t.v.Machine.Hostname, t.v.Machine.Name)})
+	told.Addresses = append(told.Addresses, v1alpha1.Address{Type: v1alpha1.AddressHostname, Address: cmp.Or(t.v.Machine.Hostname, t.v.Machine.Name)})
 	for _, a := range t.v.Addresses {
 		told.Addresses = append(told.Addresses, v1alpha1.Address{Type: v1alpha1.AddressInternalIP, Address: a})
 	}

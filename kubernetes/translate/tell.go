@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,7 +164,7 @@ func whyNoHost(v *contract.View) string {
 		parts = append(parts, fmt.Sprintf("%d × %s", r.N, r.Cause))
 	}
 	if len(parts) == 0 {
-		return sentence(firstOf(v.Machine.Reason, "waits for a host"), v.Machine.Hint)
+		return sentence(cmp.Or(v.Machine.Reason, "waits for a host"), v.Machine.Hint)
 	}
 	return sentence("no host: "+strings.Join(parts, ", "), v.Machine.Hint)
 }
@@ -186,7 +187,7 @@ func (t *teller) data() metav1.Condition {
 	case b.IsReady:
 		return yes(kind, ReasonAvailable, b.Message)
 	}
-	return no(kind, firstOf(b.Reason, v1alpha1.ReasonWaitingForBootstrapData), b.Message)
+	return no(kind, cmp.Or(b.Reason, v1alpha1.ReasonWaitingForBootstrapData), b.Message)
 }
 
 // isInstalling reports whether the open operation brings an operating system onto the host.
@@ -227,7 +228,7 @@ func (t *teller) installed() metav1.Condition {
 		if v.Machine.Phase == inventory.MachineFailed || v.Host != nil && v.Host.State == inventory.Failed {
 			return no(kind, v1alpha1.ReasonInstallFailed, sentence(v.Machine.Reason, v.Machine.Hint))
 		}
-		return no(kind, v1alpha1.ReasonWaitingForPower, firstOf(v.Machine.Reason, "the installation has not begun"))
+		return no(kind, v1alpha1.ReasonWaitingForPower, cmp.Or(v.Machine.Reason, "the installation has not begun"))
 	}
 	return t.step(v.Operation)
 }
@@ -241,19 +242,19 @@ func (t *teller) step(op *inventory.Operation) metav1.Condition {
 	case inventory.StepPreDrain, inventory.StepDrain, inventory.StepPreFence, inventory.StepFence, inventory.StepForget:
 		reason, message = ReasonReprovisioning, "the old system of "+host+" is being taken down: "+string(op.Step)
 		if op.State == inventory.OpWaiting {
-			message = firstOf(op.Reason, message)
+			message = cmp.Or(op.Reason, message)
 		}
 		return no(kind, reason, message)
 	case inventory.StepBudget:
-		return no(kind, ReasonWaitingForBudget, firstOf(op.Reason, "waits for the budget of its pool"))
+		return no(kind, ReasonWaitingForBudget, cmp.Or(op.Reason, "waits for the budget of its pool"))
 	case inventory.StepPreBoot:
 		switch {
 		case t.f.Waits != "":
 			return no(kind, v1alpha1.ReasonWaitingForTurn, t.f.Waits)
 		case t.f.Bootstrap.IsWanted && !t.f.Bootstrap.IsReady:
-			return no(kind, firstOf(t.f.Bootstrap.Reason, v1alpha1.ReasonWaitingForBootstrapData), t.f.Bootstrap.Message)
+			return no(kind, cmp.Or(t.f.Bootstrap.Reason, v1alpha1.ReasonWaitingForBootstrapData), t.f.Bootstrap.Message)
 		}
-		return no(kind, v1alpha1.ReasonWaitingForHook, firstOf(op.Reason, "waits for a hook"))
+		return no(kind, v1alpha1.ReasonWaitingForHook, cmp.Or(op.Reason, "waits for a hook"))
 	case inventory.StepPower:
 		reason, message = v1alpha1.ReasonWaitingForPower, host+" is being switched on"
 	case inventory.StepNetboot:
@@ -270,7 +271,7 @@ func (t *teller) step(op *inventory.Operation) metav1.Condition {
 	}
 	switch {
 	case op.State == inventory.OpWaiting: // for a person, as a rule
-		message = sentence(firstOf(op.Reason, message), op.Hint)
+		message = sentence(cmp.Or(op.Reason, message), op.Hint)
 	case isRetried(op) && (op.Step == inventory.StepPower || op.Step == inventory.StepNetboot):
 		reason, message = v1alpha1.ReasonBootTimeout, "tried again: "+op.Reason
 	case isRetried(op):
@@ -278,7 +279,7 @@ func (t *teller) step(op *inventory.Operation) metav1.Condition {
 	case op.Step == inventory.StepPower && op.Reason != "": // its controller does not answer
 		message = sentence(op.Reason, op.Hint)
 	default:
-		message = firstOf(t.refused(), message)
+		message = cmp.Or(t.refused(), message)
 	}
 	return no(kind, reason, message)
 }
@@ -329,7 +330,7 @@ func (t *teller) joined() metav1.Condition {
 	if s := t.v.Session; waits && s != nil && s.Outcome == inventory.OutcomeFailed {
 		return no(kind, v1alpha1.ReasonJoinFailed, "the installed system reported that its first boot failed: see the events of host "+t.hostName())
 	}
-	return no(kind, firstOf(n.Reason, v1alpha1.ReasonWaitingForNode), firstOf(n.Message, "no node with our provider id yet"))
+	return no(kind, cmp.Or(n.Reason, v1alpha1.ReasonWaitingForNode), cmp.Or(n.Message, "no node with our provider id yet"))
 }
 
 func (t *teller) healthy() metav1.Condition {
@@ -343,7 +344,7 @@ func (t *teller) healthy() metav1.Condition {
 	case n.IsHealthy:
 		return yes(kind, v1alpha1.ReasonNodeReady, "")
 	}
-	return no(kind, firstOf(n.Reason, v1alpha1.ReasonNodeNotReady), n.Message)
+	return no(kind, cmp.Or(n.Reason, v1alpha1.ReasonNodeNotReady), n.Message)
 }
 
 // drained is the condition Drained of a machine that goes.
@@ -354,7 +355,7 @@ func (t *teller) drained() metav1.Condition {
 		if d.IsDone {
 			return yes(kind, v1alpha1.ReasonDrained, d.Detail)
 		}
-		return no(kind, firstOf(d.Reason, v1alpha1.ReasonDraining), drainText(d))
+		return no(kind, cmp.Or(d.Reason, v1alpha1.ReasonDraining), drainText(d))
 	}
 	switch {
 	case t.f.View == nil || t.v.Claim == nil:
@@ -364,7 +365,7 @@ func (t *teller) drained() metav1.Condition {
 	case op == nil || op.Kind != inventory.OpRelease:
 		return no(kind, v1alpha1.ReasonDraining, "draining has not begun")
 	case op.Step == inventory.StepBudget || op.Step == inventory.StepPreDrain || op.Step == inventory.StepDrain:
-		return no(kind, v1alpha1.ReasonDraining, firstOf(op.Reason, "draining has not begun"))
+		return no(kind, v1alpha1.ReasonDraining, cmp.Or(op.Reason, "draining has not begun"))
 	}
 	return yes(kind, v1alpha1.ReasonDrained, "")
 }
@@ -414,7 +415,7 @@ func (t *teller) failure() (reason v1alpha1.FailureReason, message string) {
 		return v1alpha1.FailureUpdateError, sentence(m.Reason, m.Hint)
 	}
 	if t.f.Node.IsWanted && t.f.Node.IsLate && !t.f.Node.IsJoined {
-		return v1alpha1.FailureJoinTimeout, firstOf(t.f.Node.Message, "its node has not appeared in time")
+		return v1alpha1.FailureJoinTimeout, cmp.Or(t.f.Node.Message, "its node has not appeared in time")
 	}
 	return "", ""
 }

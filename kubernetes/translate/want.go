@@ -8,6 +8,7 @@
 package translate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,8 +68,8 @@ func IsInvalid(err error) bool {
 func MetalMachine(mm *v1alpha1.MetalMachine, o Options) (inventory.Machine, error) {
 	s := &mm.Spec
 	m := inventory.Machine{
-		Name: firstOf(o.Name, Name(mm.Namespace, mm.Name)), Owner: o.Owner.String(),
-		Hostname:      firstOf(s.Hostname, o.Hostname, mm.Name),
+		Name: cmp.Or(o.Name, Name(mm.Namespace, mm.Name)), Owner: o.Owner.String(),
+		Hostname:      cmp.Or(s.Hostname, o.Hostname, mm.Name),
 		BootstrapFrom: o.BootstrapFrom,
 		Clean:         inventory.CleanMode(strings.ToLower(string(s.Deletion.Clean))),
 		ReleaseAfter:  inventory.ReleaseAfter(strings.ToLower(string(s.Deletion.ReleaseAfter))),
@@ -76,7 +77,7 @@ func MetalMachine(mm *v1alpha1.MetalMachine, o Options) (inventory.Machine, erro
 	if err := os(&m, &s.OS); err != nil {
 		return m, err
 	}
-	if err := place(&m, s.Placement, firstOf(o.FailureDomain, s.FailureDomain), o); err != nil {
+	if err := place(&m, s.Placement, cmp.Or(o.FailureDomain, s.FailureDomain), o); err != nil {
 		return m, err
 	}
 	if err := provider(&m, s.ProviderConfig); err != nil {
@@ -98,8 +99,8 @@ func MetalMachine(mm *v1alpha1.MetalMachine, o Options) (inventory.Machine, erro
 func SlipwayMachine(sm *infra.SlipwayMachine, o Options) (inventory.Machine, error) {
 	s := &sm.Spec
 	m := inventory.Machine{
-		Name: firstOf(o.Name, Name(sm.Namespace, sm.Name)), Owner: o.Owner.String(),
-		Hostname: firstOf(o.Hostname, sm.Name), BootstrapFrom: o.BootstrapFrom,
+		Name: cmp.Or(o.Name, Name(sm.Namespace, sm.Name)), Owner: o.Owner.String(),
+		Hostname: cmp.Or(o.Hostname, sm.Name), BootstrapFrom: o.BootstrapFrom,
 		Clean:        inventory.CleanMode(strings.ToLower(string(s.Clean))),
 		ReleaseAfter: inventory.ReleaseAfter(strings.ToLower(string(s.ReleaseAfter))),
 	}
@@ -112,15 +113,6 @@ func SlipwayMachine(sm *infra.SlipwayMachine, o Options) (inventory.Machine, err
 	var err error
 	m.Hooks, err = hooksOf(sm.Annotations, o.IsHeld)
 	return m, err
-}
-
-func firstOf(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 func os(m *inventory.Machine, s *v1alpha1.OSSpec) error {
@@ -180,7 +172,7 @@ func place(m *inventory.Machine, s *v1alpha1.Placement, domain string, o Options
 		p.Tolerations = append(p.Tolerations, inventory.Toleration{Key: t.Key, Value: t.Value})
 	}
 	if p.Reuse = reuses[s.Reuse]; p.Reuse != "" {
-		p.ReuseKey = firstOf(o.ReuseKey, m.Name)
+		p.ReuseKey = cmp.Or(o.ReuseKey, m.Name)
 	}
 	return nil
 }

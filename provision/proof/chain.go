@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -55,7 +56,7 @@ func Unchained(asked, layer string, chain [][]byte) string {
 		}
 	}
 	if layer == "" || !named[layer] {
-		return fmt.Sprintf("what was written has the digest %s, which the expected image does not name", firstOf(layer, "unknown"))
+		return fmt.Sprintf("what was written has the digest %s, which the expected image does not name", cmp.Or(layer, "unknown"))
 	}
 	return ""
 }

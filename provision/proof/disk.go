@@ -4,6 +4,7 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func equal(a, b string) bool { return strings.EqualFold(strings.TrimSpace(a), st
 
 // NameOf names a disk for people.
 func NameOf(d inventory.Disk) string {
-	name := firstOf(d.Name, "without a name")
+	name := cmp.Or(d.Name, "without a name")
 	switch {
 	case d.Serial != "":
 		return fmt.Sprintf("disk %s (serial %s)", name, d.Serial)
@@ -98,11 +99,4 @@ func NameOf(d inventory.Disk) string {
 		return fmt.Sprintf("disk %s (at %s)", name, d.ByPath)
 	}
 	return "disk " + name
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.D
 		case c.IsKept || c.Method == "kept":
 			faults, isFinal = append(faults, NameOf(d)+" was kept, and is not one of the disks to keep"), true
 		case c.Mode != mode:
-			faults, isFinal = append(faults, fmt.Sprintf("%s was wiped with mode %s, and the expected one is %s", NameOf(d), firstOf(string(c.Mode), "unknown"), mode)), true
+			faults, isFinal = append(faults, fmt.Sprintf("%s was wiped with mode %s, and the expected one is %s", NameOf(d), cmp.Or(string(c.Mode), "unknown"), mode)), true
 		case c.Method == "none" && mode != inventory.CleanNone:
 			faults, isFinal = append(faults, NameOf(d)+" was not wiped"), true
 		}
@@ -92,7 +93,7 @@ func Unwritten(w Written, digest string, hasSeed bool, hw *inventory.Hardware, k
 	case digest == "" && !strings.HasPrefix(w.Digest, "sha256:"):
 		return "the agent does not say the digest of the image that was written"
 	case digest != "" && !equal(w.Digest, digest):
-		return fmt.Sprintf("the image that was written has the digest %s, and the expected one is %s", firstOf(w.Digest, "unknown"), digest)
+		return fmt.Sprintf("the image that was written has the digest %s, and the expected one is %s", cmp.Or(w.Digest, "unknown"), digest)
 	case hasSeed && !w.IsSeeded:
 		return "the image is written, and its configuration is not"
 	case isKept(w.Disk, keep):
