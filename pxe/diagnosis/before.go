@@ -17,7 +17,7 @@ func decisionRules() []Rule {
 	return []Rule{
 		{"boot-refused", "this server refuses its boot", "do what the reason says; the machine asks again by itself", (*story).bootRefused},
 		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept HOST", (*story).notAccepted},
-		{"parked", "the host is quarantined, and boots nothing until somebody releases it", "repair the reason, then: slipway host release HOST", (*story).parked},
+		{"parked", "the host is quarantined: until somebody releases it, it boots only a screen with the reason", "repair the reason, then: slipway host release HOST", (*story).parked},
 		{"sent-to-disk", "this server sent it to its own disk, and has no network boot for it", "install it (slipway host install HOST), or give it a profile that matches", (*story).sentToDisk},
 		{"no-architecture", "the machine does not say what architecture it is, so it gets no boot loader", "give its subnet or host a quirk that names a loader, or update its firmware", (*story).noArchitecture},
 		{"unknown-architecture", "there is no boot loader for this kind of machine", "let it boot from its own disk, or put a loader for it into a folder named with --loaders", (*story).unknownArchitecture},

@@ -67,8 +67,9 @@ export function SelectorField({ id, label = 'Selector', value, onChange, state, 
             )
           )}
           <HelperTextItem>
-            Terms with commas between: key=value, key!=value, key=~expression, key alone, !key. Keys: name, mac, serial,
-            manufacturer, product, arch, firmware, site, row, rack, fact:NAME, and labels.
+            Terms with commas between: key=value, key!=value, key=~expression, key for “has one”, !key for “has none”.
+            Keys: name, state, mac, uuid, serial, assetTag, manufacturer, product, arch, firmware, port, site, row,
+            rack, fact:NAME, and labels.
           </HelperTextItem>
         </HelperText>
       </FormHelperText>
