@@ -143,7 +143,7 @@ step('its power is switched in the browser, and its next boot is watched', async
   await act('Switch on')
   await page.getByText('power on').first().waitFor(boot)
   await tab('Timeline')
-  await page.getByRole('region', { name: 'Boots and operations' }).getByText('done', { exact: true }).first().waitFor(boot) // the inspection
+  await page.getByRole('region', { name: 'Boots and operations' }).getByText('finished', { exact: true }).first().waitFor(boot) // the inspection
   await page.getByRole('region', { name: 'Events' }).getByText('boot.decided').nth(1).waitFor(boot)
   await picture('booting')
   await act('Switch off')
