@@ -654,6 +654,35 @@ func TestAMachineMayAskFromTheAddressThatItsConfigurationGivesIt(t *testing.T) {
 	}
 }
 
+// A boot goes on with the configuration that it was given, and with the address in it.
+func TestAnEditedProfileTakesNoAddressFromABootThatRuns(t *testing.T) {
+	r, _ := configRack(t)
+	image := inventory.ImageConfig{Format: "cloud-init", Version: "24.4"}
+	profile := inventory.Profile{Config: "network: {interfaces: [{name: eno1, mac: boot, addresses: [10.0.0.77/24]}]}"}
+	r.configured("live", image, profile)
+	m := r.machine(1)
+	_, s := m.arrive()
+	r.engine.cfg.Neighbour = func(netip.Addr) (inventory.MAC, bool) { return "", false }
+	r.engine.outfit()
+	r.write(func(tx inventory.Tx) error {
+		p, err := tx.FindProfile("live")
+		if err != nil {
+			return err
+		}
+		p.Config = strings.ReplaceAll(p.Config, "10.0.0.77", "10.0.0.79")
+		return tx.UpdateProfile(&p, r.clock)
+	})
+	from := func(a string) error {
+		return r.engine.Report(t.Context(), s, netip.MustParseAddr(a), "", pxe.Report{Step: pxe.ReportProgress})
+	}
+	if err := from("10.0.0.79"); !inventory.IsKind(err, inventory.Forbidden) {
+		t.Errorf("from the address of the next boot: %v", err)
+	}
+	if err := from("10.0.0.77"); err != nil {
+		t.Errorf("from its own: %v", err)
+	}
+}
+
 func TestAMachineThatStartsOverIsGivenItsConfigurationAgain(t *testing.T) {
 	r, _ := configRack(t)
 	r.secret("token", canary)
