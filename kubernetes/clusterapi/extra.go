@@ -60,7 +60,7 @@ func merge(data contract.Bootstrap, parts []part) (contract.Bootstrap, error) {
 	return data, nil
 }
 
-// header splits off the first lines of a cloud-config that say what it is.
+// header splits a cloud-config into its header lines, such as #cloud-config, and the rest.
 func header(text []byte) (head, rest []byte) {
 	rest = text
 	for {

@@ -354,8 +354,8 @@ func (r *hosts) tellGone(ctx context.Context, mh *v1alpha1.MetalHost, text strin
 	return r.tell(ctx, mh, s)
 }
 
-// warn writes an event with the reason why an object is no host, unless the condition says so already. Otherwise each
-// Reconcile would repeat the event.
+// warn writes a Kubernetes event with the reason why an object is no host. It writes none if the condition Ready has the
+// same reason and message, because each Reconcile would repeat the event.
 func (r *hosts) warn(mh *v1alpha1.MetalHost, reason, text string) {
 	if was := apimeta.FindStatusCondition(mh.Status.Conditions, v1alpha1.Ready); was != nil && was.Reason == reason && was.Message == inventory.Clean(text, 1024) {
 		return

@@ -14,8 +14,8 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// declare makes a row for an object that has none, or finds the row by the MACs of the object. What people must mend
-// is told in the status, and is no error.
+// declare makes a row for an object that has none, or finds the row by the MACs of the object. A fault
+// that a person has to mend goes into the status. It is no error, because a retry does not help.
 func (r *hosts) declare(ctx context.Context, name string) (again time.Duration, _ error) {
 	var mh v1alpha1.MetalHost
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &mh); err != nil {

@@ -72,8 +72,8 @@ func (t *turns) start(ctx context.Context) error {
 	return nil
 }
 
-// take gives a waiting machine its turn, or returns who comes first. Deciding and taking happen under one lock, so
-// two machines never get the same turn.
+// take gives a waiting machine its turn, or returns the machine that comes first. take decides under the lock that it
+// takes under, so two machines never get the same turn.
 func (t *turns) take(owner string, s slot, r node.TurnRules) node.Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()

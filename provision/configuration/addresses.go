@@ -251,7 +251,7 @@ func (c *Configurer) noteHeld(tx inventory.Tx, b *address.Book, m *inventory.Mac
 	return c.saveHeld(tx, x.Holder, x.all)
 }
 
-// HoldOn is hold for who has a host: its machine, or itself.
+// HoldOn stores the addresses and names that a host holds, or that its machine holds if it has one.
 func (c *Configurer) HoldOn(tx inventory.Tx, h *inventory.Host) error {
 	tx = address.Whole(tx)
 	switch {

@@ -23,7 +23,8 @@ func (c *Configurer) ConfigOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, bo
 	return c.ConfigAtHand(tx, h, p, boot, true)
 }
 
-// ConfigAtHand is configOf, and errUnrendered for what is not at hand unless it may be rendered.
+// ConfigAtHand is ConfigOf without the work of rendering: it returns ErrUnrendered if the server remembers no rendering.
+// With mayRender it renders then, which can take seconds.
 func (c *Configurer) ConfigAtHand(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC, mayRender bool) (*Rendered, error) {
 	in, err := c.wanted(tx, h, p, boot)
 	if err != nil || in == nil {

@@ -13,7 +13,7 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// errStranger marks a refusal of somebody who is not the machine whose boot the URL names.
+// errStranger marks the refusal of a request that does not come from the machine of the boot.
 var errStranger = errors.New("not the machine of this boot")
 
 // sessionOf returns the boot that a URL names, as memory has it or else the store.
@@ -149,7 +149,7 @@ func (dl *Deliverer) noteStranger(s inventory.BootSession, source netip.Addr, wh
 	})
 }
 
-// SessionRefused is the issue that somebody used the URL of a host's boot who is not that host.
+// SessionRefused is the issue that another machine used the URL of a host's boot.
 func SessionRefused(id inventory.HostID) inventory.Issue {
 	return inventory.Issue{
 		Key: inventory.IssueSessionRefused + "/" + string(id), Type: inventory.IssueSessionRefused, Severity: inventory.SeverityWarning,

@@ -4,7 +4,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// SecretRefused is the issue that somebody asked for a host's secrets who may not have them.
+// SecretRefused is the issue that Slipway refused a request for a host's secrets.
 func SecretRefused(id inventory.HostID, cause, hint string) inventory.Issue {
 	return inventory.Issue{
 		Key: inventory.IssueSecretRefused + "/" + string(id), Type: inventory.IssueSecretRefused,

@@ -25,8 +25,8 @@ func (k Keys) isReportKey(s inventory.SessionID, key string) bool {
 // it. The id of a boot is in DHCP answers, which everybody on the network may hear.
 func (k Keys) AgentKey(s inventory.SessionID) string { return k.keyOf("agent", s) }
 
-// DocumentKey proves that whoever fetches the documents of a boot of our agent was told to: only the task of the agent names
-// it. It is another key than the agent's, because documents name each other and stay on the disk.
+// DocumentKey is the key with which our agent fetches the documents of its boot. Only the task of the agent has it. It
+// differs from the agent's own key, because documents contain the URLs of others and stay on the disk.
 func (k Keys) DocumentKey(s inventory.SessionID) string { return k.keyOf("documents", s) }
 
 // ConfigURL is where a machine fetches a document of its boot.

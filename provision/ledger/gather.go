@@ -32,8 +32,8 @@ const (
 	OfStrangersKey  = "/strangers/"
 )
 
-// gather makes the issue of a host that nobody has accepted one with those of others. isTold says that the issue was told of lately
-// and need not be again.
+// gather merges the issues of one kind about unaccepted hosts of a network into one issue. isTold reports that Slipway wrote
+// an event about it a short time ago, so that the caller writes none.
 func (l *Ledger) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, isTold bool, err error) {
 	var accepted, strange []inventory.HostID
 	for _, id := range i.HostIDs {
