@@ -15,7 +15,7 @@ import (
 // elsewhere are told the same.
 type Appliance = contract.Appliance
 
-// ClusterView is the appliance as the holder of a cluster's token may use it, package kubernetes/clusterscope.
+// ClusterView is the appliance as the holder of a cluster's token may use it, package kubernetes/backend.
 type ClusterView interface {
 	Appliance
 	// Hear returns what the cluster may hear of an event, and whether it hears of it at all.

@@ -28,8 +28,7 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/kubernetes/clusterscope"
-	"slipway.dev/slipway/kubernetes/local"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
@@ -124,7 +123,7 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		NewID: newID, Now: r.clock, Log: log,
 	})
 	r.engine = engine
-	here := local.New(local.Config{Engine: engine, Store: store, Events: r.hub, Secrets: r.box, Now: r.clock})
+	here := backend.NewLocal(backend.LocalConfig{Engine: engine, Store: store, Events: r.hub, Secrets: r.box, Now: r.clock})
 	catalogue, err := images.BuiltinCatalogue()
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +135,7 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		},
 		Metrics:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "slipway_up 1\n") }),
 		Appliance: here, ClusterView: func(uid string, namespaces []string) ClusterView {
-			return clusterscope.ForToken(here, clusterscope.Scope{UID: uid, Namespaces: namespaces})
+			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 		Configs: engine, Secrets: r.box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) TargetCheck {

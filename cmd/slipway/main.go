@@ -24,6 +24,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli/configs"
 	"slipway.dev/slipway/cmd/slipway/cli/hosts"
 	"slipway.dev/slipway/cmd/slipway/cli/images"
+	"slipway.dev/slipway/cmd/slipway/cli/kubectl"
 	"slipway.dev/slipway/cmd/slipway/cli/machines"
 	"slipway.dev/slipway/cmd/slipway/cli/networks"
 	"slipway.dev/slipway/cmd/slipway/cli/records"
@@ -109,8 +110,8 @@ func (c *serveCommand) Run() error {
 }
 
 func main() {
-	if clusters.IsPlugin(os.Args[0]) {
-		os.Exit(clusters.RunPlugin(os.Args[1:], os.Stdout, os.Stderr))
+	if kubectl.IsPlugin(os.Args[0]) {
+		os.Exit(kubectl.Run(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -29,8 +29,7 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/kubernetes/clusterscope"
-	"slipway.dev/slipway/kubernetes/local"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
@@ -116,7 +115,7 @@ func startRig(dir string) (*rig, error) {
 		return nil, err
 	}
 	jobs := images.NewJobs(images.JobsConfig{Import: cache.Import, Check: catalogue.Check, Now: time.Now, Log: log})
-	here := local.New(local.Config{Engine: engine, Store: store, Events: hub, Secrets: box, Now: time.Now})
+	here := backend.NewLocal(backend.LocalConfig{Engine: engine, Store: store, Events: hub, Secrets: box, Now: time.Now})
 	srv := web.New(web.Config{
 		Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
 		SelfCheck: func(context.Context) []web.Check {
@@ -126,7 +125,7 @@ func startRig(dir string) (*rig, error) {
 			return []web.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
 		},
 		Appliance: here, ClusterView: func(uid string, namespaces []string) web.ClusterView {
-			return clusterscope.ForToken(here, clusterscope.Scope{UID: uid, Namespaces: namespaces})
+			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 		Configs: engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) web.TargetCheck {

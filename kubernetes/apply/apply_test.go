@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/backend/backendtest"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/remote/remotetest"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -76,7 +76,7 @@ spec:
   power: {driver: Redfish, address: "https://10.0.0.5", credentialsRef: {name: bmc, namespace: metal}, insecureSkipVerify: true}
 `
 
-func applier(r *remotetest.Rig) *Applier {
+func applier(r *backendtest.Rig) *Applier {
 	return &Applier{Appliance: r.Remote, HasSecret: func(ctx context.Context, name string) (bool, error) {
 		_, err := r.API.Secrets.Get(ctx, name)
 		if inventory.IsKind(err, inventory.NotFound) {
@@ -99,7 +99,7 @@ func do(t *testing.T, a *Applier, text string) (string, error) {
 }
 
 func TestAnAppliedFileIsInTheInventoryOnce(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	a := applier(r)
 	a.DryRun = true
 	all := "MetalPool front: %[1]s\nJoinTarget default/lab: %[1]s\nMetalHost r1-u01: %[1]s\nMetalMachine default/web-1: %[1]s\nMetalMachine default/node-1: %[1]s"
@@ -158,7 +158,7 @@ func TestAnAppliedFileIsInTheInventoryOnce(t *testing.T) {
 
 // What is applied without Kubernetes is stored as what a controller makes of the same object, but for its owner.
 func TestBothDoorsMeanTheSame(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	if _, err := do(t, applier(r), rack); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestBothDoorsMeanTheSame(t *testing.T) {
 }
 
 func TestAChangedFileChangesOnlyWhatItSays(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	a := applier(r)
 	if _, err := do(t, a, rack); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestAChangedFileChangesOnlyWhatItSays(t *testing.T) {
 }
 
 func TestAPausedMachineIsNotMade(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	got, err := do(t, applier(r), `apiVersion: metal.slipway.dev/v1alpha1
 kind: MetalMachine
 metadata: {name: web-1, annotations: {metal.slipway.dev/paused: "true"}}
@@ -236,7 +236,7 @@ spec: {os: {profile: debian12}}
 }
 
 func TestWhatIsDeletedIsGone(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	a := applier(r)
 	if _, err := do(t, a, rack); err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestWhatIsDeletedIsGone(t *testing.T) {
 }
 
 func TestWhatCannotBeAppliedSaysWhatToDo(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	a := applier(r)
 	if _, err := r.Local.CreateMachine(t.Context(), inventory.Machine{Name: "default-taken", Profile: "worker", Owner: contract.Owner{ClusterUID: "c"}.String()}); err != nil {
 		t.Fatal(err)
@@ -320,7 +320,7 @@ func TestWhatCannotBeAppliedSaysWhatToDo(t *testing.T) {
 func TestAHostThatNobodyHasNamedIsCalledAsItsObject(t *testing.T) {
 	const object = "apiVersion: metal.slipway.dev/v1alpha1\nkind: MetalHost\nmetadata: {name: r1-u01}\nspec: {bootMACs: [\"52:54:00:00:00:01\"]}\n"
 	for was, want := range map[string]string{"host-525400000001": "r1-u01", "db-master": "db-master"} {
-		r := remotetest.New(t)
+		r := backendtest.New(t)
 		h, err := r.Local.DeclareHost(t.Context(), inventory.Host{Name: was, NICs: []inventory.NIC{{MAC: "52:54:00:00:00:01", IsBoot: true}}})
 		if err != nil {
 			t.Fatal(err)

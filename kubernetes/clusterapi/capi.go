@@ -28,8 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/node"
 )
@@ -56,10 +55,10 @@ const lastCRD = "machines.cluster.x-k8s.io"
 // kit is what all controllers of one cluster share. Its fields do not change after start, so every goroutine may read
 // them.
 type kit struct {
-	env    contract.Env
+	env    controllers.Env
 	client client.Client
 	direct client.Reader // one GET at the API server, for Secrets
-	feed   *eventfeed.Feed
+	feed   *controllers.Feed
 	events clientevents.EventRecorder
 	log    *slog.Logger
 	yard   *yard
@@ -79,7 +78,7 @@ func AddToScheme(s *runtime.Scheme) error {
 // Setup adds the controllers to a manager that has not started, and registers their kinds in its scheme. The scheme
 // must not be shared with another manager. In a cluster without Cluster API it only watches one definition; the
 // controllers start when that appears, without a restart.
-func Setup(mgr manager.Manager, env contract.Env) error {
+func Setup(mgr manager.Manager, env controllers.Env) error {
 	if err := AddToScheme(mgr.GetScheme()); err != nil {
 		return fmt.Errorf("register the kinds of Cluster API: %w", err)
 	}
@@ -106,7 +105,7 @@ func isServed(mapper apimeta.RESTMapper) bool {
 
 // start adds the controllers. The manager may run already: it starts what is added to it later.
 func (k *kit) start(mgr manager.Manager) (err error) {
-	if k.feed, err = eventfeed.Add(mgr, k.env); err != nil {
+	if k.feed, err = controllers.NewFeed(mgr, k.env); err != nil {
 		return err
 	}
 	k.nodes = node.NewSet(k.log, k.env.Egress)

@@ -15,6 +15,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -82,7 +83,7 @@ func TestAWaitIsSaidInReadyWhenItIsTheFirst(t *testing.T) {
 }
 
 func TestASetIsNamedByWhatOutlivesARollout(t *testing.T) {
-	k := &kit{env: contract.Env{ClusterUID: "u"}}
+	k := &kit{env: controllers.Env{ClusterUID: "u"}}
 	for _, c := range []struct {
 		name   string
 		labels map[string]string

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/translate"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
@@ -40,8 +40,8 @@ func setupClusters(mgr manager.Manager, k *kit) error {
 		For(&infrav1.SlipwayCluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, ownersChanged{}))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&infrav1.SlipwayMachine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine)).
-		WatchesRawSource(eventfeed.On(k.feed, calm, r.ofEvent)).
-		WatchesRawSource(eventfeed.Once(k.feed, r.all)).
+		WatchesRawSource(controllers.On(k.feed, calm, r.ofEvent)).
+		WatchesRawSource(controllers.Once(k.feed, r.all)).
 		WithOptions(options(2)).
 		Complete(r)
 }

@@ -21,7 +21,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 )
 
@@ -74,8 +74,8 @@ func setupMachines(mgr manager.Manager, k *kit) error {
 		For(&infrav1.SlipwayMachine{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, ownersChanged{}))).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(machineChanged{})).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged{})).
-		WatchesRawSource(eventfeed.On(k.feed, 20*time.Millisecond, r.ofEvent)).
-		WatchesRawSource(eventfeed.Once(k.feed, r.all)).
+		WatchesRawSource(controllers.On(k.feed, 20*time.Millisecond, r.ofEvent)).
+		WatchesRawSource(controllers.Once(k.feed, r.all)).
 		WatchesRawSource(k.nodes.Source(r.ofNode)).
 		WithOptions(options(8))
 	if k.env.Reach.HasSecrets() {

@@ -28,7 +28,7 @@ func (k *kit) ownerOf(m *infrav1.SlipwayMachine) contract.Owner {
 	return contract.Owner{ClusterUID: k.env.ClusterUID, Namespace: m.Namespace, Kind: kindMachine, Name: m.Name, UID: string(m.UID)}
 }
 
-// isOurs reports whether this set of controllers handles an object; see contract.Env.WatchFilter.
+// isOurs reports whether this set of controllers handles an object; see controllers.Env.WatchFilter.
 func (k *kit) isOurs(o client.Object) bool {
 	return k.env.WatchFilter == "" || o.GetLabels()[clusterv1.WatchLabel] == k.env.WatchFilter
 }

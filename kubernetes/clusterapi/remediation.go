@@ -19,7 +19,7 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/translate"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
@@ -63,7 +63,7 @@ func setupRemediations(mgr manager.Manager, k *kit) error {
 	return builder.ControllerManagedBy(mgr).Named("slipwayremediation").
 		For(&infrav1.SlipwayRemediation{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged{})).
-		WatchesRawSource(eventfeed.On(k.feed, 100*time.Millisecond, r.ofEvent)).
+		WatchesRawSource(controllers.On(k.feed, 100*time.Millisecond, r.ofEvent)).
 		WithOptions(options(2)).
 		Complete(r)
 }

@@ -20,7 +20,7 @@ import (
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/translate"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
@@ -34,8 +34,8 @@ func setupTemplates(mgr manager.Manager, k *kit) error {
 	r := &templates{k}
 	return builder.ControllerManagedBy(mgr).Named("slipwaymachinetemplate").
 		For(&infrav1.SlipwayMachineTemplate{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		WatchesRawSource(eventfeed.On(k.feed, calm, r.ofEvent)).
-		WatchesRawSource(eventfeed.Once(k.feed, r.all)).
+		WatchesRawSource(controllers.On(k.feed, calm, r.ofEvent)).
+		WatchesRawSource(controllers.Once(k.feed, r.all)).
 		WithOptions(options(1)).
 		Complete(r)
 }

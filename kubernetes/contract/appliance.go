@@ -1,6 +1,6 @@
 // Package contract owns what the controllers of custom resources may ask of the appliance, and what it answers. Package
-// local answers with the engine of this process, package remote over the REST API, package clusterscope as one cluster may
-// use it. The controllers are in standalone and clusterapi, and the kinds in v1alpha1 and infra/v1alpha1.
+// backend answers: with the engine of this process, over the REST API, or as one cluster may use it. The controllers are in
+// standalone and clusterapi, and the kinds in v1alpha1 and infra/v1alpha1.
 //
 // Nothing here allocates a host, boots or wipes anything: every effect goes through an Appliance.
 package contract

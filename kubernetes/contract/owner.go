@@ -1,10 +1,31 @@
 package contract
 
 import (
+	"fmt"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
 )
+
+// LocalCluster stands in owners where objects of a cluster have its UID: what is wanted without Kubernetes.
+const LocalCluster = "local"
+
+// Owner names who wants a machine, for ever: an object that is created again under the same name is another owner.
+type Owner struct{ ClusterUID, Namespace, Kind, Name, UID string }
+
+// String is what inventory.Machine.Owner holds.
+func (o Owner) String() string {
+	return strings.Join([]string{o.ClusterUID, o.Namespace, o.Kind, o.Name, o.UID}, "/")
+}
+
+// ParseOwner reads what String wrote.
+func ParseOwner(s string) (Owner, error) {
+	p := strings.Split(s, "/")
+	if len(p) != 5 {
+		return Owner{}, fmt.Errorf("%q is not an owner: cluster/namespace/kind/name/uid", s)
+	}
+	return Owner{p[0], p[1], p[2], p[3], p[4]}, nil
+}
 
 // HiddenClaim stands for a claim that is not shown.
 const HiddenClaim inventory.ClaimID = "hidden"

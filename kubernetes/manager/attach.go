@@ -21,6 +21,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 )
 
 // Set is a set of controllers that runs in attached clusters. The package calls its functions for every start of a
@@ -28,7 +29,7 @@ import (
 type Set struct {
 	Mode        inventory.ClusterMode
 	AddToScheme func(*runtime.Scheme) error // the kinds that its controllers read and write; nil adds none
-	Setup       func(manager.Manager, contract.Env) error
+	Setup       func(manager.Manager, controllers.Env) error
 }
 
 // Secrets opens stored secrets by name.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
@@ -59,8 +59,8 @@ func first(names []string) string {
 // reach finds out in which namespaces an account may read Secrets. It asks for the whole cluster, else for the given
 // namespaces, else for those with objects of ours. A watch of a namespace without rights would fail and end the whole
 // cache.
-func (p *peer) reach(ctx context.Context, namespaces []string) (*contract.Reach, error) {
-	r := &contract.Reach{IsNarrow: p.isNarrow}
+func (p *peer) reach(ctx context.Context, namespaces []string) (*controllers.Reach, error) {
+	r := &controllers.Reach{IsNarrow: p.isNarrow}
 	isEverywhere, err := p.maySecrets(ctx, "")
 	if err != nil || isEverywhere {
 		return r, err
@@ -131,7 +131,7 @@ func (p *peer) inhabited(ctx context.Context) (names []string, err error) {
 }
 
 // follow ends with errReach once an account that may read Secrets of some namespaces may read those of others.
-func (p *peer) follow(ctx context.Context, namespaces []string, is *contract.Reach) error {
+func (p *peer) follow(ctx context.Context, namespaces []string, is *controllers.Reach) error {
 	if !is.IsLimited {
 		<-ctx.Done()
 		return nil

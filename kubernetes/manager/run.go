@@ -33,8 +33,9 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
-	"slipway.dev/slipway/kubernetes/clusterscope"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
@@ -205,8 +206,8 @@ func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := isBound(o.BoundTo, uid); err != nil {
 		return err
 	}
-	env := contract.Env{
-		Appliance: clusterscope.Of(o.Appliance, uid, namespacesOf(mgr.GetAPIReader(), o.Namespaces)), Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log, Egress: o.Egress,
+	env := controllers.Env{
+		Appliance: backend.ForCluster(o.Appliance, uid, namespacesOf(mgr.GetAPIReader(), o.Namespaces)), Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log, Egress: o.Egress,
 		Reach: reach,
 	}
 	for _, s := range o.Sets {
@@ -249,7 +250,7 @@ func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 }
 
 // only keeps the cache of Secrets' metadata to the namespaces whose Secrets may be read.
-func only(opts *manager.Options, r *contract.Reach) {
+func only(opts *manager.Options, r *controllers.Reach) {
 	if !r.IsLimited {
 		return
 	}
@@ -266,7 +267,7 @@ func only(opts *manager.Options, r *contract.Reach) {
 }
 
 // namespacesOf reads the labels of the namespaces that are looked at.
-func namespacesOf(c client.Reader, names []string) clusterscope.Namespaces {
+func namespacesOf(c client.Reader, names []string) backend.Namespaces {
 	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
 	return func(ctx context.Context) (all []map[string]string, err error) {
 		ctx, cancel := context.WithTimeout(ctx, callFor)

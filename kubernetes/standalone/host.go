@@ -27,7 +27,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -63,7 +63,7 @@ type hostKey struct {
 // hosts reconciles MetalHosts with the rows of the inventory. Up to hostsAtOnce Reconciles run at once; mu guards
 // declarers.
 type hosts struct {
-	env    contract.Env
+	env    controllers.Env
 	client client.Client
 	direct client.Reader // asks the API server, where a cache that is late would do harm
 	events events.EventRecorder
@@ -76,7 +76,7 @@ type hosts struct {
 }
 
 // setupHosts adds the controller of MetalHosts to a manager.
-func setupHosts(mgr manager.Manager, env contract.Env, feed *eventfeed.Feed) error {
+func setupHosts(mgr manager.Manager, env controllers.Env, feed *controllers.Feed) error {
 	log := env.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -91,8 +91,8 @@ func setupHosts(mgr manager.Manager, env contract.Env, feed *eventfeed.Feed) err
 		WithOptions(controller.TypedOptions[hostKey]{MaxConcurrentReconciles: hostsAtOnce}).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&v1alpha1.MetalHost{}),
 			handler.TypedEnqueueRequestsFromMapFunc(r.ofObject), saidChanged)).
-		WatchesRawSource(eventfeed.OnCalm(feed, hostAfter, r.ofEvent)).
-		WatchesRawSource(eventfeed.Once(feed, r.all))
+		WatchesRawSource(controllers.OnCalm(feed, hostAfter, r.ofEvent)).
+		WatchesRawSource(controllers.Once(feed, r.all))
 	if env.Reach.HasSecrets() {
 		b = b.WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(secrets), handler.TypedEnqueueRequestsFromMapFunc(r.ofSecret)))
 	}

@@ -25,7 +25,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
@@ -52,8 +52,8 @@ const (
 // machines reconciles MetalMachines. Reconciles of different objects run at once, of one object never. mu guards the
 // maps. A restart empties them: they fill again from events and Reconciles, and at worst an event is written twice.
 type machines struct {
-	env    contract.Env
-	feed   *eventfeed.Feed
+	env    controllers.Env
+	feed   *controllers.Feed
 	client client.Client // reads from the cache, but for Secrets
 	direct client.Reader // asks the API server, where a cache that is late would do harm
 	events events.EventRecorder
@@ -88,7 +88,7 @@ type pass struct {
 }
 
 // setupMachines adds the controller of MetalMachines to a manager.
-func setupMachines(mgr manager.Manager, env contract.Env, feed *eventfeed.Feed, nodes *node.Set) error {
+func setupMachines(mgr manager.Manager, env controllers.Env, feed *controllers.Feed, nodes *node.Set) error {
 	log := env.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -113,8 +113,8 @@ func setupMachines(mgr manager.Manager, env contract.Env, feed *eventfeed.Feed, 
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: machinesAtOnce}).
 		Watches(&v1alpha1.JoinTarget{}, handler.EnqueueRequestsFromMapFunc(r.ofTarget), builder.WithPredicates(targetNews)).
-		WatchesRawSource(eventfeed.On(feed, 50*time.Millisecond, r.ofEvent)).
-		WatchesRawSource(eventfeed.Once(feed, r.all)).
+		WatchesRawSource(controllers.On(feed, 50*time.Millisecond, r.ofEvent)).
+		WatchesRawSource(controllers.Once(feed, r.all)).
 		WatchesRawSource(nodes.Source(r.ofNode)).
 		WatchesRawSource(r.turns.source())
 	if env.Reach.HasSecrets() {
@@ -170,9 +170,9 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		err = r.run(ctx, p)
 	}
 	if isConflict(err) { // somebody wrote at the same time; what they wrote is looked at first
-		return reconcile.Result{RequeueAfter: time.Second, Priority: new(eventfeed.Told)}, nil
+		return reconcile.Result{RequeueAfter: time.Second, Priority: new(controllers.Told)}, nil
 	}
-	return reconcile.Result{RequeueAfter: p.again, Priority: new(eventfeed.Told)}, err
+	return reconcile.Result{RequeueAfter: p.again, Priority: new(controllers.Told)}, err
 }
 
 func isConflict(err error) bool {

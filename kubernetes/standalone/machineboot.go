@@ -16,6 +16,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
@@ -80,7 +81,7 @@ func (r *machines) answered(p *pass) {
 
 // secretVersion returns UID and version of a Secret from the cache of metadata, or "" when there is none. The error
 // is Forbidden where the account may not read Secrets.
-func secretVersion(ctx context.Context, c client.Client, reach *contract.Reach, key types.NamespacedName) (string, error) {
+func secretVersion(ctx context.Context, c client.Client, reach *controllers.Reach, key types.NamespacedName) (string, error) {
 	if err := reach.MaySecrets(key.Namespace); err != nil {
 		return "", err
 	}
@@ -460,7 +461,7 @@ var errNoKubeconfig = errors.New("its kubeconfig is not there yet")
 
 // clusterOf returns the workload cluster of a join target. The Set reuses a client while the version of the
 // kubeconfig stays.
-func clusterOf(ctx context.Context, c client.Client, reach *contract.Reach, nodes *node.Set, t *v1alpha1.JoinTarget) (*node.Cluster, error) {
+func clusterOf(ctx context.Context, c client.Client, reach *controllers.Reach, nodes *node.Set, t *v1alpha1.JoinTarget) (*node.Cluster, error) {
 	ref := kubeconfigRef(t)
 	key := types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}
 	version, err := secretVersion(ctx, c, reach, key)

@@ -17,7 +17,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
@@ -188,7 +188,7 @@ func (r *machines) keyOf(ev inventory.Event) (types.NamespacedName, bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if name := eventfeed.Machine(ev); name != "" {
+	if name := controllers.MachineOf(ev); name != "" {
 		key, ok := r.names[name]
 		return key, ok
 	}

@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
@@ -67,7 +68,7 @@ func TestAHostIsProtectedBeforeItIsAccepted(t *testing.T) {
 		"accepting it is what does not": {"accept", []string{"maintain", "protect"}},
 	} {
 		s := &scribe{fails: c.fails, host: inventory.Host{ID: "h", Name: "db-1", State: inventory.Discovered}}
-		r := &hosts{env: contract.Env{Appliance: s}, log: slog.New(slog.DiscardHandler)}
+		r := &hosts{env: controllers.Env{Appliance: s}, log: slog.New(slog.DiscardHandler)}
 		mh := &v1alpha1.MetalHost{ObjectMeta: metav1.ObjectMeta{Name: "db-1"}}
 		mh.Spec.Accepted, mh.Spec.Protected, mh.Spec.Maintenance = &yes, &yes, &v1alpha1.HostMaintenance{Reason: "it runs a database"}
 		v, _ := s.FindHost(t.Context(), "h")

@@ -20,7 +20,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -42,14 +42,14 @@ const (
 
 // pools reconciles MetalPools.
 type pools struct {
-	env    contract.Env
+	env    controllers.Env
 	client client.Client
 	log    *slog.Logger
 	now    func() time.Time
 }
 
 // setupPools adds the controller of MetalPools to a manager.
-func setupPools(mgr manager.Manager, env contract.Env, feed *eventfeed.Feed) error {
+func setupPools(mgr manager.Manager, env controllers.Env, feed *controllers.Feed) error {
 	log := env.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -57,8 +57,8 @@ func setupPools(mgr manager.Manager, env contract.Env, feed *eventfeed.Feed) err
 	r := &pools{env: env, client: mgr.GetClient(), log: log.With("cluster", env.Cluster), now: time.Now}
 	b := builder.ControllerManagedBy(mgr).Named("metalpool").
 		For(&v1alpha1.MetalPool{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, finalizersChanged{}))).
-		WatchesRawSource(eventfeed.On(feed, countAfter, r.ofEvent)).
-		WatchesRawSource(eventfeed.Once(feed, r.all))
+		WatchesRawSource(controllers.On(feed, countAfter, r.ofEvent)).
+		WatchesRawSource(controllers.Once(feed, r.all))
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller of MetalPools: %w", err)
 	}

@@ -11,16 +11,15 @@ package standalone
 import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/node"
 )
 
 // Setup adds the controllers to a manager, which runs them while it is the leader. MetalHosts and MetalPools are
 // cluster-scoped. So Setup leaves them out where the account of env may read namespaces only. It returns an error
 // when the manager refuses a controller or an index.
-func Setup(mgr manager.Manager, env contract.Env) error {
-	feed, err := eventfeed.Add(mgr, env)
+func Setup(mgr manager.Manager, env controllers.Env) error {
+	feed, err := controllers.NewFeed(mgr, env)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/kubernetes/translate"
@@ -49,7 +50,7 @@ const (
 
 // targets reconciles JoinTargets: it copies them into the inventory, and reports whether their clusters answer.
 type targets struct {
-	env    contract.Env
+	env    controllers.Env
 	client client.Client
 	events events.EventRecorder
 	log    *slog.Logger
@@ -58,7 +59,7 @@ type targets struct {
 }
 
 // setupTargets adds the controller of JoinTargets to a manager.
-func setupTargets(mgr manager.Manager, env contract.Env, nodes *node.Set) error {
+func setupTargets(mgr manager.Manager, env controllers.Env, nodes *node.Set) error {
 	log := env.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/remote"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -119,7 +119,7 @@ func TestAStolenManagerTokenReachesItsClusterOnly(t *testing.T) {
 }
 
 // managerOf makes the token of a cluster, and returns what slipway manager has with it and a plain client.
-func managerOf(t *testing.T, api *client.Client, uid string, dial func(ctx context.Context, network, to string) (net.Conn, error)) (*remote.Controllers, *client.Client) {
+func managerOf(t *testing.T, api *client.Client, uid string, dial func(ctx context.Context, network, to string) (net.Conn, error)) (*backend.ClusterRemote, *client.Client) {
 	t.Helper()
 	token, err := api.NewToken(t.Context(), client.TokenWish{Name: "manager-" + uid, Cluster: uid})
 	if err != nil {
@@ -129,7 +129,7 @@ func managerOf(t *testing.T, api *client.Client, uid string, dial func(ctx conte
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := remote.ForControllers(t.Context(), c)
+	m, err := backend.NewClusterRemote(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

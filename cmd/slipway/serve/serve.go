@@ -31,9 +31,8 @@ import (
 	"slipway.dev/slipway/inventory/logbook"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/kubernetes/apply"
-	"slipway.dev/slipway/kubernetes/clusterscope"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/kubernetes/join"
-	"slipway.dev/slipway/kubernetes/local"
 	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/machineconfig/render"
@@ -185,7 +184,7 @@ func (a *appliance) start(ctx context.Context) error {
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	a.store.OnCommit(a.hub.Wake)
-	here := local.New(local.Config{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
+	here := backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
 	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: here, Planes: nodes, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log})
 	a.openClusters(box, here)
 	if err := a.attachFile(ctx, box); err != nil {
@@ -221,7 +220,7 @@ func (a *appliance) start(ctx context.Context) error {
 		Logs: a.logs,
 		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), IssueKubeconfig: here.IssueKubeconfig, Clusters: a, Appliance: here,
 		ClusterView: func(uid string, namespaces []string) web.ClusterView {
-			return clusterscope.ForToken(here, clusterscope.Scope{UID: uid, Namespaces: namespaces})
+			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 	})
 	return nil

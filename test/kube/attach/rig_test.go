@@ -31,10 +31,10 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/local"
+	"slipway.dev/slipway/kubernetes/backend"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/manager"
-	controllers "slipway.dev/slipway/kubernetes/standalone"
+	"slipway.dev/slipway/kubernetes/standalone"
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/test/kube/cluster"
@@ -71,7 +71,7 @@ type side struct {
 	t        testing.TB
 	store    *sqlstore.Store
 	box      *secret.Box
-	local    *local.Local
+	local    *backend.Local
 	attacher *manager.Attacher
 	acting   *acting
 	name     string
@@ -109,7 +109,7 @@ func newSide(t testing.TB, name, version string, a *acting) *side {
 	s.store.OnCommit(hub.Wake)
 	var ulids atomic.Int64
 	engine := provision.New(provision.Config{Store: s.store, Now: time.Now, Log: log, NewULID: func() string { return fmt.Sprint("u", ulids.Add(1)) }})
-	s.local = local.New(local.Config{Engine: engine, Store: s.store, Events: hub, Secrets: s.box})
+	s.local = backend.NewLocal(backend.LocalConfig{Engine: engine, Store: s.store, Events: hub, Secrets: s.box})
 	s.attacher = manager.New(manager.Config{
 		Store: s.store, Secrets: s, Appliance: s.local, Sets: []manager.Set{s.marks()}, Identity: name, Version: version, Log: log,
 		Pause: 100 * time.Millisecond, ProbeEvery: 200 * time.Millisecond,
@@ -134,7 +134,7 @@ func (s *side) stop() { s.stopOnce.Do(s.stopAll) }
 const markAnnotation = "example.com/marked-by"
 
 func (s *side) marks() manager.Set {
-	return manager.Set{Mode: inventory.ModeStandalone, AddToScheme: metal.AddToScheme, Setup: func(mgr crmanager.Manager, env contract.Env) error {
+	return manager.Set{Mode: inventory.ModeStandalone, AddToScheme: metal.AddToScheme, Setup: func(mgr crmanager.Manager, env controllers.Env) error {
 		if s.panics.Load() == env.Cluster {
 			panic("a bug")
 		}
@@ -142,7 +142,7 @@ func (s *side) marks() manager.Set {
 			return errors.New("the cluster has no UID")
 		}
 		if s.isReal.Load() {
-			if err := controllers.Setup(mgr, env); err != nil {
+			if err := standalone.Setup(mgr, env); err != nil {
 				return err
 			}
 		}

@@ -15,9 +15,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"slipway.dev/slipway/cmd/slipway/cli/kubectl"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/apply"
-	"slipway.dev/slipway/kubernetes/kubectl"
 	"slipway.dev/slipway/kubernetes/standalone"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"

@@ -34,9 +34,10 @@ import (
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/kubernetes/apply"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/join"
-	"slipway.dev/slipway/kubernetes/local"
 	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/provision"
@@ -44,7 +45,7 @@ import (
 )
 
 // Setup adds controllers to a manager, such as metal.Setup.
-type Setup = func(mgr crmanager.Manager, env contract.Env) error
+type Setup = func(mgr crmanager.Manager, env controllers.Env) error
 
 // LeaseHolder is who holds the lease of controllers with Options.Elected.
 const LeaseHolder = "the-rig"
@@ -91,7 +92,7 @@ type Rig struct {
 	ahead   atomic.Int64 // nanoseconds that the engine's clock is ahead
 	hub     atomic.Pointer[live.Hub]
 	engine  atomic.Pointer[provision.Engine]
-	local   atomic.Pointer[local.Local]
+	local   atomic.Pointer[backend.Local]
 	serving atomic.Pointer[context.Context] // of the server of the moment
 	playing sync.WaitGroup                  // what robots do
 	over    context.Context
@@ -238,7 +239,7 @@ func (r *Rig) startServer() {
 	hub := live.New(live.Config{Store: r.Store, Log: r.o.Log})
 	r.engine.Store(engine)
 	r.hub.Store(hub)
-	r.local.Store(local.New(local.Config{Engine: engine, Store: r.Store, Events: hub, Secrets: r.box, Site: r.o.Site, By: "cluster test"}))
+	r.local.Store(backend.NewLocal(backend.LocalConfig{Engine: engine, Store: r.Store, Events: hub, Secrets: r.box, Site: r.o.Site, By: "cluster test"}))
 	keeper := apply.NewKeeper(apply.KeeperConfig{
 		Appliance: r.local.Load(), Secrets: vault, Log: r.o.Log, Every: 200 * time.Millisecond,
 		Planes: node.New(node.Config{Store: r.Store, Secrets: vault, Site: r.o.Site, Log: r.o.Log}),
@@ -259,7 +260,7 @@ func (r *Rig) StartControllers() {
 	set := manager.Set{
 		Mode:        inventory.ModeStandalone,
 		AddToScheme: func(s *runtime.Scheme) error { return addAll(s, r.o.Schemes) },
-		Setup: func(mgr crmanager.Manager, env contract.Env) error {
+		Setup: func(mgr crmanager.Manager, env controllers.Env) error {
 			for _, setup := range r.o.Setup {
 				if err := setup(mgr, env); err != nil {
 					return err

@@ -20,8 +20,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/apply"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/local"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig"
@@ -272,7 +272,7 @@ func TestAClusterIsMadeFromFilesAlone(t *testing.T) {
 // kubeconfig is what an administrator is given: a real API server takes it.
 func (s *stage) kubeconfig() {
 	s.t.Helper()
-	text, err := s.Appliance().(*local.Local).IssueKubeconfig(s.t.Context(), "team-lab", "slipway:ann", time.Hour)
+	text, err := s.Appliance().(*backend.Local).IssueKubeconfig(s.t.Context(), "team-lab", "slipway:ann", time.Hour)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/apply"
-	"slipway.dev/slipway/kubernetes/remote"
+	"slipway.dev/slipway/kubernetes/backend"
 )
 
 // filesFlags say which objects are meant.
@@ -95,7 +95,7 @@ func applier(s *cli.Session, isDryRun bool) (*apply.Applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := remote.New(s.Ctx, api)
+	a, err := backend.NewRemote(s.Ctx, api)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Package clusters owns the commands for Kubernetes: slipway cluster, target, apply, get, delete, convert, manifests and manager, and
-// the kubectl plugin.
+// Package clusters owns the commands for Kubernetes: slipway cluster, target, apply, get, delete, convert, manifests and
+// manager.
 package clusters
 
 import (

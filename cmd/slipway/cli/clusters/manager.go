@@ -13,8 +13,8 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/kubernetes/manager"
-	"slipway.dev/slipway/kubernetes/remote"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -75,9 +75,9 @@ func (c *ManagerCommand) Run(s *cli.Session, api *client.Client) error {
 }
 
 // appliance waits for a server that does not answer yet: a pod that restarts would only wait longer.
-func (c *ManagerCommand) appliance(s *cli.Session, api *client.Client, log *slog.Logger) (*remote.Controllers, error) {
+func (c *ManagerCommand) appliance(s *cli.Session, api *client.Client, log *slog.Logger) (*backend.ClusterRemote, error) {
 	for {
-		a, err := remote.ForControllers(s.Ctx, api)
+		a, err := backend.NewClusterRemote(s.Ctx, api)
 		var e *inventory.Error
 		if err == nil || s.Ctx.Err() != nil || !errors.As(err, &e) || e.Kind != inventory.Unavailable {
 			return a, err

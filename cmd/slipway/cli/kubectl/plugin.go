@@ -1,6 +1,8 @@
-// Package kubectl is what kubectl slipway does: it shows machines and hosts as their custom resources tell them, says in
-// words why one waits, and asks for a reboot or a new installation by annotation. It needs access to the custom resources
-// of a cluster and to nothing else; it never speaks to the appliance.
+// Package kubectl is the plugin of kubectl, with its command line: kubectl slipway. It shows machines and hosts as their
+// custom resources tell them, says in words why one waits, and asks for a reboot or a new installation by annotation. It
+// needs access to the custom resources of a cluster and to nothing else; it never speaks to the appliance.
+//
+// Start reading at Run; Plugin holds what the commands do.
 package kubectl
 
 import (

@@ -1,6 +1,6 @@
-// Package remotetest is an appliance for tests of what asks one: a real engine, a real database and the REST API, without
+// Package backendtest is an appliance for tests of what asks one: a real engine, a real database and the REST API, without
 // machines. It brings package testing, so only tests import it.
-package remotetest
+package backendtest
 
 import (
 	"bytes"
@@ -24,10 +24,8 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/kubernetes/clusterscope"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/local"
-	"slipway.dev/slipway/kubernetes/remote"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/capisecret"
 	"slipway.dev/slipway/machineconfig/kubeadm"
@@ -85,12 +83,12 @@ func New(t testing.TB) *Rig {
 		Vendor: func(inventory.MAC) string { return "" }, Policy: func(string) inventory.UnknownPolicy { return inventory.UnknownDisk },
 		NewID: newID, Now: time.Now, Log: log,
 	})
-	here := local.New(local.Config{Engine: r.Engine, Store: store, Events: hub, Secrets: r.Box, Site: "fra", Now: time.Now})
+	here := backend.NewLocal(backend.LocalConfig{Engine: r.Engine, Store: store, Events: hub, Secrets: r.Box, Site: "fra", Now: time.Now})
 	r.Local = here
 	srv := web.New(web.Config{
 		Store: store, Lifecycle: r.Engine, Events: hub, Configs: r.Engine, Secrets: r.Box, Appliance: here,
 		ClusterView: func(uid string, namespaces []string) web.ClusterView {
-			return clusterscope.ForToken(here, clusterscope.Scope{UID: uid, Namespaces: namespaces})
+			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 		NewHostID: newID, Vendor: func(inventory.MAC) string { return "" }, Version: "test", Now: time.Now, Log: log,
 	})
@@ -118,7 +116,7 @@ func New(t testing.TB) *Rig {
 			t.Error(err)
 		}
 	})
-	if r.Remote, err = remote.New(t.Context(), r.API); err != nil {
+	if r.Remote, err = backend.NewRemote(t.Context(), r.API); err != nil {
 		t.Fatal(err)
 	}
 	r.seed(t)

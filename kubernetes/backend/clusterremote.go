@@ -1,4 +1,4 @@
-package remote
+package backend
 
 import (
 	"context"
@@ -8,34 +8,34 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
-// Controllers is a server behind a client that has the token of a cluster. What it is asked for is the word of objects in the
-// cluster, and not of whoever made the token.
-type Controllers struct {
+// ClusterRemote asks an appliance over its REST API with the token of a cluster, for controllers that run in the cluster.
+// What it is asked for is the word of objects in the cluster, and not of whoever made the token.
+type ClusterRemote struct {
 	client.Controllers
 	info client.ApplianceInfo
 }
 
-var _ contract.Appliance = (*Controllers)(nil)
+var _ contract.Appliance = (*ClusterRemote)(nil)
 
-// ForControllers asks the server what the token is bound to, and returns it as an Appliance.
-func ForControllers(ctx context.Context, api *client.Client) (*Controllers, error) {
-	a := &Controllers{Controllers: api.Controllers()}
+// NewClusterRemote asks the server what the token is bound to, and returns it as an Appliance.
+func NewClusterRemote(ctx context.Context, api *client.Client) (*ClusterRemote, error) {
+	a := &ClusterRemote{Controllers: api.Controllers()}
 	var err error
 	a.info, err = a.Info(ctx)
 	return a, err
 }
 
 // Site is the first part of provider ids.
-func (a *Controllers) Site() string { return a.info.Site }
+func (a *ClusterRemote) Site() string { return a.info.Site }
 
 // Bound returns the UID of the cluster that the token is bound to, "" for none, and the namespaces; none means all.
-func (a *Controllers) Bound() (cluster string, namespaces []string) {
+func (a *ClusterRemote) Bound() (cluster string, namespaces []string) {
 	return a.info.Cluster, a.info.Namespaces
 }
 
 // Watch calls fn with the zero Event, and then with every event that happened since. A connection that breaks does not
 // end it: it goes on behind the last event, without a hole.
-func (a *Controllers) Watch(ctx context.Context, fn func(inventory.Event)) error {
+func (a *ClusterRemote) Watch(ctx context.Context, fn func(inventory.Event)) error {
 	now, err := a.Info(ctx)
 	if err != nil {
 		return err

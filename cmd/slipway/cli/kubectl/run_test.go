@@ -1,4 +1,4 @@
-package clusters
+package kubectl
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 
 func TestThePluginWithoutACommandSaysWhatItCanDo(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := RunPlugin(nil, &out, &errs); code != 0 || errs.Len() > 0 || !strings.Contains(out.String(), "why") || !strings.Contains(out.String(), "reprovision") {
+	if code := Run(nil, &out, &errs); code != 0 || errs.Len() > 0 || !strings.Contains(out.String(), "why") || !strings.Contains(out.String(), "reprovision") {
 		t.Errorf("exit code %d, %q, %s", code, errs.String(), out.String())
 	}
 }

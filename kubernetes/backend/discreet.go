@@ -1,4 +1,4 @@
-package clusterscope
+package backend
 
 import (
 	"context"
@@ -16,13 +16,13 @@ var namedRE = regexp.MustCompile(`(machine|host) ([A-Za-z0-9][A-Za-z0-9._-]*)`)
 // discreet removes from a refusal the names of machines that are not the caller's, and of hosts that the cluster may
 // not see. An address or host name may be taken by anybody, and the refusal becomes a condition of the object, which
 // its users read.
-func (a *Appliance) discreet(ctx context.Context, isMine func(owner string) bool, err error) error {
+func (a *scoped) discreet(ctx context.Context, isMine func(owner string) bool, err error) error {
 	var e *inventory.Error
 	if !errors.As(err, &e) || e.Kind != inventory.Invalid || !namedRE.MatchString(e.Msg) {
 		return err
 	}
 	strange := map[string]bool{}
-	all, failed := a.Appliance.ListMachines(ctx, "")
+	all, failed := a.all.ListMachines(ctx, "")
 	if failed != nil {
 		return failed
 	}
@@ -35,7 +35,7 @@ func (a *Appliance) discreet(ctx context.Context, isMine func(owner string) bool
 	if failed != nil {
 		return failed
 	}
-	if failed := a.Appliance.EachHost(ctx, func(v contract.HostView) error {
+	if failed := a.all.EachHost(ctx, func(v contract.HostView) error {
 		if !r.sees(&v) {
 			strange["host "+v.Host.Name] = true
 		}

@@ -1,4 +1,4 @@
-package clusterscope
+package backend
 
 import (
 	"context"
@@ -8,13 +8,18 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 )
 
+// scopedHosts are the hosts that one cluster may see, and those that it may change.
+type scopedHosts struct{ *scoped }
+
+var _ contract.Hosts = scopedHosts{}
+
 // FindHost implements contract.Hosts. A host that the cluster may not see is as one that does not exist.
-func (a *Appliance) FindHost(ctx context.Context, id inventory.HostID) (contract.HostView, error) {
+func (a scopedHosts) FindHost(ctx context.Context, id inventory.HostID) (contract.HostView, error) {
 	r, err := a.rule(ctx)
 	if err != nil {
 		return contract.HostView{}, err
 	}
-	v, err := a.Appliance.FindHost(ctx, id)
+	v, err := a.all.FindHost(ctx, id)
 	if err != nil {
 		return v, err
 	}
@@ -25,12 +30,12 @@ func (a *Appliance) FindHost(ctx context.Context, id inventory.HostID) (contract
 }
 
 // EachHost implements contract.Hosts: those that the cluster may see.
-func (a *Appliance) EachHost(ctx context.Context, fn func(contract.HostView) error) error {
+func (a scopedHosts) EachHost(ctx context.Context, fn func(contract.HostView) error) error {
 	r, err := a.rule(ctx)
 	if err != nil {
 		return err
 	}
-	return a.Appliance.EachHost(ctx, func(v contract.HostView) error {
+	return a.all.EachHost(ctx, func(v contract.HostView) error {
 		if !r.sees(&v) {
 			return nil
 		}
@@ -40,12 +45,12 @@ func (a *Appliance) EachHost(ctx context.Context, fn func(contract.HostView) err
 
 // mayChange refuses a host that the cluster may not change. It reads pools and machines again: a wrong answer would
 // destroy what does not come back.
-func (a *Appliance) mayChange(ctx context.Context, id inventory.HostID) error {
+func (a scopedHosts) mayChange(ctx context.Context, id inventory.HostID) error {
 	r, err := a.rule(ctx)
 	if err != nil {
 		return err
 	}
-	v, err := a.Appliance.FindHost(ctx, id)
+	v, err := a.all.FindHost(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -54,7 +59,7 @@ func (a *Appliance) mayChange(ctx context.Context, id inventory.HostID) error {
 
 // DeclareHost implements contract.Hosts. A cluster that names the MAC of a host which it may not change gets a
 // Conflict, and no hold of that host.
-func (a *Appliance) DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
+func (a scopedHosts) DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
 	r, err := a.rule(ctx)
 	if err != nil {
 		return h, err
@@ -63,11 +68,11 @@ func (a *Appliance) DeclareHost(ctx context.Context, h inventory.Host) (inventor
 		return h, inventory.Errorf(inventory.Invalid, "host %s as it is declared is in no pool that this cluster may use", h.Name).
 			WithHint("label it as one of its pools asks; slipway cluster access NAME shows which they are")
 	}
-	stored, err := a.Appliance.DeclareHost(ctx, h)
+	stored, err := a.all.DeclareHost(ctx, h)
 	if err != nil {
 		return stored, a.discreet(ctx, a.isOwn, err)
 	}
-	v, err := a.Appliance.FindHost(ctx, stored.ID)
+	v, err := a.all.FindHost(ctx, stored.ID)
 	if err != nil {
 		return stored, err
 	}
@@ -83,50 +88,50 @@ func (a *Appliance) DeclareHost(ctx context.Context, h inventory.Host) (inventor
 }
 
 // UpdateHost implements contract.Hosts.
-func (a *Appliance) UpdateHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
+func (a scopedHosts) UpdateHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
 	if err := a.mayChange(ctx, h.ID); err != nil {
 		return h, err
 	}
-	updated, err := a.Appliance.UpdateHost(ctx, h)
+	updated, err := a.all.UpdateHost(ctx, h)
 	return updated, a.discreet(ctx, a.isOwn, err)
 }
 
 // Accept implements contract.Hosts.
-func (a *Appliance) Accept(ctx context.Context, id inventory.HostID) error {
+func (a scopedHosts) Accept(ctx context.Context, id inventory.HostID) error {
 	if err := a.mayChange(ctx, id); err != nil {
 		return err
 	}
-	return a.Appliance.Accept(ctx, id)
+	return a.all.Accept(ctx, id)
 }
 
 // Maintain implements contract.Hosts.
-func (a *Appliance) Maintain(ctx context.Context, id inventory.HostID, on bool) error {
+func (a scopedHosts) Maintain(ctx context.Context, id inventory.HostID, on bool) error {
 	if err := a.mayChange(ctx, id); err != nil {
 		return err
 	}
-	return a.Appliance.Maintain(ctx, id, on)
+	return a.all.Maintain(ctx, id, on)
 }
 
 // Protect implements contract.Hosts.
-func (a *Appliance) Protect(ctx context.Context, id inventory.HostID, on bool) error {
+func (a scopedHosts) Protect(ctx context.Context, id inventory.HostID, on bool) error {
 	if err := a.mayChange(ctx, id); err != nil {
 		return err
 	}
-	return a.Appliance.Protect(ctx, id, on)
+	return a.all.Protect(ctx, id, on)
 }
 
 // SaveBMC implements contract.Hosts.
-func (a *Appliance) SaveBMC(ctx context.Context, b inventory.BMC, password string) error {
+func (a scopedHosts) SaveBMC(ctx context.Context, b inventory.BMC, password string) error {
 	if err := a.mayChange(ctx, b.HostID); err != nil {
 		return err
 	}
-	return a.discreet(ctx, a.isOwn, a.Appliance.SaveBMC(ctx, b, password))
+	return a.discreet(ctx, a.isOwn, a.all.SaveBMC(ctx, b, password))
 }
 
 // Power implements contract.Hosts.
-func (a *Appliance) Power(ctx context.Context, id inventory.HostID, action bmc.Action) error {
+func (a scopedHosts) Power(ctx context.Context, id inventory.HostID, action bmc.Action) error {
 	if err := a.mayChange(ctx, id); err != nil {
 		return err
 	}
-	return a.Appliance.Power(ctx, id, action)
+	return a.all.Power(ctx, id, action)
 }

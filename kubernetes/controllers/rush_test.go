@@ -1,4 +1,4 @@
-package eventfeed
+package controllers
 
 import (
 	"testing"

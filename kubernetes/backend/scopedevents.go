@@ -1,4 +1,4 @@
-package clusterscope
+package backend
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kubernetes/contract"
 )
 
 const (
@@ -27,8 +26,8 @@ type sight struct {
 var shared = []string{"pool", "profile", "image", "host", "layer", "secret"}
 
 // Watch implements contract.Appliance. fn receives only what the cluster may see.
-func (a *Appliance) Watch(ctx context.Context, fn func(inventory.Event)) error {
-	return a.Appliance.Watch(ctx, func(e inventory.Event) {
+func (a *Scoped) Watch(ctx context.Context, fn func(inventory.Event)) error {
+	return a.all.Watch(ctx, func(e inventory.Event) {
 		if e.Kind == "" {
 			fn(e)
 			return
@@ -42,7 +41,7 @@ func (a *Appliance) Watch(ctx context.Context, fn func(inventory.Event)) error {
 // Hear returns the part of an event that the cluster may see, and whether it may see it at all. The cluster learns
 // that something happened to a host that it may see, or to a machine of its own. It also learns of changes that
 // machines may wait for. It learns what happened by reading the thing.
-func (a *Appliance) Hear(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
+func (a *Scoped) Hear(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
 	said := inventory.Event{ID: e.ID, At: e.At, Kind: e.Kind}
 	data, _ := e.Data.(map[string]any)
 	if owner, _ := data["owner"].(string); owner != "" && a.isOwn(owner) {
@@ -59,7 +58,7 @@ func (a *Appliance) Hear(ctx context.Context, e inventory.Event) (inventory.Even
 }
 
 // shows reports whether the cluster is shown a host. One that is gone was perhaps shown, and its id tells nothing.
-func (a *Appliance) shows(ctx context.Context, id inventory.HostID) bool {
+func (a *scoped) shows(ctx context.Context, id inventory.HostID) bool {
 	r, err := a.rule(ctx)
 	if err != nil {
 		return false
@@ -73,7 +72,7 @@ func (a *Appliance) shows(ctx context.Context, id inventory.HostID) bool {
 	if ok && time.Since(s.at) < seenFor {
 		return s.is
 	}
-	v, err := a.Appliance.FindHost(ctx, id)
+	v, err := a.all.FindHost(ctx, id)
 	is := err == nil && r.sees(&v)
 	if err != nil {
 		var e *inventory.Error
@@ -87,5 +86,3 @@ func (a *Appliance) shows(ctx context.Context, id inventory.HostID) bool {
 	a.seen[id] = sight{is, time.Now()}
 	return is
 }
-
-var _ contract.Appliance = (*Appliance)(nil)

@@ -1,4 +1,4 @@
-package remote_test
+package backend_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/backend/backendtest"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/remote/remotetest"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -22,7 +22,7 @@ func ownerIn(uid, namespace, name string) string {
 
 // TestATokenOfAClusterSpeaksForThatClusterOnly: whoever has it, a pod or a thief, says another UID or namespace in vain.
 func TestATokenOfAClusterSpeaksForThatClusterOnly(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	ctx := t.Context()
 	mine, theirs := controllers(t, r, client.TokenWish{Cluster: cluster}), controllers(t, r, client.TokenWish{Cluster: otherCluster})
 	team := controllers(t, r, client.TokenWish{Cluster: cluster, Namespaces: []string{"team"}})
@@ -69,7 +69,7 @@ func TestATokenOfAClusterSpeaksForThatClusterOnly(t *testing.T) {
 
 // TestNamesThatAreTakenAreNotSaidToBeOfWhom: a secret or pool of others is there, and that is all.
 func TestNamesThatAreTakenAreNotSaidToBeOfWhom(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	mine, theirs := controllers(t, r, client.TokenWish{Cluster: cluster}), controllers(t, r, client.TokenWish{Cluster: otherCluster})
 	if err := errors.Join(theirs.SaveSecret(t.Context(), "db-root", ownerIn(otherCluster, "prod", "db"), []byte("canary")),
 		theirs.SavePool(t.Context(), inventory.Pool{Name: "gold", Owner: ownerIn(otherCluster, "", "gold")})); err != nil {
@@ -92,7 +92,7 @@ func TestNamesThatAreTakenAreNotSaidToBeOfWhom(t *testing.T) {
 
 // TestTheTokenOfAClusterIsGoodForControllersOnly: what people do by nouns is refused, an admin's and a viewer's alike.
 func TestTheTokenOfAClusterIsGoodForControllersOnly(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	value := "canary"
 	if _, err := r.API.SetSecret(t.Context(), "db-root", client.SecretInput{Value: &value}); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestTheTokenOfAClusterIsGoodForControllersOnly(t *testing.T) {
 
 // TestAClusterHearsOfItsOwn: the stream of a cluster has its machines by name, hosts by id, and no words about either.
 func TestAClusterHearsOfItsOwn(t *testing.T) {
-	r := remotetest.New(t)
+	r := backendtest.New(t)
 	mine, theirs := controllers(t, r, client.TokenWish{Cluster: cluster}), controllers(t, r, client.TokenWish{Cluster: otherCluster})
 	ctx, cancel := context.WithCancel(t.Context())
 	var (

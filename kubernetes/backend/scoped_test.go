@@ -1,4 +1,4 @@
-package clusterscope_test
+package backend_test
 
 import (
 	"context"
@@ -13,9 +13,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/kubernetes/clusterscope"
+	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/local"
 	"slipway.dev/slipway/provision"
 )
 
@@ -67,12 +66,8 @@ func (s *site) write(fn func(inventory.Tx) error) {
 // of is the appliance for a cluster whose controllers have just started.
 func (s *site) of(uid string, namespaces ...map[string]string) contract.Appliance {
 	hub := live.New(live.Config{Store: s.store})
-	here := local.New(local.Config{Engine: s.engine, Store: s.store, Events: hub, Site: "fra"})
-	return clusterscope.Of(here, uid, func(context.Context) ([]map[string]string, error) { return namespaces, nil })
-}
-
-func owner(uid, namespace, name string) string {
-	return contract.Owner{ClusterUID: uid, Namespace: namespace, Kind: "MetalMachine", Name: name, UID: "u-" + name}.String()
+	here := backend.NewLocal(backend.LocalConfig{Engine: s.engine, Store: s.store, Events: hub, Site: "fra"})
+	return backend.ForCluster(here, uid, func(context.Context) ([]map[string]string, error) { return namespaces, nil })
 }
 
 // host adds a host that is free, in a rack.
@@ -124,18 +119,18 @@ func (s *site) events(kind string) (n int) {
 func TestAClaimIDAloneTakesNoMachine(t *testing.T) {
 	s := newSite(t)
 	h := s.host("a-1", "52:54:00:00:00:01", "rack-1")
-	mine := owner(uidA, "prod", "web")
+	mine := ownerIn(uidA, "prod", "web")
 	m := s.machine("prod-web", mine, h)
 	a, b := s.of(uidA), s.of(uidB)
-	thief := owner(uidB, "prod", "web")
+	thief := ownerIn(uidB, "prod", "web")
 	for what, do := range map[string]func() error{
 		"takeable": func() error { _, err := b.Takeable(t.Context(), m.ClaimID, thief); return err },
 		"handover": func() error { _, err := b.HandOver(t.Context(), m.ClaimID, thief); return err },
 		"another namespace of its cluster": func() error {
-			_, err := a.HandOver(t.Context(), m.ClaimID, owner(uidA, "dev", "web"))
+			_, err := a.HandOver(t.Context(), m.ClaimID, ownerIn(uidA, "dev", "web"))
 			return err
 		},
-		"an owner of another cluster": func() error { _, err := b.HandOver(t.Context(), m.ClaimID, owner(uidA, "prod", "again")); return err },
+		"an owner of another cluster": func() error { _, err := b.HandOver(t.Context(), m.ClaimID, ownerIn(uidA, "prod", "again")); return err },
 	} {
 		if err := do(); kindOf(err) != inventory.Forbidden {
 			t.Errorf("%s: %v, want it forbidden", what, err)
@@ -166,23 +161,23 @@ func TestAClaimIDAloneTakesNoMachine(t *testing.T) {
 
 func TestAnAdminGrantsAMoveBetweenClusters(t *testing.T) {
 	s := newSite(t)
-	m := s.machine("prod-web", owner(uidA, "prod", "web"), s.host("a-1", "52:54:00:00:00:01", "rack-1"))
+	m := s.machine("prod-web", ownerIn(uidA, "prod", "web"), s.host("a-1", "52:54:00:00:00:01", "rack-1"))
 	s.write(func(tx inventory.Tx) error {
 		return tx.SaveClusterAccess(&inventory.ClusterAccess{UID: uidB, TakesFrom: []string{uidA}}, time.Now())
 	})
 	b := s.of(uidB)
-	if _, err := b.HandOver(t.Context(), m.ClaimID, owner(uidB, "dev", "web")); kindOf(err) != inventory.Forbidden {
+	if _, err := b.HandOver(t.Context(), m.ClaimID, ownerIn(uidB, "dev", "web")); kindOf(err) != inventory.Forbidden {
 		t.Errorf("a move into another namespace: %v", err)
 	}
-	next := owner(uidB, "prod", "web")
+	next := ownerIn(uidB, "prod", "web")
 	got, err := b.HandOver(t.Context(), m.ClaimID, next)
 	if err != nil || got.Owner != next {
 		t.Fatalf("%+v %v", got, err)
 	}
-	if _, err := s.of(uidA).FindMachine(t.Context(), owner(uidA, "prod", "web")); kindOf(err) != inventory.NotFound {
+	if _, err := s.of(uidA).FindMachine(t.Context(), ownerIn(uidA, "prod", "web")); kindOf(err) != inventory.NotFound {
 		t.Errorf("the old owner still has it: %v", err)
 	}
-	if _, err := s.of(uidA).HandOver(t.Context(), m.ClaimID, owner(uidA, "prod", "web")); kindOf(err) != inventory.Forbidden {
+	if _, err := s.of(uidA).HandOver(t.Context(), m.ClaimID, ownerIn(uidA, "prod", "web")); kindOf(err) != inventory.Forbidden {
 		t.Errorf("the grant holds one way only: %v", err)
 	}
 }
@@ -190,7 +185,7 @@ func TestAnAdminGrantsAMoveBetweenClusters(t *testing.T) {
 func TestHostsOfAnotherClusterAreShownWithoutClaimsAndNotChanged(t *testing.T) {
 	s := newSite(t)
 	h := s.host("a-1", "52:54:00:00:00:01", "rack-1")
-	m := s.machine("prod-web", owner(uidA, "prod", "web"), h)
+	m := s.machine("prod-web", ownerIn(uidA, "prod", "web"), h)
 	b := s.of(uidB)
 	v, err := b.FindHost(t.Context(), h.ID)
 	if err != nil || v.Host.ClaimID == m.ClaimID || v.Machine != nil || v.Host.Machine != "" {
@@ -256,11 +251,11 @@ func TestAClusterIsKeptToItsPools(t *testing.T) {
 	if _, err := b.DeclareHost(t.Context(), declared); kindOf(err) != inventory.Conflict || strings.Contains(err.Error(), "a-1") {
 		t.Errorf("the MAC of a host that B does not see: %v", err)
 	}
-	if err := b.SavePool(t.Context(), inventory.Pool{Name: "all", Owner: owner(uidB, "", "all")}); kindOf(err) != inventory.Invalid {
+	if err := b.SavePool(t.Context(), inventory.Pool{Name: "all", Owner: ownerIn(uidB, "", "all")}); kindOf(err) != inventory.Invalid {
 		t.Errorf("a pool of its own: %v", err)
 	}
 	m, err := b.CreateMachine(t.Context(), inventory.Machine{
-		Name: "x", Profile: "worker", Owner: owner(uidB, "prod", "x"), Placement: inventory.Placement{Host: "a-1"},
+		Name: "x", Profile: "worker", Owner: ownerIn(uidB, "prod", "x"), Placement: inventory.Placement{Host: "a-1"},
 	})
 	if err != nil || strings.Join(m.Placement.OnlyPools, " ") != "b-pool" {
 		t.Errorf("a machine that names a host of another pool is kept to %q: %v", m.Placement.OnlyPools, err)
@@ -271,18 +266,18 @@ func TestNamesOfAnotherClusterAreNotResolved(t *testing.T) {
 	s := newSite(t)
 	s.write(func(tx inventory.Tx) error {
 		return errors.Join(
-			tx.Pools().Create(&inventory.Pool{Name: "a-gold", Selector: "rack=rack-1", AllowedNamespaces: "team=gold", Owner: owner(uidA, "", "a-gold")}, time.Now()),
-			tx.JoinTargets().Create(&inventory.JoinTarget{Name: "prod-k8s", Owner: owner(uidA, "prod", "k8s"), Endpoint: "10.0.0.9:6443", Kubernetes: "1.36.3"}, time.Now()))
+			tx.Pools().Create(&inventory.Pool{Name: "a-gold", Selector: "rack=rack-1", AllowedNamespaces: "team=gold", Owner: ownerIn(uidA, "", "a-gold")}, time.Now()),
+			tx.JoinTargets().Create(&inventory.JoinTarget{Name: "prod-k8s", Owner: ownerIn(uidA, "prod", "k8s"), Endpoint: "10.0.0.9:6443", Kubernetes: "1.36.3"}, time.Now()))
 	})
 	b := s.of(uidB, map[string]string{"team": "gold"}) // labels that say nothing: B gives them itself
-	if _, err := b.CreateMachine(t.Context(), inventory.Machine{Name: "x", Profile: "worker", Pool: "a-gold", Owner: owner(uidB, "prod", "x")}); kindOf(err) != inventory.Invalid {
+	if _, err := b.CreateMachine(t.Context(), inventory.Machine{Name: "x", Profile: "worker", Pool: "a-gold", Owner: ownerIn(uidB, "prod", "x")}); kindOf(err) != inventory.Invalid {
 		t.Errorf("a pool of another cluster: %v", err)
 	}
 	for what, m := range map[string]inventory.Machine{
 		"join":  {Config: "bootstrap: {kind: kubeadm, role: worker, target: prod-k8s}"},
 		"drain": {Drain: inventory.Drain{Target: "prod-k8s", Node: "a-node"}},
 	} {
-		m.Name, m.Profile, m.Owner = "x", "worker", owner(uidB, "prod", "x")
+		m.Name, m.Profile, m.Owner = "x", "worker", ownerIn(uidB, "prod", "x")
 		if _, err := b.CreateMachine(t.Context(), m); kindOf(err) != inventory.Invalid && kindOf(err) != inventory.NotFound {
 			t.Errorf("%s with a target of another cluster: %v", what, err)
 		}
@@ -292,20 +287,20 @@ func TestNamesOfAnotherClusterAreNotResolved(t *testing.T) {
 	}
 	for what, do := range map[string]func() error{
 		"machine": func() error {
-			_, err := b.CreateMachine(t.Context(), inventory.Machine{Name: "x", Profile: "worker", Owner: owner(uidA, "prod", "x")})
+			_, err := b.CreateMachine(t.Context(), inventory.Machine{Name: "x", Profile: "worker", Owner: ownerIn(uidA, "prod", "x")})
 			return err
 		},
-		"find":   func() error { _, err := b.FindMachine(t.Context(), owner(uidA, "prod", "web")); return err },
-		"target": func() error { return b.DeleteTarget(t.Context(), "prod-k8s", owner(uidA, "prod", "k8s")) },
-		"pool":   func() error { return b.DeletePool(t.Context(), "a-gold", owner(uidA, "", "a-gold")) },
-		"secret": func() error { return b.DeleteSecret(t.Context(), "s", owner(uidA, "prod", "k8s")) },
+		"find":   func() error { _, err := b.FindMachine(t.Context(), ownerIn(uidA, "prod", "web")); return err },
+		"target": func() error { return b.DeleteTarget(t.Context(), "prod-k8s", ownerIn(uidA, "prod", "k8s")) },
+		"pool":   func() error { return b.DeletePool(t.Context(), "a-gold", ownerIn(uidA, "", "a-gold")) },
+		"secret": func() error { return b.DeleteSecret(t.Context(), "s", ownerIn(uidA, "prod", "k8s")) },
 	} {
 		if err := do(); kindOf(err) != inventory.Forbidden {
 			t.Errorf("%s as another cluster: %v", what, err)
 		}
 	}
 	a := s.of(uidA, map[string]string{"team": "gold"})
-	if _, err := a.CreateMachine(t.Context(), inventory.Machine{Name: "y", Profile: "worker", Pool: "a-gold", Owner: owner(uidA, "prod", "y")}); err != nil {
+	if _, err := a.CreateMachine(t.Context(), inventory.Machine{Name: "y", Profile: "worker", Pool: "a-gold", Owner: ownerIn(uidA, "prod", "y")}); err != nil {
 		t.Errorf("its own pool: %v", err)
 	}
 }
@@ -320,7 +315,7 @@ func TestARefusalNamesNoMachineOfAnotherNamespace(t *testing.T) {
 		{uidA, "test", "db", "the host name shop is that of another machine"},
 		{uidB, "prod", "db", "the host name shop is that of another machine"},
 	} {
-		m := inventory.Machine{Name: tc.namespace + "-" + tc.name, Profile: "worker", Hostname: "shop", Owner: owner(tc.uid, tc.namespace, tc.name)}
+		m := inventory.Machine{Name: tc.namespace + "-" + tc.name, Profile: "worker", Hostname: "shop", Owner: ownerIn(tc.uid, tc.namespace, tc.name)}
 		if tc.uid == uidB {
 			m.Name = "b-" + m.Name
 		}
@@ -342,7 +337,7 @@ func TestARefusalNamesNoMachineOfAnotherNamespace(t *testing.T) {
 func TestARefusalOfAControllerOrTargetNamesNobodyElse(t *testing.T) {
 	s := newSite(t)
 	h, other, free := s.host("a-1", "52:54:00:00:0a:01", "r1"), s.host("b-1", "52:54:00:00:0b:01", "r2"), s.host("c-1", "52:54:00:00:0c:01", "r2")
-	m := s.machine("hush", owner(uidB, "prod", "hush"), other)
+	m := s.machine("hush", ownerIn(uidB, "prod", "hush"), other)
 	has := func(tx inventory.Tx, x inventory.Holder, address string) error {
 		return tx.SaveHoldings(x, []inventory.Holding{{Holder: x, Kind: inventory.HoldsAddress, Value: address}})
 	}
@@ -356,7 +351,7 @@ func TestARefusalOfAControllerOrTargetNamesNobodyElse(t *testing.T) {
 		for what, err := range map[string]error{
 			"controller": a.SaveBMC(t.Context(), inventory.BMC{HostID: h.ID, Driver: inventory.Redfish, Address: "https://" + address}, ""),
 			"target": a.SaveTarget(t.Context(), inventory.JoinTarget{
-				Name: "k8s", Owner: owner(uidA, "prod", "k8s"), Endpoint: address + ":6443", VIP: netip.MustParseAddr(address), Kubernetes: "1.35.0",
+				Name: "k8s", Owner: ownerIn(uidA, "prod", "k8s"), Endpoint: address + ":6443", VIP: netip.MustParseAddr(address), Kubernetes: "1.35.0",
 			}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), address+" is the address of "+want+", and") {

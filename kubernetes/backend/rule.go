@@ -1,4 +1,4 @@
-package clusterscope
+package backend
 
 import (
 	"context"
@@ -184,17 +184,17 @@ func (r *rule) keep(m *inventory.Machine) error {
 }
 
 // rule reads what the cluster may do, unless that was just done.
-func (a *Appliance) rule(ctx context.Context) (*rule, error) {
+func (a *scoped) rule(ctx context.Context) (*rule, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known != nil && time.Since(a.readAt) < freshFor {
 		return a.known, nil
 	}
-	access, err := a.Appliance.ClusterAccess(ctx, a.scope.UID)
+	access, err := a.all.ClusterAccess(ctx, a.scope.UID)
 	if err != nil {
 		return nil, fmt.Errorf("read what the cluster may do: %w", err)
 	}
-	pools, err := a.Appliance.ListPools(ctx)
+	pools, err := a.all.ListPools(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list pools: %w", err)
 	}

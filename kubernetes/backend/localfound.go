@@ -1,4 +1,4 @@
-package local
+package backend
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ const (
 
 // found makes what a cluster that is still to be made begins with, once: its authorities and Slipway's kubeconfig, sealed
 // as the secrets that the target names. It fills in the target's CA.
-func (l *Local) found(ctx context.Context, t *inventory.JoinTarget) error {
+func (l localNouns) found(ctx context.Context, t *inventory.JoinTarget) error {
 	if l.cfg.Secrets == nil {
 		return inventory.Errorf(inventory.Unavailable, "this server has no key for secrets")
 	}
@@ -43,7 +43,7 @@ func (l *Local) found(ctx context.Context, t *inventory.JoinTarget) error {
 		return err
 	}
 	t.CA = files["ca.crt"]
-	stored, err := read(ctx, l, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(t.Kubeconfig) })
+	stored, err := read(ctx, l.local, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(t.Kubeconfig) })
 	if err == nil {
 		text, err := l.cfg.Secrets.Open(stored.Name, stored.Sealed)
 		if err != nil {
@@ -69,8 +69,8 @@ func accessTo(t *inventory.JoinTarget, files map[string]string, user string, lif
 }
 
 // authorities opens the secret with a cluster's authorities.
-func (l *Local) authorities(ctx context.Context, name string) (files map[string]string, err error) {
-	s, err := read(ctx, l, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(name) })
+func (l localNouns) authorities(ctx context.Context, name string) (files map[string]string, err error) {
+	s, err := read(ctx, l.local, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(name) })
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (l *Local) authorities(ctx context.Context, name string) (files map[string]
 }
 
 // addSecret stores a value that is not there yet.
-func (l *Local) addSecret(ctx context.Context, name, owner, about string, value []byte) error {
+func (l localNouns) addSecret(ctx context.Context, name, owner, about string, value []byte) error {
 	s := inventory.Secret{Name: name, Owner: owner, About: about}
 	if err := s.Validate(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (l *Local) addSecret(ctx context.Context, name, owner, about string, value 
 
 // IssueKubeconfig returns a kubeconfig that lets user administer the cluster of a target, for as long as life says. It
 // needs the cluster's authorities: those of a cluster that Slipway has made, or that the target's pki names.
-func (l *Local) IssueKubeconfig(ctx context.Context, target, user string, life time.Duration) ([]byte, error) {
+func (l localNouns) IssueKubeconfig(ctx context.Context, target, user string, life time.Duration) ([]byte, error) {
 	t, err := l.FindTarget(ctx, target)
 	if err != nil {
 		return nil, err

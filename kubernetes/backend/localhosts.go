@@ -1,4 +1,4 @@
-package local
+package backend
 
 import (
 	"context"
@@ -13,8 +13,13 @@ import (
 // pageN is how many hosts are read in one transaction: a walk through all of them must not hold up the store.
 const pageN = 200
 
+// localHosts is what can be done with hosts, as the engine does it.
+type localHosts struct{ *local }
+
+var _ contract.Hosts = localHosts{}
+
 // FindHost implements contract.Hosts.
-func (l *Local) FindHost(ctx context.Context, id inventory.HostID) (v contract.HostView, err error) {
+func (l localHosts) FindHost(ctx context.Context, id inventory.HostID) (v contract.HostView, err error) {
 	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(id)
 		if err != nil {
@@ -27,7 +32,7 @@ func (l *Local) FindHost(ctx context.Context, id inventory.HostID) (v contract.H
 }
 
 // EachHost implements contract.Hosts.
-func (l *Local) EachHost(ctx context.Context, fn func(contract.HostView) error) error {
+func (l localHosts) EachHost(ctx context.Context, fn func(contract.HostView) error) error {
 	for after := ""; ; {
 		var page []contract.HostView
 		err := l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
@@ -60,7 +65,7 @@ func (l *Local) EachHost(ctx context.Context, fn func(contract.HostView) error) 
 	}
 }
 
-func (l *Local) hostView(tx inventory.Tx, h inventory.Host) (contract.HostView, error) {
+func (l localHosts) hostView(tx inventory.Tx, h inventory.Host) (contract.HostView, error) {
 	v := contract.HostView{Host: h}
 	var err error
 	if v.Addresses, err = l.cfg.Engine.HostAddresses(tx, &h); err != nil {
@@ -93,17 +98,17 @@ func found[T any](item T, err error) (*T, error) {
 }
 
 // DeclareHost implements contract.Hosts.
-func (l *Local) DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
+func (l localHosts) DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
 	return l.cfg.Engine.DeclareHost(ctx, h, l.who())
 }
 
 // UpdateHost implements contract.Hosts.
-func (l *Local) UpdateHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
+func (l localHosts) UpdateHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
 	return l.cfg.Engine.UpdateHost(ctx, h, l.who())
 }
 
 // Accept implements contract.Hosts. A host that is accepted already is left alone.
-func (l *Local) Accept(ctx context.Context, id inventory.HostID) error {
+func (l localHosts) Accept(ctx context.Context, id inventory.HostID) error {
 	return l.unless(ctx, id, func(h *inventory.Host) bool { return h.State != inventory.Discovered }, func() error {
 		_, err := l.cfg.Engine.Accept(ctx, id, l.who())
 		return err
@@ -111,7 +116,7 @@ func (l *Local) Accept(ctx context.Context, id inventory.HostID) error {
 }
 
 // Maintain implements contract.Hosts.
-func (l *Local) Maintain(ctx context.Context, id inventory.HostID, on bool) error {
+func (l localHosts) Maintain(ctx context.Context, id inventory.HostID, on bool) error {
 	return l.unless(ctx, id, func(h *inventory.Host) bool { return h.InMaintenance == on }, func() error {
 		_, err := l.cfg.Engine.Maintain(ctx, id, on, l.who())
 		return err
@@ -119,7 +124,7 @@ func (l *Local) Maintain(ctx context.Context, id inventory.HostID, on bool) erro
 }
 
 // Protect implements contract.Hosts.
-func (l *Local) Protect(ctx context.Context, id inventory.HostID, on bool) error {
+func (l localHosts) Protect(ctx context.Context, id inventory.HostID, on bool) error {
 	return l.unless(ctx, id, func(h *inventory.Host) bool { return h.IsProtected == on }, func() error {
 		_, err := l.cfg.Engine.Protect(ctx, id, on, l.who())
 		return err
@@ -127,7 +132,7 @@ func (l *Local) Protect(ctx context.Context, id inventory.HostID, on bool) error
 }
 
 // unless does something with a host that is not so already: controllers repeat themselves, and the timeline should not.
-func (l *Local) unless(ctx context.Context, id inventory.HostID, isSo func(*inventory.Host) bool, do func() error) error {
+func (l localHosts) unless(ctx context.Context, id inventory.HostID, isSo func(*inventory.Host) bool, do func() error) error {
 	var h inventory.Host
 	err := l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		h, err = tx.FindHost(id)
@@ -140,7 +145,7 @@ func (l *Local) unless(ctx context.Context, id inventory.HostID, isSo func(*inve
 }
 
 // SaveBMC implements contract.Hosts. Saving what is stored already writes nothing.
-func (l *Local) SaveBMC(ctx context.Context, b inventory.BMC, password string) error {
+func (l localHosts) SaveBMC(ctx context.Context, b inventory.BMC, password string) error {
 	var stored *inventory.BMC
 	err := l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		stored, err = found(tx.FindBMC(b.HostID))
@@ -163,7 +168,7 @@ func isSameBMC(a, b *inventory.BMC) bool {
 
 // isPassword reports whether a controller has that password, or refused it since another one that was kept lets us in. They
 // are sealed under the name that the engine gives them.
-func (l *Local) isPassword(b *inventory.BMC, password string) bool {
+func (l localHosts) isPassword(b *inventory.BMC, password string) bool {
 	is := func(sealed []byte) bool {
 		plain, err := l.cfg.Secrets.Open("bmc/"+string(b.HostID), sealed)
 		return err == nil && string(plain) == password
@@ -172,7 +177,7 @@ func (l *Local) isPassword(b *inventory.BMC, password string) bool {
 }
 
 // Power implements contract.Hosts.
-func (l *Local) Power(ctx context.Context, id inventory.HostID, a bmc.Action) error {
+func (l localHosts) Power(ctx context.Context, id inventory.HostID, a bmc.Action) error {
 	_, err := l.cfg.Engine.Power(ctx, id, a, l.who())
 	return err
 }

@@ -1,4 +1,4 @@
-package local
+package backend
 
 import (
 	"bytes"
@@ -11,6 +11,11 @@ import (
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/provision"
 )
+
+// localNouns is what is stored under a name for an owner, as the store has it.
+type localNouns struct{ *local }
+
+var _ contract.Nouns = localNouns{}
 
 // owned is how things are saved that are stored under a name for an owner.
 type owned[T any] struct {
@@ -35,7 +40,7 @@ func foreign(noun, name, owner string) error {
 }
 
 // save stores x. Saving what is stored already writes nothing.
-func save[T any](ctx context.Context, l *Local, n owned[T], x T) error {
+func save[T any](ctx context.Context, l *local, n owned[T], x T) error {
 	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		want, name := x, n.name(&x)
 		stored, err := n.find(tx, name)
@@ -82,7 +87,7 @@ func normal[T any](x T) T {
 }
 
 // remove deletes what is stored under a name for an owner.
-func remove[T any](ctx context.Context, l *Local, n owned[T], name, owner string) error {
+func remove[T any](ctx context.Context, l *local, n owned[T], name, owner string) error {
 	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		stored, err := n.find(tx, name)
 		if inventory.IsKind(err, inventory.NotFound) {
@@ -98,13 +103,6 @@ func remove[T any](ctx context.Context, l *Local, n owned[T], name, owner string
 			return err
 		}
 		return l.changed(tx, n.noun, name, "deleted")
-	})
-}
-
-func (l *Local) changed(tx inventory.Tx, noun, name, what string) error {
-	return tx.AddEvent(&inventory.Event{
-		At: l.cfg.Now(), Kind: inventory.EventChanged, Subject: noun + "/" + name,
-		Detail: noun + " " + name + " " + what + " by " + l.cfg.By,
 	})
 }
 
@@ -147,7 +145,7 @@ var targets = owned[inventory.JoinTarget]{
 }
 
 // secrets compares values as they are in clear: each sealing looks different.
-func (l *Local) secrets(value []byte) owned[inventory.Secret] {
+func (l localNouns) secrets(value []byte) owned[inventory.Secret] {
 	return owned[inventory.Secret]{
 		noun: "secret",
 		name: func(s *inventory.Secret) string { return s.Name }, owner: func(s *inventory.Secret) string { return s.Owner },
@@ -168,20 +166,20 @@ func (l *Local) secrets(value []byte) owned[inventory.Secret] {
 }
 
 // SavePool implements contract.Nouns.
-func (l *Local) SavePool(ctx context.Context, p inventory.Pool) error {
+func (l localNouns) SavePool(ctx context.Context, p inventory.Pool) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	return save(ctx, l, pools, p)
+	return save(ctx, l.local, pools, p)
 }
 
 // DeletePool implements contract.Nouns.
-func (l *Local) DeletePool(ctx context.Context, name, owner string) error {
-	return remove(ctx, l, pools, name, owner)
+func (l localNouns) DeletePool(ctx context.Context, name, owner string) error {
+	return remove(ctx, l.local, pools, name, owner)
 }
 
 // CountPool implements contract.Nouns.
-func (l *Local) CountPool(ctx context.Context, name string) (n contract.PoolCount, err error) {
+func (l localNouns) CountPool(ctx context.Context, name string) (n contract.PoolCount, err error) {
 	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		p, err := tx.Pools().Find(name)
 		if err != nil {
@@ -194,7 +192,7 @@ func (l *Local) CountPool(ctx context.Context, name string) (n contract.PoolCoun
 }
 
 // ListPools implements contract.Nouns.
-func (l *Local) ListPools(ctx context.Context) (all []inventory.Pool, err error) {
+func (l localNouns) ListPools(ctx context.Context) (all []inventory.Pool, err error) {
 	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		all, err = tx.Pools().List(inventory.Page{})
 		return err
@@ -203,7 +201,7 @@ func (l *Local) ListPools(ctx context.Context) (all []inventory.Pool, err error)
 }
 
 // SaveTarget implements contract.Nouns.
-func (l *Local) SaveTarget(ctx context.Context, t inventory.JoinTarget) error {
+func (l localNouns) SaveTarget(ctx context.Context, t inventory.JoinTarget) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
@@ -215,11 +213,11 @@ func (l *Local) SaveTarget(ctx context.Context, t inventory.JoinTarget) error {
 			return err
 		}
 	}
-	return save(ctx, l, targets, t)
+	return save(ctx, l.local, targets, t)
 }
 
 // ownSecrets refuses a target that names the secret of somebody else: an object would get at what its namespace may not see.
-func (l *Local) ownSecrets(ctx context.Context, t *inventory.JoinTarget) error {
+func (l localNouns) ownSecrets(ctx context.Context, t *inventory.JoinTarget) error {
 	return l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		for _, name := range []string{t.Kubeconfig, t.Token, t.PKI, t.CertificateKey} {
 			if name == "" {
@@ -239,17 +237,17 @@ func (l *Local) ownSecrets(ctx context.Context, t *inventory.JoinTarget) error {
 }
 
 // FindTarget implements contract.Nouns.
-func (l *Local) FindTarget(ctx context.Context, name string) (inventory.JoinTarget, error) {
-	return read(ctx, l, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) })
+func (l localNouns) FindTarget(ctx context.Context, name string) (inventory.JoinTarget, error) {
+	return read(ctx, l.local, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) })
 }
 
 // DeleteTarget implements contract.Nouns.
-func (l *Local) DeleteTarget(ctx context.Context, name, owner string) error {
-	return remove(ctx, l, targets, name, owner)
+func (l localNouns) DeleteTarget(ctx context.Context, name, owner string) error {
+	return remove(ctx, l.local, targets, name, owner)
 }
 
 // SaveSecret implements contract.Nouns.
-func (l *Local) SaveSecret(ctx context.Context, name, owner string, value []byte) error {
+func (l localNouns) SaveSecret(ctx context.Context, name, owner string, value []byte) error {
 	s := inventory.Secret{Name: name, Owner: owner}
 	if err := s.Validate(); err != nil {
 		return err
@@ -261,16 +259,16 @@ func (l *Local) SaveSecret(ctx context.Context, name, owner string, value []byte
 	if s.Sealed, err = l.cfg.Secrets.Seal(name, value); err != nil {
 		return err
 	}
-	return save(ctx, l, l.secrets(value), s)
+	return save(ctx, l.local, l.secrets(value), s)
 }
 
 // DeleteSecret implements contract.Nouns.
-func (l *Local) DeleteSecret(ctx context.Context, name, owner string) error {
-	return remove(ctx, l, l.secrets(nil), name, owner)
+func (l localNouns) DeleteSecret(ctx context.Context, name, owner string) error {
+	return remove(ctx, l.local, l.secrets(nil), name, owner)
 }
 
 // InitHolder implements contract.Nouns.
-func (l *Local) InitHolder(ctx context.Context, target string) (name string, err error) {
+func (l localNouns) InitHolder(ctx context.Context, target string) (name string, err error) {
 	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		lock, err := found(tx.FindLock("init/" + target))
 		if err != nil || lock == nil {
@@ -287,24 +285,16 @@ func (l *Local) InitHolder(ctx context.Context, target string) (name string, err
 }
 
 // FindProfile implements contract.Nouns.
-func (l *Local) FindProfile(ctx context.Context, name string) (inventory.Profile, error) {
-	return read(ctx, l, func(tx inventory.Tx) (inventory.Profile, error) { return tx.FindProfile(name) })
+func (l localNouns) FindProfile(ctx context.Context, name string) (inventory.Profile, error) {
+	return read(ctx, l.local, func(tx inventory.Tx) (inventory.Profile, error) { return tx.FindProfile(name) })
 }
 
 // FindImage implements contract.Nouns.
-func (l *Local) FindImage(ctx context.Context, name string) (inventory.Image, error) {
-	return read(ctx, l, func(tx inventory.Tx) (inventory.Image, error) { return tx.FindImage(name) })
+func (l localNouns) FindImage(ctx context.Context, name string) (inventory.Image, error) {
+	return read(ctx, l.local, func(tx inventory.Tx) (inventory.Image, error) { return tx.FindImage(name) })
 }
 
 // ClusterAccess implements contract.Nouns.
-func (l *Local) ClusterAccess(ctx context.Context, uid string) (inventory.ClusterAccess, error) {
-	return read(ctx, l, func(tx inventory.Tx) (inventory.ClusterAccess, error) { return tx.FindClusterAccess(uid) })
-}
-
-func read[T any](ctx context.Context, l *Local, find func(inventory.Tx) (T, error)) (x T, err error) {
-	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		x, err = find(tx)
-		return err
-	})
-	return x, err
+func (l localNouns) ClusterAccess(ctx context.Context, uid string) (inventory.ClusterAccess, error) {
+	return read(ctx, l.local, func(tx inventory.Tx) (inventory.ClusterAccess, error) { return tx.FindClusterAccess(uid) })
 }

@@ -1,6 +1,7 @@
-// Package eventfeed turns events of the appliance into work for controllers: one watch per attached cluster, whoever listens.
-// It never looks at an object, and never polls.
-package eventfeed
+// Package controllers holds what both sets of controllers, package standalone and package clusterapi, share in one attached
+// cluster: what they are given (Env, with the rights of the account in Reach), and the events of the appliance that wake
+// them (Feed). It reads and writes no object of a cluster, and never polls.
+package controllers
 
 import (
 	"cmp"
@@ -39,8 +40,8 @@ type Feed struct {
 	looks   sync.WaitGroup
 }
 
-// Add adds a Feed to a manager.
-func Add(mgr manager.Manager, env contract.Env) (*Feed, error) {
+// NewFeed adds a Feed to a manager.
+func NewFeed(mgr manager.Manager, env Env) (*Feed, error) {
 	f := &Feed{appliance: env.Appliance, log: cmp.Or(env.Log, slog.New(slog.DiscardHandler))}
 	return f, mgr.Add(f)
 }
@@ -152,8 +153,8 @@ func (f *Feed) look(ctx context.Context, fn func(context.Context) error) {
 	}
 }
 
-// Machine returns the name of the machine that an event is about, "" for none.
-func Machine(ev inventory.Event) string {
+// MachineOf returns the name of the machine that an event is about, "" for none.
+func MachineOf(ev inventory.Event) string {
 	name, ok := strings.CutPrefix(ev.Subject, "machine/")
 	if !ok {
 		return ""

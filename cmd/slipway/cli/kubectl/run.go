@@ -1,4 +1,4 @@
-package clusters
+package kubectl
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
-	"slipway.dev/slipway/kubernetes/kubectl"
 )
 
 // IsPlugin reports whether the program was started by the name that kubectl looks for.
@@ -45,13 +44,13 @@ type pluginCLI struct {
 // pluginSession is one run of the plugin.
 type pluginSession struct {
 	*cli.Session
-	flags kubectl.Flags
+	flags Flags
 }
 
-func (s *pluginSession) connect() (*kubectl.Plugin, error) { return kubectl.New(s.flags) }
+func (s *pluginSession) connect() (*Plugin, error) { return New(s.flags) }
 
-// RunPlugin is the whole plugin; it returns the exit code.
-func RunPlugin(args []string, stdout, stderr io.Writer) (code int) {
+// Run is the whole plugin; it returns the exit code.
+func Run(args []string, stdout, stderr io.Writer) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
 			c, ok := p.(cli.Exited)
@@ -84,7 +83,7 @@ func RunPlugin(args []string, stdout, stderr io.Writer) (code int) {
 	defer stop()
 	s := &pluginSession{
 		Session: &cli.Session{Ctx: ctx, Globals: cli.Globals{Output: c.Output}, Out: stdout, Err: stderr},
-		flags:   kubectl.Flags{Kubeconfig: c.Kubeconfig, Context: c.Context, Namespace: c.Namespace, IsEverywhere: c.AllNamespaces, As: c.As},
+		flags:   Flags{Kubeconfig: c.Kubeconfig, Context: c.Context, Namespace: c.Namespace, IsEverywhere: c.AllNamespaces, As: c.As},
 	}
 	return cli.Conclude(parsed.Run(s), stderr)
 }
@@ -205,7 +204,7 @@ type pluginReprovision struct {
 
 // Run has machines installed anew.
 func (c *pluginReprovision) Run(s *pluginSession) error {
-	return s.all(c.Machines, "is reinstalled", func(p *kubectl.Plugin, name string) error { return p.Reprovision(s.Ctx, name, time.Now()) })
+	return s.all(c.Machines, "is reinstalled", func(p *Plugin, name string) error { return p.Reprovision(s.Ctx, name, time.Now()) })
 }
 
 type pluginPower struct {
@@ -215,7 +214,7 @@ type pluginPower struct {
 
 // Run switches hosts off and on.
 func (c *pluginPower) Run(s *pluginSession) error {
-	return s.all(c.Machines, "is rebooted", func(p *kubectl.Plugin, name string) error { return p.Reboot(s.Ctx, name, time.Now()) })
+	return s.all(c.Machines, "is rebooted", func(p *Plugin, name string) error { return p.Reboot(s.Ctx, name, time.Now()) })
 }
 
 type pluginCordon struct {
@@ -224,7 +223,7 @@ type pluginCordon struct {
 
 // Run cordons hosts.
 func (c *pluginCordon) Run(s *pluginSession) error {
-	return s.all(c.Hosts, "is cordoned", func(p *kubectl.Plugin, name string) error { return p.Cordon(s.Ctx, name, true) })
+	return s.all(c.Hosts, "is cordoned", func(p *Plugin, name string) error { return p.Cordon(s.Ctx, name, true) })
 }
 
 type pluginUncordon struct {
@@ -233,11 +232,11 @@ type pluginUncordon struct {
 
 // Run lifts the cordon of hosts.
 func (c *pluginUncordon) Run(s *pluginSession) error {
-	return s.all(c.Hosts, "is no longer cordoned", func(p *kubectl.Plugin, name string) error { return p.Cordon(s.Ctx, name, false) })
+	return s.all(c.Hosts, "is no longer cordoned", func(p *Plugin, name string) error { return p.Cordon(s.Ctx, name, false) })
 }
 
 // all does something to every name, and goes on after one that fails.
-func (s *pluginSession) all(names []string, said string, do func(p *kubectl.Plugin, name string) error) error {
+func (s *pluginSession) all(names []string, said string, do func(p *Plugin, name string) error) error {
 	p, err := s.connect()
 	if err != nil {
 		return err

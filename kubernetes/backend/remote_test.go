@@ -1,4 +1,4 @@
-package remote_test
+package backend_test
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/backend"
+	"slipway.dev/slipway/kubernetes/backend/backendtest"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/remote"
-	"slipway.dev/slipway/kubernetes/remote/remotetest"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -24,12 +24,12 @@ func isKind(err error, k inventory.Kind) bool {
 
 // each runs a test against the appliance of this process, and against the same over REST: controllers must not be able
 // to tell them apart.
-func each(t *testing.T, test func(t *testing.T, a contract.Appliance, r *remotetest.Rig)) {
+func each(t *testing.T, test func(t *testing.T, a contract.Appliance, r *backendtest.Rig)) {
 	t.Helper()
 	for _, way := range []string{"local", "remote", "token of a cluster"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			r := remotetest.New(t)
+			r := backendtest.New(t)
 			a := r.Local
 			switch way {
 			case "remote":
@@ -46,14 +46,14 @@ func each(t *testing.T, test func(t *testing.T, a contract.Appliance, r *remotet
 const cluster = "aaaaaaaa-0000-4000-8000-000000000001"
 
 // controllers are those of a cluster, with a token of their own.
-func controllers(t *testing.T, r *remotetest.Rig, wish client.TokenWish) *remote.Controllers {
+func controllers(t *testing.T, r *backendtest.Rig, wish client.TokenWish) *backend.ClusterRemote {
 	t.Helper()
 	wish.Name = fmt.Sprintf("controllers-%d", time.Now().UnixNano())
 	token, err := r.API.NewToken(t.Context(), wish)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := remote.ForControllers(t.Context(), r.With(t, token.Secret))
+	a, err := backend.NewClusterRemote(t.Context(), r.With(t, token.Secret))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func owner(name string) string {
 }
 
 func TestAMachineIsMadeOncePerOwner(t *testing.T) {
-	each(t, func(t *testing.T, a contract.Appliance, _ *remotetest.Rig) {
+	each(t, func(t *testing.T, a contract.Appliance, _ *backendtest.Rig) {
 		ctx := t.Context()
 		if _, err := a.FindMachine(ctx, owner("a")); !isKind(err, inventory.NotFound) {
 			t.Fatalf("a machine that nobody wants: %v", err)
@@ -98,7 +98,7 @@ func TestAMachineIsMadeOncePerOwner(t *testing.T) {
 }
 
 func TestAMachineIsChangedOnlyAsItWasRead(t *testing.T) {
-	each(t, func(t *testing.T, a contract.Appliance, _ *remotetest.Rig) {
+	each(t, func(t *testing.T, a contract.Appliance, _ *backendtest.Rig) {
 		ctx := t.Context()
 		m, err := a.CreateMachine(ctx, inventory.Machine{Name: "ns-a", Owner: owner("a"), Profile: "worker", Hooks: []inventory.Hook{{Step: inventory.PreBoot, Owner: "kubernetes"}, {Step: inventory.PreDrain, Owner: "me"}}})
 		if err != nil {
@@ -143,7 +143,7 @@ func TestAMachineIsChangedOnlyAsItWasRead(t *testing.T) {
 }
 
 func TestAMachineWithoutHostIsGoneAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, a contract.Appliance, _ *remotetest.Rig) {
+	each(t, func(t *testing.T, a contract.Appliance, _ *backendtest.Rig) {
 		if _, err := a.CreateMachine(t.Context(), inventory.Machine{Name: "ns-a", Owner: owner("a"), Profile: "worker"}); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestAMachineWithoutHostIsGoneAtOnce(t *testing.T) {
 }
 
 func TestHostsAreDeclaredAndDescribed(t *testing.T) {
-	each(t, func(t *testing.T, a contract.Appliance, _ *remotetest.Rig) {
+	each(t, func(t *testing.T, a contract.Appliance, _ *backendtest.Rig) {
 		ctx := t.Context()
 		in := inventory.Host{Name: "r1-u01", NICs: []inventory.NIC{{MAC: "52:54:00:00:00:01", IsBoot: true}}}
 		h, err := a.DeclareHost(ctx, in)
@@ -205,7 +205,7 @@ func TestHostsAreDeclaredAndDescribed(t *testing.T) {
 }
 
 func TestAllHostsAreReadInOrder(t *testing.T) {
-	each(t, func(t *testing.T, a contract.Appliance, r *remotetest.Rig) {
+	each(t, func(t *testing.T, a contract.Appliance, r *backendtest.Rig) {
 		const n = 520 // more than a page
 		err := r.Store.Write(t.Context(), func(tx inventory.Tx) error {
 			for i := range n {
@@ -246,7 +246,7 @@ func pad(i int) string {
 }
 
 func TestNounsBelongToTheirOwners(t *testing.T) {
-	each(t, func(t *testing.T, a contract.Appliance, _ *remotetest.Rig) {
+	each(t, func(t *testing.T, a contract.Appliance, _ *backendtest.Rig) {
 		ctx, mine, yours := t.Context(), owner("mine"), owner("yours")
 		pool := func(o string) error { return a.SavePool(ctx, inventory.Pool{Name: "p", Owner: o, MinSpare: 1}) }
 		target := func(o string) error {
@@ -298,7 +298,7 @@ func TestNounsBelongToTheirOwners(t *testing.T) {
 }
 
 func TestBootstrapDataAreRefusedWithAReason(t *testing.T) {
-	each(t, func(t *testing.T, a contract.Appliance, _ *remotetest.Rig) {
+	each(t, func(t *testing.T, a contract.Appliance, _ *backendtest.Rig) {
 		ctx := t.Context()
 		if _, err := a.CreateMachine(ctx, inventory.Machine{Name: "ns-a", Owner: owner("a"), Profile: "worker", BootstrapFrom: "c/ns/s"}); err != nil {
 			t.Fatal(err)
@@ -314,7 +314,7 @@ func TestBootstrapDataAreRefusedWithAReason(t *testing.T) {
 }
 
 func TestAClaimThatIsNotThereIsNotFound(t *testing.T) {
-	each(t, func(t *testing.T, a contract.Appliance, _ *remotetest.Rig) {
+	each(t, func(t *testing.T, a contract.Appliance, _ *backendtest.Rig) {
 		if _, err := a.FindClaim(t.Context(), "01JD0000000000000000000000"); !isKind(err, inventory.NotFound) {
 			t.Errorf("found: %v", err)
 		}
@@ -328,7 +328,7 @@ func TestAClaimThatIsNotThereIsNotFound(t *testing.T) {
 }
 
 func TestEventsAreHeardFromWhereTheStreamBegins(t *testing.T) {
-	each(t, func(t *testing.T, a contract.Appliance, _ *remotetest.Rig) {
+	each(t, func(t *testing.T, a contract.Appliance, _ *backendtest.Rig) {
 		if err := a.SavePool(t.Context(), inventory.Pool{Name: "before", Owner: owner("p")}); err != nil {
 			t.Fatal(err)
 		}

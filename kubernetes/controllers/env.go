@@ -1,11 +1,29 @@
-package contract
+package controllers
 
 import (
+	"log/slog"
 	"slices"
 	"sync"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
+	"slipway.dev/slipway/kubernetes/contract"
 )
+
+// Env is what every set of controllers is given for one attached cluster.
+type Env struct {
+	Appliance contract.Appliance
+	Cluster   string // name of the attachment, for people
+	// ClusterUID is the UID of the cluster's namespace kube-system: owners are keyed with it, so that a cluster that is
+	// detached and attached again finds what it owns.
+	ClusterUID string
+	Namespaces []string // to watch; all when empty
+	// WatchFilter narrows to objects with the label cluster.x-k8s.io/watch-filter of that value; all when empty.
+	WatchFilter string
+	Log         *slog.Logger
+	Reach       *Reach         // how far the account goes; nil: everywhere
+	Egress      *egress.Policy // which addresses may be connected to for objects of the cluster; nil: all
+}
 
 // Reach is how far the account goes with which the controllers of a cluster look into it. The zero value, and nil, go
 // everywhere.
