@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -237,7 +238,7 @@ func TestNoSecretGetsIntoTheAudit(t *testing.T) {
 	}
 	for _, a := range list.Items {
 		text := r.must(200, nil, "GET", fmt.Sprintf("/api/v1/audit/%d", a.ID), "").body
-		for _, no := range []string{canary, "slipway_", HashToken(canary)} {
+		for _, no := range []string{canary, "slipway_", access.HashToken(canary)} {
 			if strings.Contains(text, no) {
 				t.Errorf("%s tells: %s", a.Operation, text)
 			}

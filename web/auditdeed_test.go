@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -154,7 +155,7 @@ func TestWhoDoesNotGetInIsInTheAudit(t *testing.T) {
 		t.Errorf("a wrong token: %+v", e)
 	}
 	text, _ := json.Marshal(rows)
-	for _, no := range []string{"not her password", "slipway_wrong", HashToken("slipway_wrong")} {
+	for _, no := range []string{"not her password", "slipway_wrong", access.HashToken("slipway_wrong")} {
 		if strings.Contains(string(text), no) {
 			t.Errorf("the audit tells %q", no)
 		}
@@ -165,7 +166,7 @@ func TestWhoDoesNotGetInIsInTheAudit(t *testing.T) {
 			return err
 		}
 		return tx.CreateToken(&inventory.Token{
-			Name: "late", Hash: HashToken(strings.TrimPrefix(secret[1], "Bearer ")), Grants: inventory.AdminEverywhere(), ExpiresAt: testStart.Add(-time.Hour),
+			Name: "late", Hash: access.HashToken(strings.TrimPrefix(secret[1], "Bearer ")), Grants: inventory.AdminEverywhere(), ExpiresAt: testStart.Add(-time.Hour),
 		}, testStart)
 	}); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func (s *Server) addClusterAccess() {
 	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[inventory.ClusterAccess], error) {
 		var a inventory.ClusterAccess
 		err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
-			uid, err := uidOfCluster(tx, in.Name)
+			uid, err := rest.ClusterUID(tx, in.Name)
 			if err == nil {
 				a, err = tx.FindClusterAccess(uid)
 			}
@@ -49,7 +49,7 @@ func (s *Server) addClusterAccess() {
 func (s *Server) putClusterAccess(req *rest.Request, in *putClusterAccessInput) (*rest.One[inventory.ClusterAccess], error) {
 	var was, a inventory.ClusterAccess
 	err := s.rest.Store.Write(req, func(tx inventory.Tx) error {
-		uid, err := uidOfCluster(tx, in.Name)
+		uid, err := rest.ClusterUID(tx, in.Name)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *Server) putClusterAccess(req *rest.Request, in *putClusterAccessInput) 
 		a = inventory.ClusterAccess{UID: uid, Pools: unique(in.Body.Pools), Authority: was.Authority}
 		for _, from := range unique(in.Body.TakesFrom) {
 			if from != inventory.FromPeople {
-				if from, err = uidOfCluster(tx, from); err != nil {
+				if from, err = rest.ClusterUID(tx, from); err != nil {
 					return err
 				}
 			}
@@ -87,24 +87,6 @@ func (s *Server) putClusterAccess(req *rest.Request, in *putClusterAccessInput) 
 	req.Trail.Fix("say it again: slipway cluster access")
 	a.TakesFrom, a.Pools = orEmpty(a.TakesFrom), orEmpty(a.Pools)
 	return &rest.One[inventory.ClusterAccess]{Body: a}, nil
-}
-
-// uidOfCluster is the UID of an attached cluster, or the text itself when it is a UID.
-func uidOfCluster(tx inventory.Tx, name string) (string, error) {
-	c, err := tx.Clusters().Find(name)
-	switch {
-	case err == nil && c.UID == "":
-		return "", inventory.Errorf(inventory.Conflict, "cluster %s has not answered yet, so its UID is not known", name).
-			WithHint("wait until it is attached: slipway cluster show %s", name)
-	case err == nil:
-		return c.UID, nil
-	case inventory.IsKind(err, inventory.NotFound) && strings.Count(name, "-") >= 4 && len(name) == 36:
-		return name, nil
-	case inventory.IsKind(err, inventory.NotFound):
-		return "", inventory.Errorf(inventory.NotFound, "no cluster %s is attached", inventory.Clean(name, 80)).
-			WithHint("list them with: slipway cluster list; or name a cluster by its UID: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
-	}
-	return "", err
 }
 
 func unique(names []string) []string {

@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -220,7 +221,7 @@ func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after i
 		case <-s.closing:
 			return
 		case <-heartbeat.C:
-			if !stillIn(req) {
+			if !access.StillIn(req) {
 				return
 			}
 			buf.WriteString(": alive\n\n")

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -47,7 +48,7 @@ func (r *rig) serve() (base string, stop func()) {
 // token makes a token and returns its secret.
 func (r *rig) token() string {
 	r.t.Helper()
-	var made NewToken
+	var made access.NewToken
 	r.must(201, &made, "POST", "/api/v1/tokens", `{"name":"test"}`)
 	return made.Secret
 }

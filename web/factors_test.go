@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/access"
 )
 
 // app shows the code of an authenticator app at a time; it is written anew here, as apps are.
@@ -30,7 +31,7 @@ func app(t *testing.T, secret string, now time.Time) string {
 // setUp gives a user who is logged in an app.
 func (r *rig) setUp(who []string, name string) (secret string, codes []string) {
 	r.t.Helper()
-	var begun SecondFactor
+	var begun access.SecondFactor
 	if a := r.via(who, "POST", "/api/v1/users/"+name+"/second-factor", ""); a.status != 200 || json.Unmarshal([]byte(a.body), &begun) != nil {
 		r.t.Fatalf("begin: %d %s", a.status, a.body)
 	}
@@ -43,7 +44,7 @@ func (r *rig) setUp(who []string, name string) (secret string, codes []string) {
 	if a := r.via(who, "PUT", "/api/v1/users/"+name+"/second-factor", body(app(r.t, begun.Secret, r.clock()), "wrong")); a.status != 403 {
 		r.t.Errorf("without the password: %d %s", a.status, a.body)
 	}
-	var out RecoveryCodes
+	var out access.RecoveryCodes
 	if a := r.via(who, "PUT", "/api/v1/users/"+name+"/second-factor", body(app(r.t, begun.Secret, r.clock()), "correct horse "+name)); a.status != 200 || json.Unmarshal([]byte(a.body), &out) != nil {
 		r.t.Fatalf("set up: %d %s", a.status, a.body)
 	}
@@ -170,7 +171,7 @@ func TestWhoMayChangeASecondFactor(t *testing.T) {
 	r.must(204, nil, "DELETE", "/api/v1/users/ben/second-factor", "")
 	r.must(404, nil, "DELETE", "/api/v1/users/ben/second-factor", "")
 	// A ticket of one user is none of another.
-	var begun SecondFactor
+	var begun access.SecondFactor
 	r.must(200, &begun, "POST", "/api/v1/users/ben/second-factor", "")
 	r.must(422, nil, "PUT", "/api/v1/users/anna/second-factor", fmt.Sprintf(`{"ticket":%q,"code":%q}`, begun.Ticket, app(t, begun.Secret, r.clock())))
 	r.pass(ticketFor + time.Second)

@@ -7,7 +7,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/web/rest"
-	"slipway.dev/slipway/web/scoped"
 )
 
 // Foresight is what would happen.
@@ -50,15 +49,6 @@ func countsOfSubnet(tx inventory.Tx, n inventory.Subnet) (map[string]int, error)
 	}
 	leases, err := tx.ListLeases(n.Name, inventory.Page{})
 	return map[string]int{"reservation": len(reserved), "lease": len(leases)}, err
-}
-
-func countsOfUser(tx inventory.Tx, u inventory.User) (map[string]int, error) {
-	tokens, err := scoped.TokensOf(tx, u.Name)
-	if err != nil {
-		return nil, err
-	}
-	logins, err := tx.ListLogins(inventory.LoginFilter{User: u.Name})
-	return map[string]int{"token": len(tokens), "login": len(logins)}, err
 }
 
 // countsOfProfile counts the hosts that are pinned to a profile, and the machines.

@@ -3,12 +3,12 @@ package web
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 )
@@ -24,7 +24,7 @@ func (s *Server) guarded(o rest.Operation, next echo.HandlerFunc) echo.HandlerFu
 		ctx, cancel := context.WithCancel(c.Request().Context())
 		defer cancel()
 		if isLasting(c.Request()) {
-			defer s.whileIn(req.With(ctx), cancel)()
+			defer access.WhileIn(req.With(ctx), s.cfg.HeartbeatFor, cancel)()
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
@@ -33,47 +33,6 @@ func (s *Server) guarded(o rest.Operation, next echo.HandlerFunc) echo.HandlerFu
 
 // isLasting reports whether a request goes on for as long as both sides like.
 func isLasting(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
-
-// whileIn ends something that lasts when its caller has logged out meanwhile, or may do less than before. The function that
-// it returns stops looking.
-func (s *Server) whileIn(req *rest.Request, end func()) (stop func()) {
-	done, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		look := time.NewTicker(s.cfg.HeartbeatFor)
-		defer look.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-req.Done():
-				return
-			case <-look.C:
-				if !stillIn(req) {
-					end()
-					return
-				}
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-gone
-	}
-}
-
-// stillIn asks anew who the caller is. What cannot be found out now counts as yes: the database is away for a moment.
-func stillIn(req *rest.Request) bool {
-	c := req.Caller
-	if c.Again == nil {
-		return true
-	}
-	now, err := c.Again(req)
-	if err != nil {
-		return !inventory.IsKind(err, inventory.Unauthorized)
-	}
-	return slices.Equal(now.Grants, c.Grants) && now.Cluster == c.Cluster && slices.Equal(now.Namespaces, c.Namespaces)
-}
 
 // ears decide which events a caller hears on a stream. Where roles are in pools, each host is looked up once and again
 // after a while: it may have moved.
@@ -119,14 +78,4 @@ func (x *ears) hears(req *rest.Request, e inventory.Event) bool {
 	}
 	x.known[key] = hearing{ok, x.s.cfg.Now()}
 	return ok
-}
-
-// tokenRefused notes that somebody came with a token that is unknown, has expired, or whose user may not come in.
-func (s *Server) tokenRefused(r *http.Request, c rest.Caller, err error) {
-	req := rest.RequestOf(r.Context())
-	req.Caller = rest.Caller{Name: c.Name, Source: c.Source}
-	row := rest.RowOf(req, "use-token", "token")
-	row.Name, row.Status = c.Token, http.StatusUnauthorized
-	req = req.EnteredAs(row)
-	s.rest.Finish(req, row.Status, rest.ProblemOf(req, s.cfg.Log, err).Detail)
 }

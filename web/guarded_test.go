@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -22,9 +23,9 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 		var who []string
 		if c.name == "less" {
 			r.user("ben", inventory.Grant{Role: inventory.Viewer})
-			secret := NewSecret()
+			secret := access.NewSecret()
 			if err := r.store.Write(t.Context(), func(tx inventory.Tx) error {
-				return tx.CreateToken(&inventory.Token{Name: c.name, User: "ben", Hash: HashToken(secret), Grants: inventory.AdminEverywhere()}, testStart)
+				return tx.CreateToken(&inventory.Token{Name: c.name, User: "ben", Hash: access.HashToken(secret), Grants: inventory.AdminEverywhere()}, testStart)
 			}); err != nil {
 				t.Fatal(err)
 			}

@@ -15,11 +15,11 @@ import (
 // https only, where the outside is https.
 func (s *Server) named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.isOutsideSecure(s.keeper.where.Of(r).IsTLS) {
+		if s.access.IsSecure(r) {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		host := proxy.HostOf(r.Host)
-		if !isProbe(r.URL.Path) && !s.isOurName(host) {
+		if !rest.IsProbe(r.URL.Path) && !s.isOurName(host) {
 			e := inventory.Errorf(inventory.Forbidden, "this server is not known as %q", inventory.Clean(host, 80)).
 				WithHint("use its address, or have an admin add the name to adminHosts in its configuration")
 			rest.WriteProblem(w, r, s.cfg.Log, &rest.StatusError{Status: http.StatusMisdirectedRequest, Err: e})

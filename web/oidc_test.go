@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -36,7 +37,7 @@ type ssoRig struct {
 	http     *http.Client // a browser: it keeps cookies and follows links one at a time
 }
 
-func startSSO(t *testing.T, edit func(*OIDC)) *ssoRig {
+func startSSO(t *testing.T, edit func(*access.OIDC)) *ssoRig {
 	t.Helper()
 	part, err := filepath.Abs("../build/parts/oidc-provider")
 	if err != nil {
@@ -65,7 +66,7 @@ func startSSO(t *testing.T, edit func(*OIDC)) *ssoRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := OIDC{
+	o := access.OIDC{
 		Issuer: strings.TrimSpace(strings.TrimPrefix(line, "issuer ")), ClientID: "slipway", ClientSecret: "not a secret", Title: "Example", Scopes: []string{"profile", "email"},
 		NameClaim: "preferred_username", GroupsClaim: "groups", ExternalURL: door.URL,
 		Groups: map[string]inventory.Grants{"slipway-admins": {{Role: inventory.Admin}}, "web-team": {{Role: inventory.Operator, Pool: "default"}, {Role: inventory.Viewer, Pool: "gone"}}},
@@ -156,7 +157,7 @@ func (s *ssoRig) logInAs(user string) answer {
 	return s.back(s.atProvider(s.begin("/"), user))
 }
 
-func (s *ssoRig) me() (me Me) {
+func (s *ssoRig) me() (me access.Me) {
 	s.t.Helper()
 	_, text := s.do("GET", s.base+"/api/v1/me", nil, "application/json")
 	if err := json.Unmarshal([]byte(text), &me); err != nil {
@@ -178,7 +179,7 @@ func (s *ssoRig) refused(a answer, status int, want string) {
 func TestSingleSignOn(t *testing.T) {
 	for _, client := range []string{"slipway", "slipway-full"} { // the roles are in userinfo, or in the ID token
 		t.Run(client, func(t *testing.T) {
-			s := startSSO(t, func(o *OIDC) { o.ClientID = client })
+			s := startSSO(t, func(o *access.OIDC) { o.ClientID = client })
 			a := s.back(s.atProvider(s.begin("/hosts?q=r1#x"), "Anna.Berg@example.org"))
 			if a.status != http.StatusSeeOther || a.header.Get("Location") != "/hosts?q=r1#x" {
 				t.Fatalf("back: %d %v %s", a.status, a.header, a.body)
@@ -228,7 +229,8 @@ func TestRolesGoWithTheGroups(t *testing.T) {
 	s := startSSO(t, nil)
 	s.logInAs("Anna.Berg@example.org")
 	old := s.http
-	s.srv.sso.Groups = map[string]inventory.Grants{"nobody": {{Role: inventory.Admin}}} // as after a change and a restart
+	clear(s.srv.cfg.OIDC.Groups) // as after a change and a restart
+	s.srv.cfg.OIDC.Groups["nobody"] = inventory.Grants{{Role: inventory.Admin}}
 	s.fresh()
 	s.refused(s.logInAs("Anna.Berg@example.org"), 403, "in no group")
 	s.http = old
@@ -315,7 +317,7 @@ func TestTheProviderIsAway(t *testing.T) {
 	if a.StatusCode != 303 || a.Header.Get("Location") != "/racks" {
 		t.Errorf("%d to %q", a.StatusCode, a.Header.Get("Location"))
 	}
-	var offers Offers
+	var offers access.Offers
 	_, text := s.do("GET", s.base+"/api/v1/logins/offers", nil, "application/json")
 	if err := json.Unmarshal([]byte(text), &offers); err != nil || offers.OIDC == nil || offers.OIDC.Refused == nil || !strings.Contains(offers.OIDC.Refused.Message, "Example cannot be used now") {
 		t.Errorf("the login page is told %s", text)
@@ -343,126 +345,11 @@ func TestAProviderThatLies(t *testing.T) {
 				_, _ = io.WriteString(w, strings.ReplaceAll(doc, "ISSUER", liar.URL))
 			}))
 			defer liar.Close()
-			o := OIDC{Issuer: liar.URL, ClientID: "x", Title: "Liar", ExternalURL: "http://127.0.0.1", Groups: map[string]inventory.Grants{"a": {{Role: inventory.Viewer}}}}
+			o := access.OIDC{Issuer: liar.URL, ClientID: "x", Title: "Liar", ExternalURL: "http://127.0.0.1", Groups: map[string]inventory.Grants{"a": {{Role: inventory.Viewer}}}}
 			r := newRig(t, func(c *Config) { c.OIDC = &o })
 			if a := r.ask("GET", ssoPath+"?here=true", ""); a.status != 503 {
 				t.Errorf("%d %v", a.status, a.header)
 			}
 		})
 	}
-}
-
-func TestOIDCSettings(t *testing.T) {
-	good := OIDC{Issuer: "https://login.example.org/realms/x", ClientID: "slipway", ExternalURL: "https://slipway.example.org", Groups: map[string]inventory.Grants{"a": {{Role: inventory.Viewer}}}}
-	if err := good.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	for name, edit := range map[string]func(*OIDC){
-		"issuer without TLS":  func(o *OIDC) { o.Issuer = "http://login.example.org" },
-		"issuer that is none": func(o *OIDC) { o.Issuer = "login.example.org" },
-		"issuer of loopback":  func(o *OIDC) { o.Issuer = "http://127.0.0.1.example.org" },
-		"no client":           func(o *OIDC) { o.ClientID = "" },
-		"no external URL":     func(o *OIDC) { o.ExternalURL = "" },
-		"external path":       func(o *OIDC) { o.ExternalURL += "/slipway" },
-		"external http":       func(o *OIDC) { o.ExternalURL = "http://slipway.example.org" },
-		"no group":            func(o *OIDC) { o.Groups = nil },
-		"unknown role":        func(o *OIDC) { o.Groups = map[string]inventory.Grants{"a": {{Role: "root"}}} },
-		"group without role":  func(o *OIDC) { o.Groups = map[string]inventory.Grants{"a": {}} },
-		"CA that is none":     func(o *OIDC) { o.CA = []byte("x") },
-	} {
-		o := good
-		edit(&o)
-		if o.Validate() == nil {
-			t.Errorf("%s is taken", name)
-		}
-	}
-}
-
-func TestGrantsOfGroups(t *testing.T) {
-	o := OIDC{Groups: map[string]inventory.Grants{
-		"a": {{Role: inventory.Viewer}, {Role: inventory.Operator, Pool: "x"}},
-		"b": {{Role: inventory.Viewer, Pool: "x"}, {Role: inventory.Operator}},
-	}}
-	for groups, want := range map[string]string{
-		"":    "",
-		"c":   "",
-		"a":   "viewer everywhere, operator in x",
-		"a b": "operator everywhere, operator in x",
-		"b a": "operator everywhere, operator in x",
-	} {
-		got := o.grantsOf(strings.Fields(groups))
-		var parts []string
-		for _, g := range got {
-			where := "everywhere"
-			if g.Pool != "" {
-				where = "in " + g.Pool
-			}
-			parts = append(parts, string(g.Role)+" "+where)
-		}
-		if s := strings.Join(parts, ", "); s != want {
-			t.Errorf("%q: %q, want %q", groups, s, want)
-		}
-		if err := got.Validate(); err != nil {
-			t.Errorf("%q: %v", groups, err)
-		}
-	}
-}
-
-func TestClaims(t *testing.T) {
-	const said = `{"preferred_username":"Ann","roles":["a",1,"b"],"one":"a","realm_access":{"roles":["r"]},"https://x.example/groups":["u"],"n":7}`
-	for claim, want := range map[string]string{
-		"roles": "a b", "one": "a", "realm_access.roles": "r", "https://x.example/groups": "u", "n": "", "none": "", "roles.a": "", "realm_access": "",
-	} {
-		var all map[string]any
-		if err := json.Unmarshal([]byte(said), &all); err != nil {
-			t.Fatal(err)
-		}
-		who, err := identityOf(OIDC{NameClaim: "preferred_username", GroupsClaim: claim}, "s", all)
-		if got := strings.Join(who.groups, " "); err != nil || got != want || who.name != "ann" {
-			t.Errorf("%s: %q %+v %v", claim, got, who, err)
-		}
-	}
-	// Groups that are left out are not the same as none: roles would be missing without a word.
-	many := make([]any, groupsMax+1)
-	for what, said := range map[string]map[string]any{
-		"at another place": {"preferred_username": "ann", "_claim_names": map[string]any{"groups": "src1"}},
-		"too many":         {"preferred_username": "ann", "groups": many},
-	} {
-		if who, err := identityOf(OIDC{NameClaim: "preferred_username", GroupsClaim: "groups"}, "s", said); !inventory.IsKind(err, inventory.Forbidden) {
-			t.Errorf("groups %s: %+v, %v", what, who, err)
-		}
-	}
-	if _, err := identityOf(OIDC{NameClaim: "n"}, "s", map[string]any{"n": 7.0}); err == nil {
-		t.Error("somebody without a name is taken")
-	}
-}
-
-func FuzzUserName(f *testing.F) {
-	for _, s := range []string{"anna", "Anna.Berg@example.org", "@", "-", strings.Repeat("a-", 200), "Änne", "a\x00b", "DOMAIN\\user"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if name := userName(s); name != "" {
-			if err := inventory.CheckName("user", name); err != nil {
-				t.Errorf("%q makes %v", s, err)
-			}
-		}
-	})
-}
-
-func FuzzLanding(f *testing.F) {
-	for _, s := range []string{"/", "/hosts?q=a b", "//evil.example", "/\\evil.example", "https://evil.example", "/a/../..//x", "/%2f/evil.example", "/api/v1/logins", "javascript:alert(1)", "/\t/evil", "\n/x", "/x\r\nSet-Cookie: a=b"} {
-		f.Add(s)
-	}
-	base, _ := url.Parse("https://slipway.example/login")
-	f.Fuzz(func(t *testing.T, s string) {
-		to := landing(s)
-		u, err := url.Parse(to)
-		if err != nil || strings.ContainsAny(to, "\\\r\n\t") || strings.HasPrefix(to, "//") {
-			t.Fatalf("%q lands on %q", s, to)
-		}
-		if at := base.ResolveReference(u); at.Host != "slipway.example" || at.Scheme != "https" {
-			t.Errorf("%q lands on %s", s, at)
-		}
-	})
 }

@@ -12,17 +12,6 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// What load balancers and monitoring ask without a login: whether the process lives, and whether each door can do its work.
-const (
-	livePath  = "/healthz"
-	readyPath = "/readyz"
-)
-
-// isProbe reports whether a path is one of these.
-func isProbe(path string) bool {
-	return path == livePath || path == readyPath || strings.HasPrefix(path, readyPath+"/")
-}
-
 // ReadyPart is a door or what all doors need, and whether it can do its work.
 type ReadyPart struct {
 	Name    string `json:"name"`
@@ -70,7 +59,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		const why = "the database cannot be read"
 		all = append(all, ReadyPart{Name: "reads", Reason: why})
 	}
-	_, name, isOne := strings.Cut(strings.TrimPrefix(r.URL.Path, readyPath), "/")
+	_, name, isOne := strings.Cut(strings.TrimPrefix(r.URL.Path, rest.ReadyPath), "/")
 	out := Readiness{IsReady: true, Parts: []ReadyPart{}}
 	for _, p := range all {
 		if !isOne || p.Name == name {
@@ -79,7 +68,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(out.Parts) == 0 {
-		rest.WriteProblem(w, r, s.cfg.Log, inventory.Errorf(inventory.NotFound, "there is no listener %q", inventory.Clean(name, 40)).WithHint("GET %s lists them", readyPath))
+		rest.WriteProblem(w, r, s.cfg.Log, inventory.Errorf(inventory.NotFound, "there is no listener %q", inventory.Clean(name, 40)).WithHint("GET %s lists them", rest.ReadyPath))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/access"
 )
 
 // teams gives the rig two pools, each with a host, a machine, and what belongs to them. Names and MACs of the one have
@@ -58,9 +59,9 @@ func (r *rig) teams() {
 // as makes a token with grants and returns the header that brings it.
 func (r *rig) as(name string, grants ...inventory.Grant) []string {
 	r.t.Helper()
-	secret := NewSecret()
+	secret := access.NewSecret()
 	err := r.store.Write(r.t.Context(), func(tx inventory.Tx) error {
-		return tx.CreateToken(&inventory.Token{Name: name, Hash: HashToken(secret), Grants: grants}, testStart)
+		return tx.CreateToken(&inventory.Token{Name: name, Hash: access.HashToken(secret), Grants: grants}, testStart)
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -71,9 +72,9 @@ func (r *rig) as(name string, grants ...inventory.Grant) []string {
 // asCluster makes the token of a cluster, and returns how to send it.
 func (r *rig) asCluster(name, uid string, namespaces ...string) []string {
 	r.t.Helper()
-	secret := NewSecret()
+	secret := access.NewSecret()
 	err := r.store.Write(r.t.Context(), func(tx inventory.Tx) error {
-		return tx.CreateToken(&inventory.Token{Name: name, Hash: HashToken(secret), Cluster: uid, Namespaces: namespaces}, testStart)
+		return tx.CreateToken(&inventory.Token{Name: name, Hash: access.HashToken(secret), Cluster: uid, Namespaces: namespaces}, testStart)
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/securitykey/securitykeytest"
 )
 
@@ -59,7 +60,7 @@ func TestASecurityKeyIsASecondFactor(t *testing.T) {
 	r := newRig(t, nil)
 	r.user("anna", adminEverywhere)
 	key, a := r.addKey(r.in("anna"), "anna", "work")
-	var codes RecoveryCodes
+	var codes access.RecoveryCodes
 	if a.status != 200 || json.Unmarshal([]byte(a.body), &codes) != nil || len(codes.Codes) != 10 {
 		t.Fatalf("register: %d %s", a.status, a.body)
 	}
@@ -95,7 +96,7 @@ func TestASecurityKeyIsASecondFactor(t *testing.T) {
 	if a := r.withKey("192.0.2.1", "anna", b.Ticket, key.Get(b.Options)); a.status == 201 {
 		t.Errorf("an answer that comes too late: %d", a.status)
 	}
-	var f SecondFactors
+	var f access.SecondFactors
 	r.must(200, &f, "GET", "/api/v1/users/anna/second-factor", "")
 	if f.App || len(f.SecurityKeys) != 1 || f.SecurityKeys[0].Name != "work" || f.SecurityKeys[0].Site != "slipway.example.org" || f.SecurityKeys[0].UsedAt.IsZero() || f.RecoveryCodes != 9 {
 		t.Errorf("factors: %+v", f)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"runtime"
 
@@ -19,6 +20,19 @@ type Check struct {
 type VersionInfo struct {
 	Version string `json:"version"`
 	Go      string `json:"go" doc:"Version of Go that it was built with"`
+}
+
+// CheckOIDC says whether the provider of identities answers; ok is false without one.
+func (s *Server) CheckOIDC(ctx context.Context) (c Check, ok bool) {
+	p, err := s.access.Provider(ctx)
+	if p == nil {
+		return c, false
+	}
+	c = Check{Name: "single sign-on", Status: "ok", Detail: p.Title + " answers at " + p.Issuer}
+	if err != nil {
+		c.Status, c.Detail, c.Hint = "warning", err.Error(), "people can log in with passwords and tokens meanwhile; see docs/sso.md"
+	}
+	return c, true
 }
 
 // addSystem registers the operations on the server itself.

@@ -9,6 +9,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"slipway.dev/slipway/web/rest"
 )
 
 // page is a file of the UI, as it is sent.
@@ -59,7 +61,7 @@ func readPages(files fs.FS) (pages, error) {
 // who is there.
 func (s *Server) ui(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isOfAPI(r.URL.Path) || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if rest.IsOfAPI(r.URL.Path) || r.Method != http.MethodGet && r.Method != http.MethodHead {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -99,11 +101,4 @@ func (s *Server) ui(next http.Handler) http.Handler {
 			_, _ = w.Write(body)
 		}
 	})
-}
-
-// isOfAPI reports whether a path is none of a page of the UI, however it is written: //api/v1/hosts and /API/v1/hosts are no
-// pages either, and get the API's answer that there is nothing.
-func isOfAPI(p string) bool {
-	p = strings.ToLower(path.Clean("/" + strings.ReplaceAll(p, `\`, "/")))
-	return p == "/api" || strings.HasPrefix(p, "/api/") || isProbe(p) || p == "/metrics"
 }

@@ -25,6 +25,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/door"
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/proxy"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
@@ -86,7 +87,7 @@ type Config struct {
 	TLS     TLSKeeper    // of the certificate of the admin door; nil: it speaks without TLS
 	Metrics http.Handler // what /metrics answers; nil: there is none
 	UI      fs.FS        // the web UI as it was built; nil: there is none
-	OIDC    *OIDC        // nil: people log in with passwords
+	OIDC    *access.OIDC // nil: people log in with passwords
 	// Proxies stand in front of the admin door, and are believed where a request comes from.
 	Proxies proxy.Trusted
 	// ExternalURL is the address by which browsers reach the admin door, such as https://slipway.example.org; "": not said.
@@ -132,7 +133,7 @@ type Server struct {
 	specErr error
 	router  http.Handler
 	pages   pages
-	keeper  *keeper
+	access  *access.Access
 	closing chan struct{}   // closed when Serve ends: streams and long waits stop
 	life    context.Context // ends with closing, for what takes a context
 	end     context.CancelFunc
@@ -145,8 +146,6 @@ type Server struct {
 	pace         pace
 	lines        lines
 	clusterViews clusterViews
-
-	sso *sso // nil: there is no provider of identities
 }
 
 // New returns a Server; Serve opens its doors.
@@ -158,28 +157,30 @@ func New(cfg Config) *Server {
 		cfg.WriteFor = 10 * time.Second
 	}
 	s := &Server{
-		cfg: cfg, closing: make(chan struct{}), keeper: newKeeper(cfg),
+		cfg: cfg, closing: make(chan struct{}),
 	}
 	s.lines.s = s
 	s.consolesN, s.streams = newShares("consoles", consolesMax, consolesEach), newShares("event streams", streamsMax, streamsEach)
-	s.keeper.strange = s.tokenRefused
-	s.sso = newSSO(cfg.OIDC, cfg.Now, cfg.Log)
 	s.whole, s.cfg.Store = cfg.Store, nil
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
-	// Without this, whoever sends X-Forwarded-For chooses an address: only the keeper asks whom to believe.
+	// Without this, whoever sends X-Forwarded-For chooses an address: only package access asks whom to believe.
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { rest.RouteError(c.Response(), c.Request(), cfg.Log, err) }
 	api := rest.NewAPI(cfg.Version)
 	api.Transformers = append(api.Transformers, s.discreet)
 	s.rest = rest.NewFrame(humaecho.NewV4(e, api), scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}, cfg.Now, cfg.Log, cfg.Configs != nil)
+	s.access = access.New(access.Config{
+		Frame: s.rest, Store: cfg.Store, Secrets: cfg.Secrets, Proxies: cfg.Proxies, OIDC: cfg.OIDC, ExternalURL: cfg.ExternalURL,
+		FactorFrom: cfg.FactorFrom, Key: cfg.Key, Now: cfg.Now, Log: cfg.Log,
+	})
 	s.addAll()
 	finishSpec(s.rest.API.OpenAPI())
 	s.spec, s.specErr = s.rest.API.OpenAPI().YAML()
 	loosen(s.rest.API.OpenAPI())
-	e.GET(livePath, echo.WrapHandler(http.HandlerFunc(s.healthz)))
-	e.GET(readyPath, echo.WrapHandler(http.HandlerFunc(s.readyz)))
-	e.GET(readyPath+"/:door", echo.WrapHandler(http.HandlerFunc(s.readyz)))
+	e.GET(rest.LivePath, echo.WrapHandler(http.HandlerFunc(s.healthz)))
+	e.GET(rest.ReadyPath, echo.WrapHandler(http.HandlerFunc(s.readyz)))
+	e.GET(rest.ReadyPath+"/:door", echo.WrapHandler(http.HandlerFunc(s.readyz)))
 	e.GET("/api/v1/hosts/:host/bmc/console", s.guarded(rest.Operation{Needs: inventory.Operator, Scope: rest.OfPools}, s.console))
 	e.GET("/api/v1/openapi.yaml", s.guarded(rest.Operation{Needs: rest.Anybody}, echo.WrapHandler(http.HandlerFunc(s.openapi))))
 	if cfg.Metrics != nil {
@@ -236,11 +237,7 @@ func (s *Server) addAll() {
 	s.addEvents()
 	s.addIssues()
 	s.addAcceptRules()
-	s.addTokens()
-	s.addUsers()
-	s.addFactors()
-	s.addLogins()
-	s.addOIDC()
+	s.access.Register()
 	s.addTransfer()
 	s.addAudit()
 	s.addBackup()
@@ -253,11 +250,11 @@ func (s *Server) addAll() {
 
 // Handler returns the API for requests that need a token.
 func (s *Server) Handler() http.Handler {
-	return s.chain(s.named(s.ui(compressed(s.keeper.guard(s.router)))))
+	return s.chain(s.named(s.ui(compressed(s.access.Guard(s.router)))))
 }
 
 // SocketHandler returns the API for requests over the Unix socket, which need none.
-func (s *Server) SocketHandler() http.Handler { return s.chain(admitLocal(s.router)) }
+func (s *Server) SocketHandler() http.Handler { return s.chain(access.AdmitLocal(s.router)) }
 
 // limits of a connection.
 const (
@@ -283,7 +280,7 @@ func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
 		}
 		srv := &http.Server{
 			Handler: door.Handler(at.handler), ReadHeaderTimeout: headerFor, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes,
-			ConnContext: rememberPeer, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+			ConnContext: access.RememberPeer, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
 		}
 		servers = append(servers, srv)
 		g.Go(func() error {
@@ -332,19 +329,4 @@ func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
 func Spec() ([]byte, error) {
 	s := New(Config{Version: "1", Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	return s.spec, s.specErr
-}
-
-// peerKey is where the connection's other end is kept in a request's context.
-type peerKey struct{}
-
-// rememberPeer notes who is at the other end of a Unix socket, and the connection's place at its door.
-func rememberPeer(ctx context.Context, c net.Conn) context.Context {
-	ctx = door.Context(ctx, c)
-	if placed, ok := c.(interface{ NetConn() net.Conn }); ok {
-		c = placed.NetConn()
-	}
-	if u, ok := c.(*net.UnixConn); ok {
-		return context.WithValue(ctx, peerKey{}, peerOf(u))
-	}
-	return ctx
 }

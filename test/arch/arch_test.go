@@ -39,7 +39,7 @@ var floors = map[string]int{
 	"kubernetes/controllers": 3, "kubernetes/kubeconfig": 3, "kubernetes/translate": 3,
 	"kubernetes/apply": 4, "kubernetes/backend": 4, "kubernetes/clusterapi": 4, "kubernetes/convert": 4, "kubernetes/join": 4,
 	"kubernetes/manager": 4, "kubernetes/node": 4, "kubernetes/standalone": 4,
-	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/tftp/fetch": 4, "pxe/httpboot": 4, "web": 4, "web/rest": 4, "web/client": 4, "ui": 4,
+	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/tftp/fetch": 4, "pxe/httpboot": 4, "web": 4, "web/rest": 4, "web/access": 4, "web/client": 4, "ui": 4,
 	"cmd/slipway":       5,
 	"lab":               5,
 	"cmd/slipway-agent": 5,
@@ -49,6 +49,8 @@ var floors = map[string]int{
 // sameFloor lists the imports between neighbours that are allowed, and why.
 var sameFloor = map[string]string{
 	"web -> web/rest":                                         "the server wires operations to the frame",
+	"web -> web/access":                                       "the server wires who may come in",
+	"web/access -> web/rest":                                  "logins, users and tokens are operations of the frame",
 	"pxe/trace -> pxe":                                        "packets are of classified clients",
 	"pxe/diagnosis -> pxe":                                    "reads what was decided",
 	"pxe/diagnosis -> pxe/lease":                              "reads why nothing was answered",
@@ -129,10 +131,10 @@ var impure = []string{"database/sql", "net/http", "os", "os/exec", "syscall", "m
 // owners names the only packages that may import a third-party library; a library missing here may not be imported.
 var owners = map[string][]string{
 	"github.com/alecthomas/kong":             {"cmd/slipway"},
-	"github.com/danielgtaylor/huma":          {"web", "web/rest"},
+	"github.com/danielgtaylor/huma":          {"web", "web/rest", "web/access"},
 	"github.com/labstack/echo":               {"web", "web/rest"},
-	"github.com/coreos/go-oidc":              {"web"},
-	"golang.org/x/oauth2":                    {"web"},
+	"github.com/coreos/go-oidc":              {"web/access"},
+	"golang.org/x/oauth2":                    {"web/access"},
 	"github.com/mattn/go-sqlite3":            {"inventory/sqlstore"},
 	"github.com/pressly/goose":               {"inventory/sqlstore"},
 	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "lab/simulate", "agent"},
@@ -157,7 +159,7 @@ var owners = map[string][]string{
 	"github.com/coreos":                      {"ignition"},
 	"github.com/pmezard/go-difflib":          {"provision"},
 	"rsc.io/qr":                              {"web"},
-	"golang.org/x/crypto":                    {"inventory/secret", "web"}, // web: argon2id of passwords
+	"golang.org/x/crypto":                    {"inventory/secret", "web/access"}, // web/access: argon2id of passwords
 	"github.com/go-logr/logr":                {"kubernetes/manager"},
 	"k8s.io":                                 {"kubernetes", "cmd/slipway/cli/kubectl"},
 	"sigs.k8s.io":                            {"kubernetes", "cmd/slipway/cli/kubectl"},
@@ -165,7 +167,7 @@ var owners = map[string][]string{
 	"golang.org/x/sync":                      {"cmd/slipway", "lab", "kubernetes/manager", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
 	"golang.org/x/sys":                       {"cmd/slipway", "lab", "cmd/slipway-agent", "agent", "bmc/ipmi", "bmc/scan", "bmc/wol", "pxe/dhcp", "pxe/dhcp6", "pxe/ear", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "images"},
 	"golang.org/x/term":                      {"cmd/slipway", "lab"},
-	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web", "web/rest"},
+	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web/access", "web/rest"},
 }
 
 type file struct {
@@ -267,9 +269,8 @@ var edges = map[string]string{
 	"pxe/httpboot/file.go":     "the connection of a request",
 	"pxe/httpboot/handler.go":  "the address that a request came to",
 	"pxe/httpboot/httpboot.go": "the connection of a request",
-	"web/auth.go":              "the user at the other end of a Unix socket",
+	"web/access/peer.go":       "the user at the other end of a Unix socket",
 	"web/rest/request.go":      "the request",
-	"web/web.go":               "the user at the other end of a Unix socket",
 }
 
 func TestOnlyEdgesUseTheValuesOfAContext(t *testing.T) {

@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"strings"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/scoped"
 )
@@ -12,6 +14,24 @@ type HostRef struct {
 
 // FindHost finds a host by what people call it: its name, its id, or one of its MACs in any spelling.
 func FindHost(tx inventory.Tx, ref string) (inventory.Host, error) { return scoped.FindHost(tx, ref) }
+
+// ClusterUID returns the UID of an attached cluster, or the text itself when it is a UID.
+func ClusterUID(tx inventory.Tx, name string) (string, error) {
+	c, err := tx.Clusters().Find(name)
+	switch {
+	case err == nil && c.UID == "":
+		return "", inventory.Errorf(inventory.Conflict, "cluster %s has not answered yet, so its UID is not known", name).
+			WithHint("wait until it is attached: slipway cluster show %s", name)
+	case err == nil:
+		return c.UID, nil
+	case inventory.IsKind(err, inventory.NotFound) && strings.Count(name, "-") >= 4 && len(name) == 36:
+		return name, nil
+	case inventory.IsKind(err, inventory.NotFound):
+		return "", inventory.Errorf(inventory.NotFound, "no cluster %s is attached", inventory.Clean(name, 80)).
+			WithHint("list them with: slipway cluster list; or name a cluster by its UID: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
+	}
+	return "", err
+}
 
 // ByHost narrows a list to a host.
 type ByHost struct {

@@ -20,7 +20,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/proxy"
 )
 
@@ -248,7 +248,7 @@ func TestTheFirstTokenLiesInAFileForADay(t *testing.T) {
 		t.Fatalf("%v, %v, mode %v", err, statErr, info.Mode())
 	}
 	if err := store.Read(t.Context(), func(tx inventory.Tx) error {
-		k, err := tx.FindTokenByHash(web.HashToken(strings.TrimSpace(string(text))))
+		k, err := tx.FindTokenByHash(access.HashToken(strings.TrimSpace(string(text))))
 		if err != nil || k.Grants.Everywhere() != inventory.Admin || k.ExpiresAt.Sub(now).Round(time.Minute) != firstTokenFor {
 			t.Errorf("token %+v, %v", k, err)
 		}

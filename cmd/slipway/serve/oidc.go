@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/access"
 )
 
 // OIDC is the provider of identities as the file has it.
@@ -24,8 +24,8 @@ type OIDC struct {
 }
 
 // web returns the provider as the admin door uses it; its files are read.
-func (o *OIDC) web(externalURL string) (*web.OIDC, error) {
-	out := &web.OIDC{
+func (o *OIDC) web(externalURL string) (*access.OIDC, error) {
+	out := &access.OIDC{
 		Issuer: o.Issuer, ClientID: o.ClientID, Title: o.Title, Scopes: o.Scopes, NameClaim: o.NameClaim, GroupsClaim: o.GroupsClaim,
 		Groups: o.Groups, ExternalURL: strings.TrimRight(externalURL, "/"),
 	}
@@ -80,7 +80,7 @@ func readSmall(path string) ([]byte, error) {
 }
 
 // oidc returns the provider of identities, nil where none is named.
-func (c *Config) oidc() (*web.OIDC, error) {
+func (c *Config) oidc() (*access.OIDC, error) {
 	if c.OIDC == nil {
 		return nil, nil
 	}

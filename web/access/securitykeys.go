@@ -1,4 +1,4 @@
-package web
+package access
 
 import (
 	"context"
@@ -85,35 +85,35 @@ type keyLogin struct {
 }
 
 // addSecurityKeys registers the operations on security keys. Only the user who holds a key can register it.
-func (s *Server) addSecurityKeys() {
-	rest.Register(s.rest, rest.Operation{
+func (a *Access) addSecurityKeys() {
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodPost, Path: "/users/{name}/security-keys", ID: "begin-security-key", Tag: "users", Needs: rest.Anybody,
 		Summary: "Begin to register a security key (WebAuthn)", About: "For one's own user, in a browser. Nothing is stored yet.",
 		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
-	}, s.beginKey)
-	rest.Register(s.rest, rest.Operation{
+	}, a.beginKey)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodPut, Path: "/users/{name}/security-keys/{key}", ID: "put-security-key", Tag: "users", Needs: rest.Anybody,
 		Summary: "Register a security key by its answer", About: "The answer has recovery codes, once, where the user has none left. The user's other logins end.",
 		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
-	}, s.putKey)
-	rest.Register(s.rest, rest.Operation{
+	}, a.putKey)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodPost, Path: "/logins/security-key", ID: "begin-security-key-login", Tag: "logins", Needs: rest.Anybody,
 		Summary: "Begin a login with a security key", About: "Needs no login, but the user's password. The answer of the key goes to POST /logins, with the password once more.",
 		Errors: []int{http.StatusConflict},
-	}, s.beginKeyLogin)
+	}, a.beginKeyLogin)
 }
 
 // ownUser finds the caller's own user; nobody registers a key for another.
-func (s *Server) ownUser(req *rest.Request, name string) (inventory.User, error) {
-	u, isOwn, err := s.ofUser(req, name)
+func (a *Access) ownUser(req *rest.Request, name string) (inventory.User, error) {
+	u, isOwn, err := a.ofUser(req, name)
 	if err == nil && !isOwn {
 		err = inventory.Errorf(inventory.Forbidden, "only user %s can register a security key of that user", u.Name).WithHint("log in as %s, with a password", u.Name)
 	}
 	return u, err
 }
 
-func (s *Server) beginKey(req *rest.Request, in *keyBegin) (*rest.One[KeyCeremony], error) {
-	u, err := s.ownUser(req, in.Name)
+func (a *Access) beginKey(req *rest.Request, in *keyBegin) (*rest.One[KeyCeremony], error) {
+	u, err := a.ownUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -122,15 +122,15 @@ func (s *Server) beginKey(req *rest.Request, in *keyBegin) (*rest.One[KeyCeremon
 		return nil, err
 	}
 	var f factors
-	if err := s.keeper.store.Read(req, func(tx inventory.Tx) error {
-		_, f, err = s.keeper.factorsOf(tx, u.Name)
+	if err := a.keeper.store.Read(req, func(tx inventory.Tx) error {
+		_, f, err = a.keeper.factorsOf(tx, u.Name)
 		return err
 	}); err != nil {
 		return nil, err
 	}
 	options, session, err := site.Register(u.Name, f.Keys)
 	req.Trail.Fix("nothing is stored yet")
-	return s.keeper.ceremony(forRegistration, u.Name, options, session), err
+	return a.keeper.ceremony(forRegistration, u.Name, options, session), err
 }
 
 // ceremony is the answer to the beginning of one.
@@ -149,12 +149,12 @@ func (k *keeper) ticketOf(purpose, user, given string) (t keyTicket, err error) 
 	return t, nil
 }
 
-func (s *Server) putKey(req *rest.Request, in *keyPut) (*rest.One[RecoveryCodes], error) {
-	u, err := s.ownUser(req, in.Name)
+func (a *Access) putKey(req *rest.Request, in *keyPut) (*rest.One[RecoveryCodes], error) {
+	u, err := a.ownUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.keeper.ticketOf(forRegistration, u.Name, in.Body.Ticket)
+	t, err := a.keeper.ticketOf(forRegistration, u.Name, in.Body.Ticket)
 	if err != nil {
 		return nil, err
 	}
@@ -162,46 +162,46 @@ func (s *Server) putKey(req *rest.Request, in *keyPut) (*rest.One[RecoveryCodes]
 	if err != nil {
 		return nil, err
 	}
-	if err := s.keeper.checkOld(req, u, in.Body.Password); err != nil {
+	if err := a.keeper.checkOld(req, u, in.Body.Password); err != nil {
 		return nil, err
 	}
 	out := &rest.One[RecoveryCodes]{Body: RecoveryCodes{Codes: []string{}}}
-	err = s.rest.Write(req, false, func(tx inventory.Tx) error {
-		u, f, err := s.keeper.factorsOf(tx, u.Name)
+	err = a.frame.Write(req, false, func(tx inventory.Tx) error {
+		u, f, err := a.keeper.factorsOf(tx, u.Name)
 		if err != nil {
 			return err
 		}
-		key, err := site.Registered(u.Name, in.Key, &t.Session, in.Body.text(), f.Keys, s.cfg.Now())
+		key, err := site.Registered(u.Name, in.Key, &t.Session, in.Body.text(), f.Keys, a.now())
 		if err != nil {
 			return err
 		}
 		if f.Keys = append(f.Keys, key); len(f.Recovery) == 0 {
 			out.Body.Codes, f.Recovery = totp.NewRecovery()
 		}
-		return s.factorSet(req, tx, &u, f, req.Caller.Login, "security key "+key.Name+" of user "+u.Name+" registered")
+		return a.factorSet(req, tx, &u, f, req.Caller.Login, "security key "+key.Name+" of user "+u.Name+" registered")
 	})
 	return out, err
 }
 
-func (s *Server) beginKeyLogin(req *rest.Request, in *keyLogin) (*rest.One[KeyCeremony], error) {
+func (a *Access) beginKeyLogin(req *rest.Request, in *keyLogin) (*rest.One[KeyCeremony], error) {
 	req.Trail.About("login", inventory.Clean(in.Body.User, 63))
 	site, err := securitykey.SiteOf(in.Origin)
 	if err != nil {
 		return nil, err
 	}
-	u, err := s.keeper.withPassword(req, s.keeper.browser(in.Known), in.Body.User, in.Body.Password)
+	u, err := a.keeper.withPassword(req, a.keeper.browser(in.Known), in.Body.User, in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
 	var f factors
-	if err := s.keeper.store.Read(req, func(tx inventory.Tx) error {
-		_, f, err = s.keeper.factorsOf(tx, u.Name)
+	if err := a.keeper.store.Read(req, func(tx inventory.Tx) error {
+		_, f, err = a.keeper.factorsOf(tx, u.Name)
 		return err
 	}); err != nil {
 		return nil, err
 	}
 	options, session, err := site.Ask(u.Name, f.Keys)
-	return s.keeper.ceremony(forLogin, u.Name, options, session), err
+	return a.keeper.ceremony(forLogin, u.Name, options, session), err
 }
 
 // useKey checks the answer of a security key. A challenge is good for one login.

@@ -1,4 +1,4 @@
-package web
+package access
 
 import (
 	"net/http"
@@ -9,9 +9,9 @@ import (
 )
 
 // addUsers registers the operations on users. Passwords have one of their own: no other takes or tells them.
-func (s *Server) addUsers() {
-	now := s.cfg.Now
-	rest.AddNoun(s.rest, rest.Noun[inventory.User]{
+func (a *Access) addUsers() {
+	now := a.now
+	rest.AddNoun(a.frame, rest.Noun[inventory.User]{
 		Singular: "user", Plural: "users", Article: "a", Needs: inventory.Admin, ReadNeeds: inventory.Admin,
 		Name:    func(u inventory.User) string { return u.Name },
 		Version: func(u inventory.User) int64 { return u.Version },
@@ -62,12 +62,21 @@ func (s *Server) addUsers() {
 			return "the password and the tokens of user " + u.Name + " are gone", nil
 		},
 	})
-	rest.Register(s.rest, rest.Operation{
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodPut, Path: "/users/{name}/password", ID: "put-password", Tag: "users",
 		Summary: "Set a user's password", Needs: rest.Anybody,
 		About: "One's own needs the old one, unless there is none; an admin may set anybody's. The user's other logins end.",
 		Dry:   true, Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
-	}, s.putPassword)
+	}, a.putPassword)
+}
+
+func countsOfUser(tx inventory.Tx, u inventory.User) (map[string]int, error) {
+	tokens, err := scoped.TokensOf(tx, u.Name)
+	if err != nil {
+		return nil, err
+	}
+	logins, err := tx.ListLogins(inventory.LoginFilter{User: u.Name})
+	return map[string]int{"token": len(tokens), "login": len(logins)}, err
 }
 
 // isWayIn reports whether a user can come in and be admin of everything.
@@ -111,14 +120,14 @@ type passwordInput struct {
 }
 
 // putPassword hashes outside of the transaction: that takes long, and nobody else could write meanwhile.
-func (s *Server) putPassword(req *rest.Request, in *passwordInput) (*rest.Written, error) {
+func (a *Access) putPassword(req *rest.Request, in *passwordInput) (*rest.Written, error) {
 	c := req.Caller
 	isOwn, isAdmin := c.User == in.Name && c.Token == "", c.Grants.Everywhere() == inventory.Admin
 	if !isOwn && !isAdmin {
 		return nil, inventory.Errorf(inventory.Forbidden, "only an admin sets the password of another").WithHint("your own: PUT /api/v1/users/%s/password", scoped.OrName(c.User))
 	}
 	var stored inventory.User
-	err := s.keeper.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := a.keeper.store.Read(req, func(tx inventory.Tx) (err error) {
 		stored, err = tx.Users().Find(in.Name)
 		return err
 	})
@@ -133,18 +142,18 @@ func (s *Server) putPassword(req *rest.Request, in *passwordInput) (*rest.Writte
 		return nil, err
 	}
 	if isOwn && stored.HasPassword {
-		if err := s.keeper.checkOld(req, stored, in.Body.Old); err != nil {
+		if err := a.keeper.checkOld(req, stored, in.Body.Old); err != nil {
 			return nil, err
 		}
 	}
 	if in.DryRun {
 		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true}}, nil
 	}
-	hash, err := s.keeper.inner.hash(req, in.Body.Password)
+	hash, err := a.keeper.inner.hash(req, in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Written{Status: http.StatusNoContent}, s.rest.Write(req, false, func(tx inventory.Tx) error {
+	return &rest.Written{Status: http.StatusNoContent}, a.frame.Write(req, false, func(tx inventory.Tx) error {
 		u, err := tx.Users().Find(in.Name)
 		if err != nil {
 			return err
@@ -154,7 +163,7 @@ func (s *Server) putPassword(req *rest.Request, in *passwordInput) (*rest.Writte
 		}
 		before := u
 		u.PasswordHash = hash
-		if err := tx.Users().Update(&u, s.cfg.Now()); err != nil {
+		if err := tx.Users().Update(&u, a.now()); err != nil {
 			return err
 		}
 		rest.Edited(req, "user", u.Name, inventory.AuditUpdate, before, u, u.Version)
@@ -162,7 +171,7 @@ func (s *Server) putPassword(req *rest.Request, in *passwordInput) (*rest.Writte
 		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, c.Login, ""); err != nil {
 			return err
 		}
-		return s.rest.Changed(req, tx, "user/"+u.Name, "password of user "+u.Name+" set")
+		return a.frame.Changed(req, tx, "user/"+u.Name, "password of user "+u.Name+" set")
 	})
 }
 

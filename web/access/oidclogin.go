@@ -1,4 +1,4 @@
-package web
+package access
 
 import (
 	"cmp"
@@ -57,20 +57,20 @@ type ssoOutput struct {
 }
 
 // addOIDC registers the way out to the provider and the way back. Both are for browsers.
-func (s *Server) addOIDC() {
-	rest.Register(s.rest, rest.Operation{
+func (a *Access) addOIDC() {
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/logins/oidc", ID: "begin-oidc", Tag: "logins",
 		Summary: "Go and log in at the identity provider", Needs: rest.Anybody,
 		About:  "Sends a browser to the provider, with code flow and PKCE. Needs no login.",
 		Status: http.StatusSeeOther, Errors: []int{http.StatusNotFound}, AnyQuery: true,
-	}, s.beginOIDC)
-	rest.Register(s.rest, rest.Operation{
+	}, a.beginOIDC)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/logins/oidc/callback", ID: "end-oidc", Tag: "logins",
 		Summary: "Come back from the identity provider", Needs: rest.Anybody,
 		About: "The provider sends browsers here. The user is made or brought up to date, with the roles of the groups, and the answer sets a login's cookie. " +
 			"A browser that is refused is sent to the login page, which says why; others get the problem. Needs no login.",
 		Status: http.StatusSeeOther, Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict}, AnyQuery: true, IsLogged: true,
-	}, s.endOIDC)
+	}, a.endOIDC)
 }
 
 func errNoOIDC() error {
@@ -101,14 +101,14 @@ func (p *sso) cookie(req *rest.Request, name, value, path string, seconds int) h
 func landing(back string) string {
 	u, err := url.Parse(back)
 	isOdd := strings.ContainsFunc(back, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f })
-	if err != nil || isOdd || len(back) > backMax || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(back, "/") || strings.HasPrefix(back, "//") || isOfAPI(u.Path) {
+	if err != nil || isOdd || len(back) > backMax || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(back, "/") || strings.HasPrefix(back, "//") || rest.IsOfAPI(u.Path) {
 		return "/"
 	}
 	return back
 }
 
-func (s *Server) beginOIDC(req *rest.Request, in *ssoBeginInput) (*ssoOutput, error) {
-	p, back := s.sso, landing(in.Back)
+func (a *Access) beginOIDC(req *rest.Request, in *ssoBeginInput) (*ssoOutput, error) {
+	p, back := a.sso, landing(in.Back)
 	if p == nil {
 		return nil, errNoOIDC()
 	}
@@ -120,7 +120,7 @@ func (s *Server) beginOIDC(req *rest.Request, in *ssoBeginInput) (*ssoOutput, er
 	}
 	at, err := p.provider(req)
 	if err != nil {
-		return s.ssoRefused(req, in.Accept, back, err)
+		return a.ssoRefused(req, in.Accept, back, err)
 	}
 	b := begun{Secret: make([]byte, 32), At: p.now(), Back: back}
 	_, _ = rand.Read(b.Secret) // never fails
@@ -131,25 +131,25 @@ func (s *Server) beginOIDC(req *rest.Request, in *ssoBeginInput) (*ssoOutput, er
 	}, nil
 }
 
-func (s *Server) endOIDC(req *rest.Request, in *ssoEndInput) (*ssoOutput, error) {
-	p, c := s.sso, req.Caller
+func (a *Access) endOIDC(req *rest.Request, in *ssoEndInput) (*ssoOutput, error) {
+	p, c := a.sso, req.Caller
 	if p == nil {
 		return nil, errNoOIDC()
 	}
 	var b begun
 	isOurs := p.seal.signed("begun", in.Begun, &b)
-	who, u, err := s.comeBack(req, in, b, isOurs)
+	who, u, err := a.comeBack(req, in, b, isOurs)
 	if err != nil {
 		if inventory.IsKind(err, inventory.Unauthorized) || inventory.IsKind(err, inventory.Invalid) {
-			s.keeper.providers.failed(rest.SourceKey(c.Source))
+			a.keeper.providers.failed(rest.SourceKey(c.Source))
 		}
-		return s.ssoRefused(req, in.Accept, cmp.Or(b.Back, "/"), err)
+		return a.ssoRefused(req, in.Accept, cmp.Or(b.Back, "/"), err)
 	}
-	l := inventory.Login{User: u.Name, Agent: inventory.Clean(in.Agent, 200), ExpiresAt: s.cfg.Now().Add(loginFor).UTC()}
+	l := inventory.Login{User: u.Name, Agent: inventory.Clean(in.Agent, 200), ExpiresAt: a.now().Add(loginFor).UTC()}
 	if c.Source.IsValid() {
 		l.Source = c.Source.String()
 	}
-	secret, err := s.keeper.begin(req, &l)
+	secret, err := a.keeper.begin(req, &l)
 	if err != nil {
 		return nil, err
 	}
@@ -158,17 +158,17 @@ func (s *Server) endOIDC(req *rest.Request, in *ssoEndInput) (*ssoOutput, error)
 	return &ssoOutput{
 		Location: landing(b.Back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
-			s.cookieOf(secret, c.Secure, int(loginFor.Seconds())), s.knownCookie(s.keeper.browser(in.Known), u.Name, c.Secure),
+			a.keeper.cookieOf(secret, c.Secure, int(loginFor.Seconds())), a.keeper.knownCookie(a.keeper.browser(in.Known), u.Name, c.Secure),
 			p.cookie(req, ssoCookie, "", ssoPath, -1), p.cookie(req, refusedCookie, "", ssoPathOfOffers, -1),
 		},
 	}, nil
 }
 
 // comeBack finds out who has come back from the provider, and makes that one's user ready.
-func (s *Server) comeBack(req *rest.Request, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
-	p := s.sso
-	if isNew := s.keeper.browser(in.Known).isNew(); isNew { // a browser in which somebody has logged in before passes
-		if err := s.keeper.providers.allowed(rest.SourceKey(req.Caller.Source), "too many logins that did not work from this address"); err != nil {
+func (a *Access) comeBack(req *rest.Request, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
+	p := a.sso
+	if isNew := a.keeper.browser(in.Known).isNew(); isNew { // a browser in which somebody has logged in before passes
+		if err := a.keeper.providers.allowed(rest.SourceKey(req.Caller.Source), "too many logins that did not work from this address"); err != nil {
 			return who, u, err
 		}
 	}
@@ -189,7 +189,7 @@ func (s *Server) comeBack(req *rest.Request, in *ssoEndInput, b begun, isOurs bo
 	}
 	p.use(in.State)
 	req.Trail.About("login", who.name)
-	u, err = s.external(req, who)
+	u, err = a.external(req, who)
 	return who, u, err
 }
 
@@ -214,17 +214,17 @@ func (p *sso) use(state string) {
 
 // external makes or updates the user of somebody for whom the provider vouches. The roles are those of the groups now: who
 // has left all of them has none here any more, in other browsers and with tokens neither.
-func (s *Server) external(req *rest.Request, who identity) (u inventory.User, err error) {
-	p := s.sso
+func (a *Access) external(req *rest.Request, who identity) (u inventory.User, err error) {
+	p := a.sso
 	var refusal error
-	err = s.keeper.store.Write(req, func(tx inventory.Tx) error {
+	err = a.keeper.store.Write(req, func(tx inventory.Tx) error {
 		refusal = nil
 		u, err = tx.FindUserBySubject(p.Issuer, who.subject)
 		isNew := inventory.IsKind(err, inventory.NotFound)
 		if err != nil && !isNew {
 			return err
 		}
-		grants := s.inPools(tx, p.grantsOf(who.groups))
+		grants := a.inPools(tx, p.grantsOf(who.groups))
 		if len(grants) == 0 {
 			refusal = inventory.Errorf(inventory.Forbidden, "%s is in no group that has a role here", who.name).
 				WithHint("groups that %s says you are in: %d; an admin gives a group a role with oidc.groups in the configuration", p.Title, len(who.groups))
@@ -233,7 +233,7 @@ func (s *Server) external(req *rest.Request, who identity) (u inventory.User, er
 			}
 		}
 		if isNew {
-			return s.newExternal(req, tx, who, grants, &u)
+			return a.newExternal(req, tx, who, grants, &u)
 		}
 		if u.IsDisabled {
 			refusal = errDisabled(u.Name)
@@ -242,10 +242,10 @@ func (s *Server) external(req *rest.Request, who identity) (u inventory.User, er
 			return nil
 		}
 		u.Grants, u.DisplayName = grants, who.displayName
-		if err := tx.Users().Update(&u, s.cfg.Now()); err != nil {
+		if err := tx.Users().Update(&u, a.now()); err != nil {
 			return err
 		}
-		return s.rest.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
+		return a.frame.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
 	})
 	if err == nil {
 		err = refusal
@@ -254,29 +254,29 @@ func (s *Server) external(req *rest.Request, who identity) (u inventory.User, er
 }
 
 // newExternal makes a user. A name that somebody else has is not taken over: the provider does not vouch for that one.
-func (s *Server) newExternal(req *rest.Request, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
+func (a *Access) newExternal(req *rest.Request, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
 	if other, err := tx.Users().Find(who.name); err == nil {
 		return inventory.Errorf(inventory.Conflict, "there is another user %s already", other.Name).
-			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", s.sso.Issuer, who.subject)
+			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", a.sso.Issuer, who.subject)
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
-	*u = inventory.User{Name: who.name, DisplayName: who.displayName, Grants: grants, Issuer: s.sso.Issuer, Subject: who.subject}
+	*u = inventory.User{Name: who.name, DisplayName: who.displayName, Grants: grants, Issuer: a.sso.Issuer, Subject: who.subject}
 	if err := u.Validate(); err != nil {
 		return err
 	}
-	if err := tx.Users().Create(u, s.cfg.Now()); err != nil {
+	if err := tx.Users().Create(u, a.now()); err != nil {
 		return err
 	}
-	return s.rest.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" made")
+	return a.frame.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" made")
 }
 
 // inPools leaves out roles in pools that are no more.
-func (s *Server) inPools(tx inventory.Tx, all inventory.Grants) inventory.Grants {
+func (a *Access) inPools(tx inventory.Tx, all inventory.Grants) inventory.Grants {
 	return slices.DeleteFunc(all, func(g inventory.Grant) bool {
 		err := checkGrants(tx, inventory.Grants{g})
 		if err != nil {
-			s.cfg.Log.Warn("a role of a group is left out", "role", g.String(), "err", err)
+			a.log.Warn("a role of a group is left out", "role", g.String(), "err", err)
 		}
 		return err != nil
 	})
@@ -293,18 +293,18 @@ const ssoPathOfOffers = "/api/v1/logins/offers" // the only address that needs i
 
 // ssoRefused sends a browser back to the login page, with the reason in a cookie: in an address, anybody could make the page
 // say anything. Who is no browser gets the problem.
-func (s *Server) ssoRefused(req *rest.Request, accept, back string, err error) (*ssoOutput, error) {
+func (a *Access) ssoRefused(req *rest.Request, accept, back string, err error) (*ssoOutput, error) {
 	if !strings.Contains(accept, "text/html") {
 		return nil, err
 	}
-	problem := rest.ProblemOf(req, s.cfg.Log, err)
-	s.rest.Finish(req, problem.Status, problem.Detail)
+	problem := rest.ProblemOf(req, a.log, err)
+	a.frame.Finish(req, problem.Status, problem.Detail)
 	why := Refusal{Message: inventory.Clean(problem.Detail, 600), Hint: inventory.Clean(problem.Hint, 400), RequestID: problem.RequestID}
 	return &ssoOutput{
 		Location: landing(back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
-			s.sso.cookie(req, ssoCookie, "", ssoPath, -1),
-			s.sso.cookie(req, refusedCookie, s.sso.seal.sign("refused", why), ssoPathOfOffers, 60),
+			a.sso.cookie(req, ssoCookie, "", ssoPath, -1),
+			a.sso.cookie(req, refusedCookie, a.sso.seal.sign("refused", why), ssoPathOfOffers, 60),
 		},
 	}, nil
 }

@@ -1,56 +1,19 @@
-package web
+package access
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
-	"os/user"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/proxy"
 	"slipway.dev/slipway/web/rest"
 )
-
-// admitLocal lets everybody in: who could open the socket is an admin.
-func admitLocal(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, _ := r.Context().Value(peerKey{}).(string)
-		if name == "" {
-			name = "somebody"
-		}
-		door.Trust(r.Context())
-		rest.EdgeOf(r.Context()).Caller = rest.Caller{Name: name + " (local)", IsLocal: true, Via: rest.ViaSocket, Grants: inventory.AdminEverywhere()}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// peerOf names the user at the other end of a Unix socket, "" if the kernel does not say.
-func peerOf(c *net.UnixConn) string {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return ""
-	}
-	var cred *syscall.Ucred
-	if raw.Control(func(fd uintptr) {
-		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	}) != nil || err != nil {
-		return ""
-	}
-	id := strconv.FormatUint(uint64(cred.Uid), 10)
-	if u, err := user.LookupId(id); err == nil {
-		return u.Username
-	}
-	return "uid " + id
-}
 
 // keeper lets in who brings a token or the cookie of a login, and slows down who tries others.
 type keeper struct {
@@ -65,8 +28,8 @@ type keeper struct {
 	box    Sealer // of second factors; nil: none can be kept
 	// factorFrom is the least role that needs a second factor, "" for none.
 	factorFrom inventory.UserRole
-	// strange is told of a request whose token was not good; c names the token if that is known.
-	strange func(r *http.Request, c rest.Caller, err error)
+	// externalURL is the address by which browsers reach the admin door, "" if nobody says.
+	externalURL string
 
 	sources   *tries[netip.Addr] // failed tries by address
 	names     *tries[string]     // failed passwords by user, known or not, and address or known browser
@@ -93,7 +56,7 @@ func newKeeper(cfg Config) *keeper {
 	return &keeper{
 		store: cfg.Store, now: cfg.Now, log: cfg.Log, origin: http.NewCrossOriginProtection(),
 		hashes: newHashers(hashersMax()), inner: newHashers(1), seal: newSeal(cfg.Key), where: cfg.Proxies,
-		box: cfg.Secrets, factorFrom: cfg.FactorFrom,
+		box: cfg.Secrets, factorFrom: cfg.FactorFrom, externalURL: cfg.ExternalURL,
 		sources:   newTries[netip.Addr](cfg.Now, failureEvery, failureBurst),
 		names:     newTries[string](cfg.Now, passwordEvery, passwordBurst),
 		providers: newTries[netip.Addr](cfg.Now, providerEvery, providerBurst),
@@ -115,26 +78,7 @@ func isOpen(r *http.Request) bool {
 	case "/api/v1/logins/offers", ssoPath, ssoPath + "/callback":
 		return r.Method == http.MethodGet
 	}
-	return isProbe(r.URL.Path)
-}
-
-// guard passes on requests of whom it knows.
-func (k *keeper) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := k.admit(r)
-		if err != nil {
-			if k.strange != nil && inventory.IsKind(err, inventory.Unauthorized) && r.Header.Get("Authorization") != "" {
-				k.strange(r, c, err)
-			}
-			rest.WriteProblem(w, r, k.log, err)
-			return
-		}
-		if c.Via != "" {
-			door.Trust(r.Context()) // strangers do not take its place any more
-		}
-		rest.EdgeOf(r.Context()).Caller = c
-		next.ServeHTTP(w, r)
-	})
+	return rest.IsProbe(r.URL.Path)
 }
 
 // admit finds out who sent a request.
@@ -323,4 +267,15 @@ func (k *keeper) note(ctx context.Context, fn func(inventory.Tx) error) {
 	if err := k.store.Write(ctx, fn); err != nil {
 		k.log.Debug("use not noted", "err", err)
 	}
+}
+
+// cookieOf is the cookie of a login. Lax keeps it from requests that other sites make, and lets links into Slipway work.
+func (k *keeper) cookieOf(secret string, isSecure bool, seconds int) http.Cookie {
+	return http.Cookie{Name: loginCookie, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: k.isOutsideSecure(isSecure), SameSite: http.SameSiteLaxMode}
+}
+
+// isOutsideSecure reports whether a browser reaches Slipway over https: by its own connection, or because the settings say so
+// of the address that browsers use.
+func (k *keeper) isOutsideSecure(isSecure bool) bool {
+	return isSecure || strings.HasPrefix(k.externalURL, "https://")
 }

@@ -1,4 +1,4 @@
-package web
+package access
 
 import (
 	"context"
@@ -12,11 +12,6 @@ import (
 	"slipway.dev/slipway/web/securitykey"
 	"slipway.dev/slipway/web/totp"
 )
-
-// Opener opens what a Sealer has sealed.
-type Opener interface {
-	Open(name string, sealed []byte) ([]byte, error)
-}
 
 // factors are what a user has beside the password, as they are sealed in the inventory.
 type factors struct {
@@ -90,37 +85,37 @@ type ticket struct {
 const ticketFor = 15 * time.Minute
 
 // addFactors registers the operations on second factors. A user sets up the own one; an admin may set up and take away anybody's.
-func (s *Server) addFactors() {
-	rest.Register(s.rest, rest.Operation{
+func (a *Access) addFactors() {
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/users/{name}/second-factor", ID: "get-second-factor", Tag: "users", Needs: rest.Anybody,
 		Summary: "Say which second factors a user has", Errors: []int{http.StatusForbidden, http.StatusNotFound},
-	}, s.getFactors)
-	rest.Register(s.rest, rest.Operation{
+	}, a.getFactors)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodPost, Path: "/users/{name}/second-factor", ID: "begin-second-factor", Tag: "users", Needs: rest.Anybody,
 		Summary: "Begin to set up an authenticator app (TOTP, RFC 6238)", About: "Nothing is stored yet: the first code does that.",
 		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
-	}, s.beginFactor)
-	rest.Register(s.rest, rest.Operation{
+	}, a.beginFactor)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodPut, Path: "/users/{name}/second-factor", ID: "put-second-factor", Tag: "users", Needs: rest.Anybody,
 		Summary: "Set up an authenticator app by its first code", About: "Replaces the one before. The answer has recovery codes, once. The user's other logins end.",
 		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
-	}, s.putFactor)
-	rest.Register(s.rest, rest.Operation{
+	}, a.putFactor)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodDelete, Path: "/users/{name}/second-factor", ID: "delete-second-factor", Tag: "users", Needs: rest.Anybody,
 		Summary: "Take a second factor away", About: "One's own needs a code; an admin may take anybody's.", Status: http.StatusNoContent,
 		Errors: []int{http.StatusForbidden, http.StatusNotFound},
-	}, s.deleteFactor)
-	s.addSecurityKeys()
+	}, a.deleteFactor)
+	a.addSecurityKeys()
 }
 
 // ofUser finds the user whose second factor is meant, and whether it is the caller's own.
-func (s *Server) ofUser(req *rest.Request, name string) (u inventory.User, isOwn bool, err error) {
+func (a *Access) ofUser(req *rest.Request, name string) (u inventory.User, isOwn bool, err error) {
 	c := req.Caller
 	isOwn = c.User == name && c.Token == ""
 	if !isOwn && c.Grants.Everywhere() != inventory.Admin {
 		return u, false, inventory.Errorf(inventory.Forbidden, "only an admin changes the second factor of another").WithHint("log in as %s, with a password", inventory.Clean(name, 63))
 	}
-	err = s.keeper.store.Read(req, func(tx inventory.Tx) error {
+	err = a.keeper.store.Read(req, func(tx inventory.Tx) error {
 		u, err = tx.Users().Find(name)
 		return err
 	})
@@ -130,52 +125,52 @@ func (s *Server) ofUser(req *rest.Request, name string) (u inventory.User, isOwn
 	return u, isOwn, err
 }
 
-func (s *Server) beginFactor(req *rest.Request, in *factorBegin) (*rest.One[SecondFactor], error) {
-	u, _, err := s.ofUser(req, in.Name)
+func (a *Access) beginFactor(req *rest.Request, in *factorBegin) (*rest.One[SecondFactor], error) {
+	u, _, err := a.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	t := ticket{User: u.Name, Secret: totp.NewSecret(), At: s.cfg.Now()}
+	t := ticket{User: u.Name, Secret: totp.NewSecret(), At: a.now()}
 	req.Trail.Fix("nothing is stored yet")
-	return &rest.One[SecondFactor]{Body: SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: s.keeper.seal.sign("second factor", t)}}, nil
+	return &rest.One[SecondFactor]{Body: SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: a.keeper.seal.sign("second factor", t)}}, nil
 }
 
-func (s *Server) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[RecoveryCodes], error) {
-	u, isOwn, err := s.ofUser(req, in.Name)
+func (a *Access) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[RecoveryCodes], error) {
+	u, isOwn, err := a.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	var t ticket
-	if !s.keeper.seal.signed("second factor", in.Body.Ticket, &t) || t.User != u.Name {
+	if !a.keeper.seal.signed("second factor", in.Body.Ticket, &t) || t.User != u.Name {
 		return nil, inventory.Errorf(inventory.Invalid, "the ticket is not of this user").WithHint("begin again: POST /api/v1/users/%s/second-factor", u.Name)
 	}
-	if age := s.cfg.Now().Sub(t.At); age < 0 || age > ticketFor {
+	if age := a.now().Sub(t.At); age < 0 || age > ticketFor {
 		return nil, inventory.Errorf(inventory.Invalid, "it was begun more than %d minutes ago", int(ticketFor.Minutes())).WithHint("begin again")
 	}
 	if isOwn && u.HasPassword {
-		if err := s.keeper.checkOld(req, u, in.Body.Password); err != nil {
+		if err := a.keeper.checkOld(req, u, in.Body.Password); err != nil {
 			return nil, err
 		}
 	}
-	at, isRight := totp.Check(t.Secret, in.Body.Code, s.cfg.Now(), 0) // the secret is never empty: the ticket is ours
+	at, isRight := totp.Check(t.Secret, in.Body.Code, a.now(), 0) // the secret is never empty: the ticket is ours
 	if !isRight {
-		return nil, inventory.Errorf(inventory.Invalid, "the code is not the one that the app should show now").WithHint("compare the clock of the app's device with that of the server: %s", s.cfg.Now().UTC().Format(time.TimeOnly+" MST"))
+		return nil, inventory.Errorf(inventory.Invalid, "the code is not the one that the app should show now").WithHint("compare the clock of the app's device with that of the server: %s", a.now().UTC().Format(time.TimeOnly+" MST"))
 	}
 	codes, hashes := totp.NewRecovery()
 	c := req.Caller
-	err = s.rest.Write(req, false, func(tx inventory.Tx) error {
-		u, f, err := s.keeper.factorsOf(tx, u.Name)
+	err = a.frame.Write(req, false, func(tx inventory.Tx) error {
+		u, f, err := a.keeper.factorsOf(tx, u.Name)
 		if err != nil {
 			return err
 		}
 		f.Secret, f.Used, f.Recovery = t.Secret, at, hashes
-		return s.factorSet(req, tx, &u, f, c.Login, "second factor of user "+u.Name+" set up")
+		return a.factorSet(req, tx, &u, f, c.Login, "second factor of user "+u.Name+" set up")
 	})
 	return &rest.One[RecoveryCodes]{Body: RecoveryCodes{Codes: codes}}, err
 }
 
-func (s *Server) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, error) {
-	u, isOwn, err := s.ofUser(req, in.Name)
+func (a *Access) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, error) {
+	u, isOwn, err := a.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -183,14 +178,14 @@ func (s *Server) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, e
 		return nil, inventory.Errorf(inventory.NotFound, "user %s has no second factor", u.Name).WithHint("slipway user list shows who has one")
 	}
 	if isOwn {
-		if err := s.keeper.useCode(req, u.Name, "login "+req.Caller.Login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
+		if err := a.keeper.useCode(req, u.Name, "login "+req.Caller.Login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
 			return nil, inventory.Errorf(inventory.Forbidden, "the code is wrong, was used before, or is no longer good").WithHint("give the next code of the app, or a recovery code")
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	return nil, s.rest.Write(req, false, func(tx inventory.Tx) error {
-		u, f, err := s.keeper.factorsOf(tx, u.Name)
+	return nil, a.frame.Write(req, false, func(tx inventory.Tx) error {
+		u, f, err := a.keeper.factorsOf(tx, u.Name)
 		what := "second factor of user " + u.Name + " taken away"
 		switch {
 		case err != nil && (isOwn || in.Key != ""): // an admin takes away what cannot be opened, too
@@ -205,13 +200,13 @@ func (s *Server) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, e
 		default:
 			f = factors{}
 		}
-		return s.factorSet(req, tx, &u, f, "", what)
+		return a.factorSet(req, tx, &u, f, "", what)
 	})
 }
 
 // factorSet stores the second factors of a user after a change. With login set, the user's other logins end.
-func (s *Server) factorSet(req *rest.Request, tx inventory.Tx, u *inventory.User, f factors, login, what string) error {
-	if err := s.keeper.saveFactors(tx, u.Name, f); err != nil {
+func (a *Access) factorSet(req *rest.Request, tx inventory.Tx, u *inventory.User, f factors, login, what string) error {
+	if err := a.keeper.saveFactors(tx, u.Name, f); err != nil {
 		return err
 	}
 	rest.Edited(req, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": !f.isNone()}, u.Version)
@@ -221,16 +216,16 @@ func (s *Server) factorSet(req *rest.Request, tx inventory.Tx, u *inventory.User
 			return err
 		}
 	}
-	return s.rest.Changed(req, tx, "user/"+u.Name, what)
+	return a.frame.Changed(req, tx, "user/"+u.Name, what)
 }
 
-func (s *Server) getFactors(req *rest.Request, in *factorBegin) (*rest.One[SecondFactors], error) {
-	if _, _, err := s.ofUser(req, in.Name); err != nil {
+func (a *Access) getFactors(req *rest.Request, in *factorBegin) (*rest.One[SecondFactors], error) {
+	if _, _, err := a.ofUser(req, in.Name); err != nil {
 		return nil, err
 	}
 	out := SecondFactors{SecurityKeys: []SecurityKey{}}
-	err := s.keeper.store.Read(req, func(tx inventory.Tx) error {
-		_, f, err := s.keeper.factorsOf(tx, in.Name)
+	err := a.keeper.store.Read(req, func(tx inventory.Tx) error {
+		_, f, err := a.keeper.factorsOf(tx, in.Name)
 		out.App, out.RecoveryCodes = f.Secret != "", len(f.Recovery)
 		for _, k := range f.Keys {
 			out.SecurityKeys = append(out.SecurityKeys, SecurityKey{Name: k.Name, Site: k.Site, AddedAt: k.AddedAt, UsedAt: k.UsedAt})

@@ -1,4 +1,4 @@
-package web
+package access
 
 import (
 	"context"
@@ -64,47 +64,47 @@ type loginOutput struct {
 }
 
 // addLogins registers what lets browsers in. A program sends a token with each request and needs no login.
-func (s *Server) addLogins() {
-	rest.Register(s.rest, rest.Operation{
+func (a *Access) addLogins() {
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/me", ID: "get-me", Tag: "logins",
 		Summary: "Say who I am and what I may do", Needs: rest.Anybody, ForClusters: true,
 	}, func(req *rest.Request, _ *struct{}) (*rest.One[Me], error) {
-		me, err := s.me(req, req.Caller)
+		me, err := a.me(req, req.Caller)
 		return &rest.One[Me]{Body: me}, err
 	})
-	rest.Register(s.rest, rest.Operation{
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/logins/offers", ID: "list-offers", Tag: "logins",
 		Summary: "Say how one can log in", Needs: rest.Anybody,
 		About: "Needs no login.",
-	}, s.offers)
-	rest.Register(s.rest, rest.Operation{
+	}, a.offers)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodPost, Path: "/logins", ID: "create-login", Tag: "logins", Summary: "Log in", Needs: rest.Anybody,
 		About: "With user and password, or with a token. The answer sets a cookie, which is good for 12 hours without a request and for 7 days at most. " +
 			"Needs no login. An unknown user and a wrong password get the same answer.",
 		Status: http.StatusCreated,
-	}, s.logIn)
-	rest.Register(s.rest, rest.Operation{
+	}, a.logIn)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/logins", ID: "list-logins", Tag: "logins",
 		Summary: "List where I am logged in", Needs: rest.Anybody,
 		About: "An admin may ask for those of another user.", Errors: []int{http.StatusForbidden},
-	}, s.listLogins)
-	rest.Register(s.rest, rest.Operation{
+	}, a.listLogins)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodDelete, Path: "/logins", ID: "delete-logins", Tag: "logins", Summary: "Log out everywhere", Needs: rest.Anybody,
 		About: "Ends all logins of the user, this one too unless others is set.", Status: http.StatusNoContent, Errors: []int{http.StatusForbidden},
-	}, s.logOutEverywhere)
-	rest.Register(s.rest, rest.Operation{
+	}, a.logOutEverywhere)
+	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodDelete, Path: "/logins/{name}", ID: "delete-login", Tag: "logins", Summary: "Log out", Needs: rest.Anybody,
 		About: "The id current is this login.", Status: http.StatusNoContent, Errors: []int{http.StatusNotFound},
-	}, s.logOut)
+	}, a.logOut)
 }
 
 // me describes a caller.
-func (s *Server) me(ctx context.Context, c rest.Caller) (Me, error) {
+func (a *Access) me(ctx context.Context, c rest.Caller) (Me, error) {
 	me := Me{Name: c.Name, User: c.User, Via: c.Via, Login: c.Login, Grants: c.Grants, Cluster: c.Cluster, Namespaces: c.Namespaces, MustSetUp: c.MustSetUp}
 	if me.Grants == nil {
 		me.Grants = inventory.Grants{}
 	}
-	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+	err := a.keeper.store.Read(ctx, func(tx inventory.Tx) error {
 		users, err := tx.Users().List(inventory.Page{Limit: 1})
 		if err != nil {
 			return err
@@ -120,9 +120,9 @@ func (s *Server) me(ctx context.Context, c rest.Caller) (Me, error) {
 	return me, err
 }
 
-func (s *Server) offers(req *rest.Request, in *offersInput) (*rest.One[Offers], error) {
-	out := Offers{OIDC: s.sso.offer(in.Refused)}
-	err := s.keeper.store.Read(req, func(tx inventory.Tx) error {
+func (a *Access) offers(req *rest.Request, in *offersInput) (*rest.One[Offers], error) {
+	out := Offers{OIDC: a.sso.offer(in.Refused)}
+	err := a.keeper.store.Read(req, func(tx inventory.Tx) error {
 		users, err := tx.Users().List(inventory.Page{})
 		out.Password = slices.ContainsFunc(users, func(u inventory.User) bool { return u.HasPassword })
 		return err
@@ -130,9 +130,9 @@ func (s *Server) offers(req *rest.Request, in *offersInput) (*rest.One[Offers], 
 	return &rest.One[Offers]{Body: out}, err
 }
 
-func (s *Server) logIn(req *rest.Request, in *loginInput) (*loginOutput, error) {
+func (a *Access) logIn(req *rest.Request, in *loginInput) (*loginOutput, error) {
 	c := req.Caller
-	l := inventory.Login{Agent: inventory.Clean(in.UserAgent, 200), ExpiresAt: s.cfg.Now().Add(loginFor).UTC()}
+	l := inventory.Login{Agent: inventory.Clean(in.UserAgent, 200), ExpiresAt: a.now().Add(loginFor).UTC()}
 	if c.Source.IsValid() {
 		l.Source = c.Source.String()
 	}
@@ -140,47 +140,36 @@ func (s *Server) logIn(req *rest.Request, in *loginInput) (*loginOutput, error) 
 	if byPassword == byToken {
 		return nil, inventory.Errorf(inventory.Invalid, "say who you are in one way").WithHint("give user and password, or a token")
 	}
-	browser := s.keeper.browser(in.Known)
+	browser := a.keeper.browser(in.Known)
 	var who rest.Caller
 	var err error
 	if byToken {
-		who, err = s.keeper.byToken(req, strings.TrimSpace(in.Body.Token))
-		err = s.keeper.countToken(c.Source, err)
+		who, err = a.keeper.byToken(req, strings.TrimSpace(in.Body.Token))
+		err = a.keeper.countToken(c.Source, err)
 		l.Token = who.Token
 		if err == nil && who.Cluster != "" {
 			err = rest.ErrOfCluster(who)
 		}
 	} else {
 		req.Trail.About("login", inventory.Clean(in.Body.User, 63))
-		who, err = s.keeper.byPassword(req, browser, in)
+		who, err = a.keeper.byPassword(req, browser, in)
 		l.User = who.User
 	}
 	if err != nil {
 		return nil, err
 	}
 	req.Trail.Actor(who.Name)
-	secret, err := s.keeper.begin(req, &l)
+	secret, err := a.keeper.begin(req, &l)
 	if err != nil {
 		return nil, err
 	}
 	who.Via, who.Login = rest.ViaLogin, l.ID
-	me, err := s.me(req, who)
-	cookies := []http.Cookie{s.cookieOf(secret, c.Secure, int(loginFor.Seconds()))}
+	me, err := a.me(req, who)
+	cookies := []http.Cookie{a.keeper.cookieOf(secret, c.Secure, int(loginFor.Seconds()))}
 	if who.User != "" {
-		cookies = append(cookies, s.knownCookie(browser, who.User, c.Secure))
+		cookies = append(cookies, a.keeper.knownCookie(browser, who.User, c.Secure))
 	}
 	return &loginOutput{SetCookie: cookies, Body: me}, err
-}
-
-// cookieOf is the cookie of a login. Lax keeps it from requests that other sites make, and lets links into Slipway work.
-func (s *Server) cookieOf(secret string, isSecure bool, seconds int) http.Cookie {
-	return http.Cookie{Name: loginCookie, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: s.isOutsideSecure(isSecure), SameSite: http.SameSiteLaxMode}
-}
-
-// isOutsideSecure reports whether a browser reaches Slipway over https: by its own connection, or because the settings say so
-// of the address that browsers use.
-func (s *Server) isOutsideSecure(isSecure bool) bool {
-	return isSecure || strings.HasPrefix(s.cfg.ExternalURL, "https://")
 }
 
 // byPassword finds the user with a name, a password, and a second factor where the user has one.
@@ -315,14 +304,14 @@ func loginsOf(req *rest.Request, user string) (f inventory.LoginFilter, err erro
 	return f, inventory.Errorf(inventory.Invalid, "a client of the Unix socket has no logins").WithHint("name a user: ?user=NAME")
 }
 
-func (s *Server) listLogins(req *rest.Request, in *loginsInput) (*rest.Listed[OneLogin], error) {
+func (a *Access) listLogins(req *rest.Request, in *loginsInput) (*rest.Listed[OneLogin], error) {
 	f, err := loginsOf(req, in.User)
 	if err != nil {
 		return nil, err
 	}
 	out := &rest.Listed[OneLogin]{Body: rest.List[OneLogin]{Items: []OneLogin{}}}
-	now := s.cfg.Now()
-	err = s.keeper.store.Read(req, func(tx inventory.Tx) error {
+	now := a.now()
+	err = a.keeper.store.Read(req, func(tx inventory.Tx) error {
 		all, err := tx.ListLogins(f)
 		for _, l := range all {
 			if now.Before(l.ExpiresAt) && now.Sub(l.SeenAt) < loginIdle {
@@ -339,14 +328,14 @@ type logOutOutput struct {
 }
 
 // ended is the answer after a login has ended: the browser forgets its cookie if that was its own.
-func (s *Server) ended(req *rest.Request, isOwn bool) *logOutOutput {
+func (a *Access) ended(req *rest.Request, isOwn bool) *logOutOutput {
 	if !isOwn {
 		return &logOutOutput{}
 	}
-	return &logOutOutput{SetCookie: []http.Cookie{s.cookieOf("", req.Caller.Secure, -1)}}
+	return &logOutOutput{SetCookie: []http.Cookie{a.keeper.cookieOf("", req.Caller.Secure, -1)}}
 }
 
-func (s *Server) logOut(req *rest.Request, in *rest.NameInput) (*logOutOutput, error) {
+func (a *Access) logOut(req *rest.Request, in *rest.NameInput) (*logOutOutput, error) {
 	c, id := req.Caller, in.Name
 	if id == "current" {
 		if c.Login == "" {
@@ -354,7 +343,7 @@ func (s *Server) logOut(req *rest.Request, in *rest.NameInput) (*logOutOutput, e
 		}
 		id = c.Login
 	}
-	err := s.keeper.store.Write(req, func(tx inventory.Tx) error {
+	err := a.keeper.store.Write(req, func(tx inventory.Tx) error {
 		all, err := tx.ListLogins(inventory.LoginFilter{})
 		if err != nil {
 			return err
@@ -368,7 +357,7 @@ func (s *Server) logOut(req *rest.Request, in *rest.NameInput) (*logOutOutput, e
 	if err != nil {
 		return nil, err
 	}
-	return s.ended(req, id == c.Login), nil
+	return a.ended(req, id == c.Login), nil
 }
 
 func ownsLogin(c rest.Caller, l inventory.Login) bool {
@@ -380,7 +369,7 @@ type logOutInput struct {
 	Others bool   `query:"others" doc:"All but this one"`
 }
 
-func (s *Server) logOutEverywhere(req *rest.Request, in *logOutInput) (*logOutOutput, error) {
+func (a *Access) logOutEverywhere(req *rest.Request, in *logOutInput) (*logOutOutput, error) {
 	f, err := loginsOf(req, in.User)
 	if err != nil {
 		return nil, err
@@ -389,14 +378,14 @@ func (s *Server) logOutEverywhere(req *rest.Request, in *logOutInput) (*logOutOu
 	if in.Others {
 		keep = req.Caller.Login
 	}
-	err = s.keeper.store.Write(req, func(tx inventory.Tx) error {
+	err = a.keeper.store.Write(req, func(tx inventory.Tx) error {
 		isOwn, err = endLogins(tx, f, keep, req.Caller.Login)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.ended(req, isOwn), nil
+	return a.ended(req, isOwn), nil
 }
 
 // endLogins ends logins, but the one to keep; hit is whether that with the id own was among them.

@@ -1,4 +1,4 @@
-package web
+package access
 
 import (
 	"crypto/hmac"
@@ -75,11 +75,11 @@ func (b browser) knows(user string) bool { return b.Users[user] != "" }
 func (b browser) isNew() bool { return len(b.Users) == 0 }
 
 // knownCookie remembers that a user has logged in with a browser. The one who did so first is forgotten when there are many.
-func (s *Server) knownCookie(b browser, user string, isSecure bool) http.Cookie {
+func (k *keeper) knownCookie(b browser, user string, isSecure bool) http.Cookie {
 	if b.ID == "" {
 		b = browser{ID: newLoginID(), Users: map[string]string{}}
 	}
-	b.Users[user] = s.cfg.Now().UTC().Format(time.DateOnly)
+	b.Users[user] = k.now().UTC().Format(time.DateOnly)
 	for len(b.Users) > knownUsersMax {
 		oldest := user
 		for _, name := range slices.Sorted(maps.Keys(b.Users)) {
@@ -90,7 +90,7 @@ func (s *Server) knownCookie(b browser, user string, isSecure bool) http.Cookie 
 		delete(b.Users, oldest)
 	}
 	return http.Cookie{
-		Name: knownCookie, Value: s.keeper.seal.sign("known browser", b), Path: "/api/v1/logins", MaxAge: int(knownFor.Seconds()),
-		HttpOnly: true, Secure: s.isOutsideSecure(isSecure), SameSite: http.SameSiteLaxMode,
+		Name: knownCookie, Value: k.seal.sign("known browser", b), Path: "/api/v1/logins", MaxAge: int(knownFor.Seconds()),
+		HttpOnly: true, Secure: k.isOutsideSecure(isSecure), SameSite: http.SameSiteLaxMode,
 	}
 }

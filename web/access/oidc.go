@@ -1,4 +1,4 @@
-package web
+package access
 
 import (
 	"context"
@@ -286,14 +286,11 @@ func (p *sso) exchangeFailed(err error) error {
 	return p.refuse("it refuses the code that it gave: "+inventory.Clean(said.ErrorCode, 60), err)
 }
 
-// CheckOIDC says whether the provider of identities answers; ok is false without one.
-func (s *Server) CheckOIDC(ctx context.Context) (c Check, ok bool) {
-	if s.sso == nil {
-		return c, false
+// Provider returns the settings of the identity provider, and why it cannot be used now; without a provider they are nil.
+func (a *Access) Provider(ctx context.Context) (*OIDC, error) {
+	if a.sso == nil {
+		return nil, nil
 	}
-	c = Check{Name: "single sign-on", Status: "ok", Detail: s.sso.Title + " answers at " + s.sso.Issuer}
-	if _, err := s.sso.provider(ctx); err != nil {
-		c.Status, c.Detail, c.Hint = "warning", err.Error(), "people can log in with passwords and tokens meanwhile; see docs/sso.md"
-	}
-	return c, true
+	_, err := a.sso.provider(ctx)
+	return &a.sso.OIDC, err
 }

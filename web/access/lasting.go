@@ -1,0 +1,50 @@
+package access
+
+import (
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/rest"
+)
+
+// WhileIn ends something that lasts when its caller has logged out meanwhile, or may do less than before. It asks
+// once in every. The function that it returns stops asking.
+func WhileIn(req *rest.Request, every time.Duration, end func()) (stop func()) {
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		look := time.NewTicker(every)
+		defer look.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-req.Done():
+				return
+			case <-look.C:
+				if !StillIn(req) {
+					end()
+					return
+				}
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-gone
+	}
+}
+
+// StillIn asks anew who the caller is. What cannot be found out now counts as yes: the database is away for a moment.
+func StillIn(req *rest.Request) bool {
+	c := req.Caller
+	if c.Again == nil {
+		return true
+	}
+	now, err := c.Again(req)
+	if err != nil {
+		return !inventory.IsKind(err, inventory.Unauthorized)
+	}
+	return slices.Equal(now.Grants, c.Grants) && now.Cluster == c.Cluster && slices.Equal(now.Namespaces, c.Namespaces)
+}
