@@ -13,6 +13,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/access"
+	"slipway.dev/slipway/web/audit"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -33,7 +34,7 @@ func (r *rig) audits() (rows []inventory.Audit) {
 }
 
 // lastAudit returns the newest entry with everything in it.
-func (r *rig) lastAudit() (e AuditEntry) {
+func (r *rig) lastAudit() (e audit.AuditEntry) {
 	r.t.Helper()
 	rows := r.audits()
 	if len(rows) == 0 {
@@ -174,17 +175,17 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
 	had := len(r.audits())
-	for range rest.RefusedBurst + 50 {
+	for range refusedBurst + 50 {
 		r.must(422, nil, "POST", "/api/v1/pools", `{"name":"A B"}`)
 	}
-	if n := len(r.audits()) - had; n != rest.RefusedBurst {
-		t.Errorf("%d refusals left %d entries, want %d", rest.RefusedBurst+50, n, rest.RefusedBurst)
+	if n := len(r.audits()) - had; n != refusedBurst {
+		t.Errorf("%d refusals left %d entries, want %d", refusedBurst+50, n, refusedBurst)
 	}
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"gold"}`)
 	if e := r.lastAudit(); e.Change != inventory.AuditCreate {
 		t.Errorf("what is not refused is not written: %+v", e)
 	}
-	r.pass(2 * rest.RefusedEvery)
+	r.pass(2 * refusedEvery)
 	r.must(422, nil, "POST", "/api/v1/pools", `{"name":"A B"}`)
 	if e := r.lastAudit(); !strings.Contains(e.Detail, "50 more were refused") {
 		t.Errorf("detail %q", e.Detail)
@@ -274,13 +275,13 @@ func TestTheAuditIsListed(t *testing.T) {
 		if got := strings.Join(ids, " "); got != want {
 			t.Errorf("%s: got %s, want %s", query, got, want)
 		}
-		if strings.Contains(query, "limit") && list.Next != auditKey(list.Items[1]) {
+		if strings.Contains(query, "limit") && list.Next != audit.Key(list.Items[1]) {
 			t.Errorf("%s: next is %q", query, list.Next)
 		}
 	}
 	r.must(404, nil, "GET", "/api/v1/audit/99", "")
 	r.must(422, nil, "GET", "/api/v1/audit?after=x", "")
-	var e AuditEntry
+	var e audit.AuditEntry
 	rows := r.audits()
 	r.must(200, &e, "GET", fmt.Sprintf("/api/v1/audit/%d", rows[2].ID), "")
 	if d, _ := json.Marshal(e.Changes); string(d) != `[{"field":"place.unit","from":1,"to":7}]` {

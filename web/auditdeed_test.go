@@ -183,11 +183,11 @@ func TestWhoDoesNotGetInIsInTheAudit(t *testing.T) {
 		req.Header.Set("Content-Type", "application/json")
 		serveOnce(r.srv.Handler(), req)
 	}
-	if n := len(r.audits()) - had; n > rest.StrangeBurst+10 {
+	if n := len(r.audits()) - had; n > strangeBurst+10 {
 		t.Errorf("a flood from one network left %d entries", n)
 	}
 	had = len(r.audits())
-	for i := range 3 * rest.StrangersBurst { // each from another network
+	for i := range 3 * strangersBurst { // each from another network
 		body := fmt.Sprintf(`{"user":"u%d","token":"x"}`, i)
 		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://slipway.example/api/v1/logins", strings.NewReader(body))
 		if err != nil {
@@ -199,7 +199,7 @@ func TestWhoDoesNotGetInIsInTheAudit(t *testing.T) {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
-	if n := len(r.audits()) - had; n > rest.StrangersBurst || n < rest.StrangersBurst/2 {
+	if n := len(r.audits()) - had; n > strangersBurst || n < strangersBurst/2 {
 		t.Errorf("a flood from everywhere left %d entries", n)
 	}
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"gold"}`)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -89,7 +90,7 @@ func (r *rig) plain(path string) string {
 		return "none"
 	}
 	var out []string
-	for _, d := range rest.Compare(nil, rawOrNil([]byte(a.body))) {
+	for _, d := range rest.Compare(nil, json.RawMessage(a.body)) {
 		if !strings.HasPrefix(d.Field, "hosts.") && d.Field != "nextAt" && d.Field != "reason" && d.Field != "hint" {
 			out = append(out, fmt.Sprint(d.Field, "=", d.To))
 		}

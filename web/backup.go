@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/audit"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -139,7 +140,7 @@ func (s *Server) backupStatus(req *rest.Request) (out BackupStatus, err error) {
 				return err
 			}
 			for _, a := range rows {
-				if page.After = auditKey(a); !a.IsRefused() {
+				if page.After = audit.Key(a); !a.IsRefused() {
 					out.LastAt, out.LastBy = a.At, a.Actor
 					return nil
 				}

@@ -292,3 +292,45 @@ func nameKnown(tx inventory.Tx, found []FoundBMC) error {
 	}
 	return nil
 }
+
+// bmcEdited notes an edit of the way to power a host; version 0 is none. What is sealed or hidden cannot be brought back.
+func bmcEdited(req *rest.Request, h inventory.Host, old, b inventory.BMC, hasPassword bool) {
+	change, version := inventory.AuditUpdate, b.Version
+	var before, after any
+	if old.Version > 0 {
+		before = hostBMC(h.Name, old)
+	} else {
+		change = inventory.AuditCreate
+	}
+	if b.Version > 0 {
+		after = hostBMC(h.Name, b)
+	} else {
+		change = inventory.AuditDelete
+	}
+	rest.Edited(req, "bmc", h.Name, change, before, after, version)
+	t := req.Trail
+	t.Concern(h.ID)
+	if hasPassword {
+		t.Say("password set")
+	}
+	isOther := old.Driver != b.Driver || old.Address != b.Address || old.Username != b.Username
+	switch {
+	case change == inventory.AuditCreate:
+	case hasPassword, len(old.Sealed) > 0 && isOther:
+		t.Fix("the password that it had is not kept")
+	case hasSecretOption(old, b):
+		t.Fix("the option that it had may be a secret and is not kept")
+	}
+}
+
+// hasSecretOption reports whether a hidden option of old is another in b, or gone.
+func hasSecretOption(old, b inventory.BMC) bool {
+	for k, v := range old.Options {
+		if now, ok := b.Options[k]; isSecretOption(k) && (!ok || now != v || old.Driver != b.Driver || old.Address != b.Address) {
+			return true
+		}
+	}
+	return false
+}
+
+func (in *scanInput) Asked() string { return in.Body.Range }

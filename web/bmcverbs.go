@@ -418,3 +418,15 @@ func (s *Server) rotateBMC(req *rest.Request, in *rest.HostRef) (*rest.One[inven
 	o, err := s.cfg.Lifecycle.RotateBMC(req, h.ID, s.rest.Asker(req))
 	return &rest.One[inventory.Operation]{ETag: rest.ETag(o.Version), Body: told(o)}, err
 }
+
+// What these inputs ask for, in words.
+
+func (in *mediaInput) Asked() string { return in.Body.URL }
+func (in *bootInput) Asked() string  { return string(in.Body.Device) }
+
+func (in *userInput) Asked() string {
+	if in.Body.Remove {
+		return "remove account " + in.Body.User
+	}
+	return "account " + in.Body.User
+}

@@ -303,3 +303,15 @@ func (s *Server) updateHost(req *rest.Request, tx inventory.Tx, o rest.WriteOpti
 	}
 	return h, err
 }
+
+// hostEdited notes an edit of a host.
+func hostEdited(req *rest.Request, change inventory.AuditChange, old any, h inventory.Host) {
+	rest.Edited(req, "host", h.Name, change, old, h, h.Version)
+	req.Trail.Concern(h.ID)
+}
+
+// hostGone notes that a host is forgotten.
+func hostGone(req *rest.Request, h inventory.Host) {
+	rest.Edited(req, "host", h.Name, inventory.AuditDelete, h, nil, 0)
+	req.Trail.Concern(h.ID)
+}

@@ -138,3 +138,28 @@ func addVerb[I any, P interface {
 func isSaid(err error) bool {
 	return inventory.IsKind(err, inventory.Conflict) || inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden)
 }
+
+// What these inputs ask for, in words.
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func (in *onInput) Asked() string { return onOff(in.Body.On) }
+
+func (in *installInput) Asked() string {
+	if in.Body.Profile == "" {
+		return ""
+	}
+	return "profile " + in.Body.Profile
+}
+
+func (in *cleanInput) Asked() string {
+	if in.Body.Mode == "" {
+		return "quick"
+	}
+	return string(in.Body.Mode)
+}

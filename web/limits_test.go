@@ -2,8 +2,8 @@ package web
 
 import "time"
 
-// The limits that people meet when they log in. They stand here once more than in package access: a change of one is to be
-// meant, and is a change of docs/access.md too.
+// The limits that people meet. They stand here once more than in packages access and rest: whoever changes one there changes it
+// here and in the docs too.
 const (
 	loginIdle     = 12 * time.Hour // a login that nobody uses has ended
 	ticketFor     = 15 * time.Minute
@@ -13,6 +13,11 @@ const (
 	failureBurst  = 20      // wrong tries from one address at once,
 	passwordBurst = 10      // and for one user
 	passwordEvery = 5 * time.Second
+
+	refusedEvery   = time.Minute // one refusal for each actor is in the audit per minute,
+	refusedBurst   = 200         // and so many at once;
+	strangeBurst   = 20          // and so many at once of those who did not say who they are: from one address,
+	strangersBurst = 500         // and from all
 
 	loginCookie = "slipway-login"
 	knownCookie = "slipway-known"

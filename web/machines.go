@@ -279,3 +279,10 @@ func (s *Server) deleteMachine(req *rest.Request, in *deleteMachineInput) (*rest
 	}
 	return machineWritten(nil, m, false, http.StatusAccepted), err
 }
+
+func (in *deleteMachineInput) Asked() string {
+	if in.Force {
+		return "forced: neither fenced nor wiped"
+	}
+	return ""
+}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
@@ -98,4 +99,17 @@ func (s *Server) adoptMachine(req *rest.Request, in *adoptMachineInput) (*rest.O
 	}
 	m, err := s.cfg.Lifecycle.AdoptMachine(req, want, h.ID, s.rest.Asker(req))
 	return &rest.One[inventory.Machine]{ETag: rest.ETag(m.Version), Body: m}, s.unnamed(req, err)
+}
+
+// What these inputs ask for, in words.
+
+func (in *ackInput) Asked() string  { return string(in.Body.Step) + " of " + in.Body.Owner }
+func (in *holdInput) Asked() string { return string(in.Body.Step) + " of " + in.Body.Owner }
+
+func (in *remediateInput) Asked() string {
+	var steps []string
+	for _, s := range in.Body.Steps {
+		steps = append(steps, string(s))
+	}
+	return strings.Join(steps, ", ")
 }

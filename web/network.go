@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -267,4 +268,13 @@ func leasesOfHost(tx inventory.Tx, in leaseQuery) (*rest.Listed[inventory.Lease]
 		}
 	}
 	return &rest.Listed[inventory.Lease]{Body: rest.List[inventory.Lease]{Items: append([]inventory.Lease{}, all...)}}, nil
+}
+
+// subnetBurden says what goes with a subnet.
+func subnetBurden(tx inventory.Tx, n inventory.Subnet) (string, error) {
+	rows, err := tx.ListReservations(n.Name, inventory.Page{})
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%d of its reservations go with it", len(rows)), nil
 }

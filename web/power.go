@@ -85,3 +85,8 @@ func checkURL(what, text string) error {
 	}
 	return nil
 }
+
+// What these inputs ask for, in words.
+
+func (in *powerInput) Asked() string   { return string(in.Body.Action) }
+func (in *confirmInput) Asked() string { return "seen to be " + string(in.Body.State) }

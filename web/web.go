@@ -26,6 +26,7 @@ import (
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/access"
+	"slipway.dev/slipway/web/audit"
 	"slipway.dev/slipway/web/proxy"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
@@ -239,7 +240,8 @@ func (s *Server) addAll() {
 	s.addAcceptRules()
 	s.access.Register()
 	s.addTransfer()
-	s.addAudit()
+	audit.New(s.rest).Register()
+	s.addUndoers()
 	s.addBackup()
 	s.addAppliance()
 	s.addTLS()

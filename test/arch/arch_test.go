@@ -39,7 +39,7 @@ var floors = map[string]int{
 	"kubernetes/controllers": 3, "kubernetes/kubeconfig": 3, "kubernetes/translate": 3,
 	"kubernetes/apply": 4, "kubernetes/backend": 4, "kubernetes/clusterapi": 4, "kubernetes/convert": 4, "kubernetes/join": 4,
 	"kubernetes/manager": 4, "kubernetes/node": 4, "kubernetes/standalone": 4,
-	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/tftp/fetch": 4, "pxe/httpboot": 4, "web": 4, "web/rest": 4, "web/access": 4, "web/client": 4, "ui": 4,
+	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/tftp/fetch": 4, "pxe/httpboot": 4, "web": 4, "web/rest": 4, "web/access": 4, "web/audit": 4, "web/client": 4, "ui": 4,
 	"cmd/slipway":       5,
 	"lab":               5,
 	"cmd/slipway-agent": 5,
@@ -50,6 +50,8 @@ var floors = map[string]int{
 var sameFloor = map[string]string{
 	"web -> web/rest":                                         "the server wires operations to the frame",
 	"web -> web/access":                                       "the server wires who may come in",
+	"web -> web/audit":                                        "the server wires who may read the audit, and undo",
+	"web/audit -> web/rest":                                   "reads what the frame writes, and undoes through it",
 	"web/access -> web/rest":                                  "logins, users and tokens are operations of the frame",
 	"pxe/trace -> pxe":                                        "packets are of classified clients",
 	"pxe/diagnosis -> pxe":                                    "reads what was decided",

@@ -131,7 +131,7 @@ func Register[I, O any](f *Frame, o Operation, handler func(*Request, *I) (*O, e
 	op.Middlewares = append(huma.Middlewares{f.permitted(o)}, op.Middlewares...)
 	if (o.Method != http.MethodGet || o.IsLogged) && !o.Asks {
 		op.Middlewares = append(huma.Middlewares{f.audited(o)}, op.Middlewares...)
-		f.Operations[o.ID] = o
+		f.operations[o.ID] = o
 	}
 	f.describe(&op, o)
 	huma.Register(f.API, op, func(ctx context.Context, in *I) (*O, error) {

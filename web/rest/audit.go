@@ -336,20 +336,20 @@ type trails struct {
 
 const (
 	trailsMax      = 4096             // actors and things remembered; when there are more, all are forgotten
-	RefusedEvery   = time.Minute      // one refusal for each actor is written per minute,
-	RefusedBurst   = 200              // and so many at once;
+	refusedEvery   = time.Minute      // one refusal for each actor is written per minute,
+	refusedBurst   = 200              // and so many at once;
 	refusalsEvery  = 30 * time.Second // and fewer of all actors together: whoever makes a thousand tokens fills no disk
 	refusalsBurst  = 2000
 	strangeEvery   = 5 * time.Second // of those who did not say who they are, fewer from each address (of IPv6, each /64),
-	StrangeBurst   = 20
+	strangeBurst   = 20
 	strangersEvery = 2 * time.Minute // and fewer from all together: whoever has a million addresses fills none either
-	StrangersBurst = 500
+	strangersBurst = 500
 )
 
 func newTrails() *trails {
 	return &trails{
 		tries: map[string]*rate.Limiter{}, unsaid: map[string]int{}, same: map[string][sha256.Size]byte{},
-		strangers: rate.NewLimiter(rate.Every(strangersEvery), StrangersBurst), refusals: rate.NewLimiter(rate.Every(refusalsEvery), refusalsBurst),
+		strangers: rate.NewLimiter(rate.Every(strangersEvery), strangersBurst), refusals: rate.NewLimiter(rate.Every(refusalsEvery), refusalsBurst),
 	}
 }
 
@@ -373,10 +373,10 @@ func (k *trails) admits(r *inventory.Audit, now time.Time, asked [sha256.Size]by
 	if !r.IsRefused() {
 		return true
 	}
-	who, every, burst := r.Actor, RefusedEvery, RefusedBurst
+	who, every, burst := r.Actor, refusedEvery, refusedBurst
 	if r.Via == "none" {
 		source, _ := netip.ParseAddr(r.Source)
-		who, every, burst = SourceKey(source).String(), strangeEvery, StrangeBurst
+		who, every, burst = SourceKey(source).String(), strangeEvery, strangeBurst
 	}
 	l := k.tries[who]
 	if l == nil {

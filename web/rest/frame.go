@@ -19,11 +19,11 @@ type Frame struct {
 	log        *slog.Logger
 	vets       bool // configurations are looked at before they are saved
 	trails     *trails
-	Operations map[string]Operation // what may change something, by id
-	Undoers    map[string]Undoer    // how edits of a noun are undone, by its singular
+	operations map[string]Operation // what may change something, by id
+	undoers    map[string]Undoer    // how edits of a noun are undone, by its singular
 }
 
 // NewFrame returns a frame without operations.
 func NewFrame(api huma.API, store Store, now func() time.Time, log *slog.Logger, vets bool) *Frame {
-	return &Frame{API: api, Store: store, now: now, log: log, vets: vets, trails: newTrails(), Operations: map[string]Operation{}, Undoers: map[string]Undoer{}}
+	return &Frame{API: api, Store: store, now: now, log: log, vets: vets, trails: newTrails(), operations: map[string]Operation{}, undoers: map[string]Undoer{}}
 }

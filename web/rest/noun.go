@@ -114,7 +114,7 @@ func AddNoun[T any](f *Frame, n Noun[T]) {
 		})
 	if n.Create != nil {
 		addNounWrites(f, n)
-		f.Undoers[n.Singular] = n.undoer(f)
+		f.AddUndoer(n.Singular, n.undoer(f))
 	}
 	if n.Remove != nil {
 		Register(f, Operation{

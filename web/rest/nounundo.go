@@ -12,6 +12,12 @@ import (
 // Undoer takes back an edit of one noun, through the same checks that the edit itself went through.
 type Undoer func(req *Request, a inventory.Audit, isDryRun bool) (*Written, error)
 
+// AddUndoer says how edits of a noun are undone.
+func (f *Frame) AddUndoer(noun string, u Undoer) { f.undoers[noun] = u }
+
+// Undoer returns how edits of a noun are undone, nil when nobody can undo them.
+func (f *Frame) Undoer(noun string) Undoer { return f.undoers[noun] }
+
 // ChangedSince refuses to take back an edit of what has changed since.
 func ChangedSince(a inventory.Audit, by string) error {
 	return inventory.Errorf(inventory.Conflict, "%s %s has changed since entry %d%s", a.Noun, a.Name, a.ID, by).

@@ -77,8 +77,13 @@ func (f *Frame) permitted(o Operation) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-// Permits reports why the caller may not do an operation on a host; the host's id may be empty.
-func (f *Frame) Permits(req *Request, o Operation, host inventory.HostID) error {
+// Permits reports why the caller may not do on a host what an operation changes. The host's id may be empty. An id that no
+// such operation has forbids nothing.
+func (f *Frame) Permits(req *Request, id string, host inventory.HostID) error {
+	o, ok := f.operations[id]
+	if !ok {
+		return nil
+	}
 	req = req.With(req.Context)
 	if err := Permit(req, o); err != nil || host == "" {
 		return err

@@ -1,4 +1,4 @@
-package web
+package audit
 
 import (
 	"net/http"
@@ -18,29 +18,29 @@ type auditExportInput struct {
 // exportStep is how many entries one request gets; each may hold megabytes.
 const exportStep = 20
 
-// addAuditChain registers what keeps the audit honest: a look at the chain of its hashes, and an export.
-func (s *Server) addAuditChain() {
-	rest.Register(s.rest, rest.Operation{
+// addChain registers what keeps the audit honest: a look at the chain of its hashes, and an export.
+func (l *Log) addChain() {
+	rest.Register(l.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/audit/chain", ID: "check-audit", Tag: "audit", Needs: inventory.Admin, Within: checkFor,
 		Summary: "Look whether an entry of the audit was changed, taken out or put in",
 		About: "Every entry has the hash of itself and of the one before. Anyone who can write the database can also write the chain again: note " +
 			"the head elsewhere now and then, and ask whether it is still in the chain.",
 	}, func(req *rest.Request, in *chainInput) (*rest.One[inventory.AuditChain], error) {
-		c, err := inventory.CheckAudits(in.Noted, func(after int64) ([]inventory.Audit, error) { return s.walkAudits(req, after) })
+		c, err := inventory.CheckAudits(in.Noted, func(after int64) ([]inventory.Audit, error) { return l.walkAudits(req, after) })
 		return &rest.One[inventory.AuditChain]{Body: c}, err
 	})
-	rest.Register(s.rest, rest.Operation{
+	rest.Register(l.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/audit/export", ID: "export-audit", Tag: "audit", Needs: inventory.Admin,
 		Summary: "List whole entries of the audit, oldest first, with what they changed and their hashes",
 	}, func(req *rest.Request, in *auditExportInput) (*rest.Listed[inventory.Audit], error) {
-		rows, err := s.walkAudits(req, in.After)
-		return rest.PageOf(rows, exportStep-1, auditKey), err
+		rows, err := l.walkAudits(req, in.After)
+		return rest.PageOf(rows, exportStep-1, Key), err
 	})
 }
 
 // walkAudits reads a few entries in a transaction of their own: nothing of them changes meanwhile.
-func (s *Server) walkAudits(req *rest.Request, after int64) (rows []inventory.Audit, err error) {
-	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+func (l *Log) walkAudits(req *rest.Request, after int64) (rows []inventory.Audit, err error) {
+	err = l.frame.Store.Read(req, func(tx inventory.Tx) error {
 		rows, err = tx.WalkAudits(after, exportStep)
 		return err
 	})

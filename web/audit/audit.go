@@ -1,4 +1,8 @@
-package web
+// Package audit shows who asked the REST API for what, checks that nobody has changed the entries since, and takes edits back.
+// Package rest writes the entries.
+//
+// Start reading at Log.Register, then Log.undo.
+package audit
 
 import (
 	"encoding/json"
@@ -36,38 +40,46 @@ type auditInput struct {
 	ID int64 `path:"id" minimum:"1"`
 }
 
-// addAudit registers what can be read of the audit, and the undo.
-func (s *Server) addAudit() {
-	rest.Register(s.rest, rest.Operation{
+// Log is the audit as callers read it.
+type Log struct{ frame *rest.Frame }
+
+// New returns the audit that a frame writes.
+func New(f *rest.Frame) *Log { return &Log{f} }
+
+// checkFor is how long a look at the whole chain may take, and the checks of what an undo brings back.
+const checkFor = time.Minute
+
+// Register adds what can be read of the audit, and the undo, to the operations of the frame.
+func (l *Log) Register() {
+	rest.Register(l.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/audit", ID: "list-audit", Scope: rest.OfPools, Tag: "audit",
 		Summary: "List the requests to this API, latest first",
 		About: "Without before and after. An admin sees everything; others see what concerned the hosts that they may see, and what they " +
 			"asked themselves. A host that is gone is found by its id.",
-	}, s.listAudit)
-	rest.Register(s.rest, rest.Operation{
+	}, l.listAudit)
+	rest.Register(l.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/audit/{id}", ID: "get-audit", Scope: rest.OfPools, Tag: "audit",
 		Summary: "Show an entry of the audit with what it changed", Errors: []int{http.StatusNotFound},
 	},
 		func(req *rest.Request, in *auditInput) (*rest.One[AuditEntry], error) {
-			a, err := s.findAudit(req, in.ID)
+			a, err := l.findAudit(req, in.ID)
 			if err != nil {
 				return nil, err
 			}
-			e := AuditEntry{Audit: a, Changes: []rest.Difference{}, NotUndoable: s.whyFixed(a)}
+			e := AuditEntry{Audit: a, Changes: []rest.Difference{}, NotUndoable: l.whyFixed(a)}
 			if a.Change != "" {
 				e.Changes = rest.Compare(rawOrNil(a.Before), rawOrNil(a.After))
 			}
 			return &rest.One[AuditEntry]{Body: e}, nil
 		})
-	rest.Register(s.rest, rest.Operation{
+	rest.Register(l.frame, rest.Operation{
 		Method: http.MethodPost, Path: "/audit/{id}/undo", ID: "undo-audit", Scope: rest.OfPools, Tag: "audit", Dry: true, Result: inventory.Audit{}, Within: checkFor,
 		Summary: "Take back an edit: delete what it created, bring back what it deleted or how the thing was before",
 		About: "It goes through the same checks as the edit, needs the same role, and is an entry itself, which it answers. A Conflict says " +
 			"that the thing has changed since, or why that edit cannot be undone.",
 		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
-	}, s.undo)
-	s.addAuditChain()
-	s.addUndoers()
+	}, l.undo)
+	l.addChain()
 }
 
 // rawOrNil is JSON for diff, to which no text is no thing.
@@ -78,7 +90,8 @@ func rawOrNil(text json.RawMessage) any {
 	return text
 }
 
-func auditKey(a inventory.Audit) string { return strconv.FormatInt(a.ID, 10) }
+// Key is where a page of the audit goes on after an entry.
+func Key(a inventory.Audit) string { return strconv.FormatInt(a.ID, 10) }
 
 // auditor reports whether the caller sees the whole audit.
 func auditor(req *rest.Request) bool {
@@ -100,8 +113,8 @@ func maySee(req *rest.Request, tx inventory.Tx, a *inventory.Audit) (bool, error
 	return err == nil, err
 }
 
-func (s *Server) listAudit(req *rest.Request, in *auditQuery) (out *rest.Listed[inventory.Audit], err error) {
-	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+func (l *Log) listAudit(req *rest.Request, in *auditQuery) (out *rest.Listed[inventory.Audit], err error) {
+	err = l.frame.Store.Read(req, func(tx inventory.Tx) error {
 		host, err := in.HostID(tx)
 		if inventory.IsKind(err, inventory.NotFound) && auditor(req) {
 			host, err = inventory.HostID(in.Host), nil // it may be gone
@@ -114,7 +127,7 @@ func (s *Server) listAudit(req *rest.Request, in *auditQuery) (out *rest.Listed[
 			IsRefused: in.Outcome == "refused", IsChange: in.Outcome == "change",
 		}
 		rows, next, err := visible(req, tx, f, inventory.Page{After: in.After, Limit: in.Limit + 1})
-		out = rest.PageOf(rows, in.Limit, auditKey)
+		out = rest.PageOf(rows, in.Limit, Key)
 		if out.Body.Next == "" {
 			out.Body.Next = next
 		}
@@ -140,7 +153,7 @@ func visible(req *rest.Request, tx inventory.Tx, f inventory.AuditFilter, p inve
 			return nil, "", err
 		}
 		for i := range some {
-			step.After = auditKey(some[i])
+			step.After = Key(some[i])
 			ok, err := maySee(req, tx, &some[i])
 			if err != nil {
 				return nil, "", err
@@ -160,9 +173,9 @@ func visible(req *rest.Request, tx inventory.Tx, f inventory.AuditFilter, p inve
 }
 
 // findAudit finds an entry that the caller may see.
-func (s *Server) findAudit(req *rest.Request, id int64) (a inventory.Audit, err error) {
+func (l *Log) findAudit(req *rest.Request, id int64) (a inventory.Audit, err error) {
 	none := inventory.Errorf(inventory.NotFound, "there is no entry %d in the audit", id).WithHint("slipway audit list shows them")
-	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+	err = l.frame.Store.Read(req, func(tx inventory.Tx) error {
 		if a, err = tx.FindAudit(id); inventory.IsKind(err, inventory.NotFound) {
 			return none
 		} else if err != nil {
