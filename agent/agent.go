@@ -1,6 +1,6 @@
-// Package agent owns the conversation of a machine in its RAM disk with the boot door: it says hello, asks for tasks,
-// has them done, and tells how they go, for ever, whatever becomes of the server. It never touches the machine itself:
-// what a task does comes in as a Handler.
+// Package agent owns the conversation of a machine in its RAM disk with the boot listener. It says hello, asks for tasks,
+// runs their handlers, and reports progress and results. It never stops trying, even if the server is down for days. It
+// never touches the machine itself: a Handler does.
 package agent
 
 import (
@@ -17,13 +17,13 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Progress tells what a task is doing, in one line for people, and how far it is. It may be called as often as one
-// likes, from any goroutine; what is sent is the latest, every wire.ReportEvery.
+// Progress reports what a task is doing, in one line for people, and how far it is. A Handler may call it as often as it
+// likes, from any goroutine. The agent sends the latest call, every wire.ReportEvery.
 type Progress = func(detail string, p wire.Progress)
 
-// Handler does one kind of task. It ends soon after ctx does. The report it returns is sent with Version, Task and
-// State filled in, also when it fails; an *inventory.Error brings the reason and the hint, and counts as lasting when
-// it is Invalid.
+// Handler does one kind of task. It ends soon after ctx does. The agent sends the returned report, also after an error,
+// and fills in Version, Task and State. An *inventory.Error brings the reason and the hint. Invalid counts as lasting:
+// the server does not order the task again.
 type Handler = func(ctx context.Context, task wire.Task, say Progress) (wire.Report, error)
 
 // Config is what Run needs.
@@ -31,11 +31,11 @@ type Config struct {
 	Session  string // URL of the boot session
 	Info     func() wire.AgentInfo
 	Handlers map[wire.Kind]Handler
-	// Leave are the tasks that end this program's life: reboot, power off, kexec. Each is called after the handler of its
-	// kind, if there is one, succeeded and the server knows of it.
+	// Leave are the tasks that end this program: reboot, power off, kexec. The agent calls one after the handler of its
+	// kind, if there is one, has succeeded, and after it has reported that to the server.
 	Leave map[wire.Kind]func() error
-	// Lost is called once when the server has denied the session for LostAfter, and nothing is running: only another boot
-	// brings another session.
+	// Lost is called once, when the server has denied the session for LostAfter and no task is running. Only another
+	// boot brings another session.
 	Lost func()
 	Log  *slog.Logger
 	// Lines are the lines for the server's timeline; nil for none.
@@ -52,7 +52,7 @@ const (
 	waitMost    = 5 * time.Minute
 	backoffMost = 30 * time.Second
 	linesEvery  = 3 * time.Second
-	keepResults = 64
+	keepResults = 64               // results that a server may ask for again
 	leaveRetry  = 30 * time.Second // how long a goodbye may take
 )
 
@@ -65,6 +65,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	a := &agent{Config: cfg, door: newDoor(cfg), results: make(map[string]wire.Report)}
 	linesCtx, stop := context.WithCancel(ctx)
+	// Run returns after this goroutine has ended, so that nothing uses cfg any more.
 	linesDone := make(chan struct{})
 	go func() { defer close(linesDone); a.sendLines(linesCtx) }()
 	defer func() { stop(); <-linesDone }()
@@ -76,6 +77,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
+// agent is the state of Run, and its goroutine alone uses it. A task runs in goroutines of its own, which hand over their
+// result by closing running.ended.
 type agent struct {
 	Config
 	door    *door
@@ -133,8 +136,10 @@ func (a *agent) take(ctx context.Context, task *wire.Task) time.Duration {
 		}
 		a.Log.Debug("waiting", "for", wait, "reason", inventory.Clean(task.Reason, 200))
 		return wait
+	// The server names the same task until it has its result.
 	case a.current != nil && a.current.task.ID == task.ID:
 		return pollRunning
+	// The answer to a report was lost, or the server was restored from a backup. The task must not run twice.
 	case a.hasResult(task.ID):
 		a.Log.Info("the task is done already; telling the result again", "task", task.ID)
 		if err := a.door.report(ctx, a.results[task.ID]); err != nil {
@@ -184,6 +189,7 @@ func (a *agent) finish(ctx context.Context, r *running) {
 		a.deliver(ctx, r.result)
 		return
 	}
+	// After leave nobody can report. A server that does not answer delays the reboot only this long.
 	goodbye, cancel := context.WithTimeout(ctx, leaveRetry)
 	a.deliver(goodbye, r.result)
 	cancel()

@@ -20,7 +20,7 @@ import (
 // maxTask bounds what is read of an answer.
 const maxTask = 1 << 20
 
-// door is the boot door, as this agent sees it.
+// door is the server's boot listener, as this agent sees it. Several goroutines use it: Run, the task's progress, the lines.
 type door struct {
 	base   string // URL of the session
 	host   string // for people: the session's id is a credential and stays out of logs
@@ -44,6 +44,7 @@ func newDoor(cfg Config) *door {
 		}}
 	}
 	c := *d.client
+	// A redirect would carry the session's id, which is a credential, to another server.
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	d.client = &c
 	return d
@@ -67,6 +68,7 @@ func (r *refusal) Error() string {
 
 // task asks for a task; nil means nothing new.
 func (d *door) task(ctx context.Context) (*wire.Task, error) {
+	// The server holds the question for up to TaskWait until it has a task; the rest is for a slow network.
 	ctx, cancel := context.WithTimeout(ctx, wire.TaskWait+30*time.Second)
 	defer cancel()
 	body, err := d.do(ctx, http.MethodGet, fmt.Sprintf("/agent/task?version=%d", wire.Version), nil)
@@ -155,7 +157,7 @@ func plain(err error) error {
 	return err
 }
 
-// refuse reads what a refusal says of itself: problem+json, or plain text.
+// refuse reads the reason in a refusal: problem+json (RFC 9457), or plain text.
 func refuse(res *http.Response, body []byte) *refusal {
 	r := &refusal{status: res.StatusCode}
 	var problem struct{ Detail, Hint string }
@@ -168,6 +170,7 @@ func refuse(res *http.Response, body []byte) *refusal {
 		r.after = time.Duration(min(n, 3600)) * time.Second
 	}
 	switch res.StatusCode {
+	// The server does not know the session, perhaps only for now: the agent goes on asking, for LostAfter.
 	case http.StatusNotFound, http.StatusGone:
 		r.isUnknown = true
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusConflict:

@@ -20,7 +20,7 @@ type Lines struct {
 	droppedN int
 }
 
-// Write adds whole lines.
+// Write adds whole lines. The logger calls it, so that it never waits for the network.
 func (l *Lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,6 +81,7 @@ func (a *agent) flushLines(ctx context.Context) {
 	}
 	err := a.door.report(ctx, wire.Report{State: wire.Log, Log: inventory.CleanLines(text, maxLines)})
 	if err != nil {
+		// Lines that came meanwhile stay behind these.
 		a.Lines.putBack(text)
 	}
 }

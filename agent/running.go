@@ -31,6 +31,7 @@ func (a *agent) start(ctx context.Context, task wire.Task) *running {
 	go func() {
 		defer close(r.ended)
 		r.result = a.do(ctx, r)
+		// The result comes last: late progress would make the task look unfinished.
 		stopTelling()
 		<-teller // so that no progress arrives after the result
 		cancel()
@@ -48,6 +49,7 @@ func (r *running) stop() {
 func (a *agent) do(ctx context.Context, r *running) (result wire.Report) {
 	defer func() {
 		if p := recover(); p != nil {
+			// Without recover the panic would end process 1, and with it the kernel: the reason would be lost.
 			a.Log.Error("the task broke", "task", r.task.ID, "panic", p, "stack", string(debug.Stack()))
 			result = failure(r.task, wire.Report{}, inventory.Errorf(inventory.Internal, "the agent broke at this task: %v", p).
 				WithHint("the log of the host has the place; please report it"))

@@ -129,7 +129,7 @@ func fits(role inventory.Role, name string, f io.ReaderAt, size int64) (format s
 	if size == 0 {
 		return "", inventory.Errorf(inventory.Invalid, "%s is empty", inventory.Clean(name, 120)).WithHint("fetch it again: its download may have failed")
 	}
-	k := kindOf(head, tail)
+	k := kindOf(head, tail) // by content: the ends of names are often wrong
 	is := fmt.Sprintf("%s is %s", inventory.Clean(name, 120), k.name)
 	if k.isNothing {
 		return "", inventory.Errorf(inventory.Invalid, "%s", is).WithHint("%s", k.way)
@@ -196,7 +196,7 @@ func checkQcow2(head []byte, f io.ReaderAt, size int64) error {
 		if err == io.EOF {
 			err = nil
 		}
-		return b[:read], err
+		return b[:read], err // ReadMap refuses a short table
 	})
 	return err
 }

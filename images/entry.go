@@ -96,7 +96,7 @@ func (e *Entry) checkConfigs(bad complaint) error {
 		if !slices.Contains(inventory.ConfigFormats(), c.Format) {
 			return bad("%s: %q is not a config format", e.OS, c.Format).WithHint("use %s", strings.Join(inventory.ConfigFormats(), ", "))
 		}
-		if c.Version == "" {
+		if c.Version == "" { // the renderer writes for a version, and would have to guess
 			return bad("%s: config format %s has no version", e.OS, c.Format).
 				WithHint("give the Ignition spec, the cloud-init version, or the release of the tool that reads it")
 		}
@@ -277,7 +277,7 @@ var (
 func expand(text string, vars map[string]string) (string, error) {
 	var err error
 	out := importVarRE.ReplaceAllStringFunc(text, func(m string) string {
-		if m[0] == '$' {
+		if m[0] == '$' { // ${name} is filled in for each machine at its boot
 			return m
 		}
 		v, ok := vars[m[1:len(m)-1]]

@@ -21,7 +21,7 @@ import (
 func newTransport(p *egress.Policy) http.RoundTripper {
 	return p.Transport(&http.Transport{
 		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 30 * time.Second,
+		ResponseHeaderTimeout: 30 * time.Second, // the header alone; the stall timer covers the body
 		IdleConnTimeout:       30 * time.Second,
 		ForceAttemptHTTP2:     true,
 		// Sums are of the bytes as published, so nothing may unpack them on the way.
@@ -29,7 +29,7 @@ func newTransport(p *egress.Policy) http.RoundTripper {
 	}, nil)
 }
 
-const maxRedirects = 5
+const maxRedirects = 5 // a mirror's redirector needs one or two
 
 func newClient(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(to *http.Request, via []*http.Request) error {
@@ -110,7 +110,7 @@ func (c *Cache) retry(ctx context.Context, once func() (progress int64, err erro
 	}
 }
 
-const enoughProgress = 1 << 20
+const enoughProgress = 1 << 20 // bytes in one attempt, after which the count of tries begins again
 
 // stopped says why a context ended.
 func stopped(ctx context.Context) error {
@@ -138,7 +138,7 @@ func (c *Cache) get(ctx context.Context, rawURL string, header http.Header) (*ht
 	// The timer begins before the request, so that name resolution and the wait for the header count as well. The
 	// cause tells a stall from a cancellation by a person.
 	stall := time.AfterFunc(c.cfg.StallFor, func() { cancel(errStalled) })
-	done := func() { stall.Stop(); cancel(nil) }
+	done := func() { stall.Stop(); cancel(nil) } // the first cause stays: a stall before it still counts
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
 	if err != nil {
 		done()
@@ -208,7 +208,7 @@ func statusError(u string, resp *http.Response) error {
 
 // fetchText fetches a small file whole, or reads it when it is a path.
 func (c *Cache) fetchText(ctx context.Context, at string, limit int64, note func(string, ...any)) ([]byte, error) {
-	if !isURL(at) {
+	if !isURL(at) { // a path on the server's machine
 		return readLocal(at, limit)
 	}
 	var text []byte
@@ -221,7 +221,7 @@ func (c *Cache) fetchText(ctx context.Context, at string, limit int64, note func
 		if resp.StatusCode != http.StatusOK {
 			return 0, statusError(at, resp)
 		}
-		text, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
+		text, err = io.ReadAll(io.LimitReader(resp.Body, limit+1)) // one byte more tells a longer file
 		if err == nil && int64(len(text)) > limit {
 			err = inventory.Errorf(inventory.Invalid, "%s is larger than %s", redactString(at), FormatBytes(limit))
 		}

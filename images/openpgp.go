@@ -34,7 +34,7 @@ func ArmourKey(raw []byte) (string, error) {
 	if len(raw) > maxKeyBytes {
 		return "", inventory.Errorf(inventory.Invalid, "the key has %d bytes; at most %d are read", len(raw), maxKeyBytes)
 	}
-	if bytes.Contains(raw, []byte("-----BEGIN PGP ")) {
+	if bytes.Contains(raw, []byte("-----BEGIN PGP ")) { // text already, with all keys of the file
 		return string(raw), nil
 	}
 	var text bytes.Buffer
@@ -129,11 +129,11 @@ func keyName(e *openpgp.Entity) string {
 
 // signedList checks the signature of a checksum list, where the request has a key, and returns what was signed.
 func (c *Cache) signedList(ctx context.Context, p *plan, text []byte, t *tracker) ([]byte, error) {
-	if p.key == nil {
+	if p.key == nil { // without a key the sums count as they are: TLS is the only proof
 		return text, nil
 	}
 	signed, sig, isInline := clearSigned(text)
-	if !isInline || p.signature != "" {
+	if !isInline || p.signature != "" { // a signature that the request names wins over one inside
 		found, err := c.signatureOf(ctx, p.sums, p.signature, t)
 		if err != nil {
 			return nil, err
@@ -159,7 +159,7 @@ func (c *Cache) signatureOf(ctx context.Context, of, at string, t *tracker) (io.
 	}
 	for _, where := range tries {
 		sig, err := c.fetchText(ctx, where, maxSignatureBytes, t.note)
-		if isNotFound(err) {
+		if isNotFound(err) { // the next ending
 			continue
 		}
 		if err != nil {
@@ -176,7 +176,7 @@ func (c *Cache) signatureOf(ctx context.Context, of, at string, t *tracker) (io.
 
 // checkFile checks the signature of the image's only file, where the request has a key and there is no list.
 func (c *Cache) checkFile(ctx context.Context, p *plan, f planned, d inventory.Digest, t *tracker) error {
-	if p.key == nil || p.sums != "" {
+	if p.key == nil || p.sums != "" { // signedList has checked the list, and the list covers the file
 		return nil
 	}
 	if f.sources[0].isHere && p.signature == "" {
@@ -186,7 +186,7 @@ func (c *Cache) checkFile(ctx context.Context, p *plan, f planned, d inventory.D
 	if err != nil {
 		return err
 	}
-	file, a, err := c.Open(d)
+	file, a, err := c.Open(d) // the stored bytes, which are those that machines will get
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (p peLayout) digest(f io.ReaderAt) ([]byte, error) {
 		if _, err := io.Copy(h, io.NewSectionReader(f, from, gap[0]-from)); err != nil {
 			return nil, err
 		}
-		from = gap[0] + gap[1]
+		from = gap[0] + gap[1] // the hash ends where the table begins
 	}
 	return h.Sum(nil), nil
 }

@@ -26,7 +26,7 @@ func (c *Cache) Take(ctx context.Context, in io.Reader, name string, size int64)
 	if err := c.checkSpace(max(size, 0)); err != nil {
 		return a, err
 	}
-	temp, d, n, err := c.takeTemp(ctx, in)
+	temp, d, n, err := c.takeTemp(ctx, in) // hashed while it arrives: the digest is its name
 	if err != nil {
 		return a, err
 	}
@@ -36,7 +36,7 @@ func (c *Cache) Take(ctx context.Context, in io.Reader, name string, size int64)
 	if err := c.place(ctx, temp, d, n); err != nil {
 		return a, errors.Join(err, ignoreMissing(os.Remove(temp)))
 	}
-	defer c.unpin(d)
+	defer c.unpin(d) // until the row is stored, prune must not take the file
 	a = inventory.Artefact{Digest: d, SizeBytes: n, Source: uploadPrefix + name, CreatedAt: c.cfg.Now().UTC()}
 	return a, c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		old, err := tx.FindArtefact(d)

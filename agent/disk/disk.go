@@ -85,7 +85,7 @@ func OpenPath(path string, mode Mode) (*Device, error) {
 	if mode == Write {
 		flags = os.O_RDWR | syscall.O_CLOEXEC
 		if d.isBlock {
-			flags |= syscall.O_EXCL
+			flags |= syscall.O_EXCL // without O_CREAT, the kernel refuses it while anything else has claimed the device
 		}
 	}
 	// Direct: an image of gigabytes would push everything else out of the memory of a RAM disk. Errors of the disk
@@ -97,6 +97,7 @@ func OpenPath(path string, mode Mode) (*Device, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	// For a device, stat knows no size; measure asks the driver.
 	d.Bytes = info.Size()
 	if d.isBlock {
 		if err := d.measure(); err != nil {
@@ -173,6 +174,7 @@ func (d *Device) ReadAt(p []byte, off int64) (int, error) {
 	if isAligned(p, off) {
 		return d.file.ReadAt(p, off)
 	}
+	// A direct read takes whole blocks only: the blocks around are read, and the piece is copied out.
 	want := p[:min(int64(len(p)), d.Bytes-off)]
 	from := off &^ (Align - 1)
 	span := Buffer(int(min((off+int64(len(want))+Align-1)&^(Align-1), d.Bytes) - from))

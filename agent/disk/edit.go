@@ -31,6 +31,7 @@ func (t *Table) Write(w ReaderWriterAt, size int64) error {
 	}
 	last := size/int64(t.Sector) - 1
 	entryLBAs := (int64(len(t.entries)) + int64(t.Sector) - 1) / int64(t.Sector)
+	// Behind the last usable sector come the entries of the backup and its header.
 	usable := last - entryLBAs - 1
 	for _, p := range t.Partitions {
 		if p.First+p.Sectors-1 > usable {
@@ -81,9 +82,11 @@ func protect(w ReaderWriterAt, sector int, last int64) error {
 		clear(b[446:510])
 	}
 	e := b[446:462]
+	// A hybrid MBR names the partitions of an old BIOS boot, and those places are still right.
 	if e[4] != 0xee && e[4] != 0 || !IsZero(bytes.Clone(b[462:510])) {
 		return nil
 	}
+	// The fields of UEFI table 5-4: start in the old form, type 0xEE, end as large as it can be told.
 	copy(e[1:8], []byte{0x00, 0x02, 0x00, 0xee, 0xff, 0xff, 0xff})
 	binary.LittleEndian.PutUint32(e[8:], 1)
 	binary.LittleEndian.PutUint32(e[12:], uint32(min(last, 0xffffffff)))
@@ -100,6 +103,7 @@ func (t *Table) Add(size, bytes int64, kind, id GUID, name string) (Partition, e
 	if !t.IsGPT {
 		return none("the partition table is not GPT")
 	}
+	// SizeOfPartitionEntry is 128 times a power of two (UEFI table 5-5): it may be more than we know fields of.
 	each := int(binary.LittleEndian.Uint32(t.header[84:]))
 	slot := -1
 	for i := 0; i < len(t.entries)/each; i++ {
@@ -128,6 +132,7 @@ func (t *Table) Add(size, bytes int64, kind, id GUID, name string) (Partition, e
 	copy(e[16:], id[:])
 	binary.LittleEndian.PutUint64(e[32:], uint64(first))
 	binary.LittleEndian.PutUint64(e[40:], uint64(end-1))
+	// The entry has room for 36 units of UTF-16 (UEFI table 5-6).
 	for i, u := range utf16.Encode([]rune(name)) {
 		if i < 36 {
 			binary.LittleEndian.PutUint16(e[56+2*i:], u)

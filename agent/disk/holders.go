@@ -16,6 +16,7 @@ import (
 )
 
 // Commands of the md and device-mapper drivers: linux/raid/md_u.h and linux/dm-ioctl.h.
+// They are called here, because the RAM disk has neither mdadm nor dmsetup.
 const (
 	mdStopArray  = 0x932
 	dmDevRemove  = 0xc138fd04
@@ -33,6 +34,7 @@ func (t Tree) release(name string, kept []string, depth int) error {
 		return inventory.Errorf(inventory.Conflict, "the volumes on %s are nested too deeply to be stopped", name)
 	}
 	for _, holder := range t.holders(name) {
+		// Checked before anything of the holder is stopped, so that a refusal changes nothing of it.
 		for _, d := range t.disksBelow(holder, 0) {
 			if slices.Contains(kept, d) {
 				return inventory.Errorf(inventory.Conflict, "%s is built on %s and on %s, which is to be kept", holder, name, d).
@@ -64,6 +66,7 @@ func (t Tree) disksBelow(holder string, depth int) []string {
 		below := filepath.Base(l)
 		if path, err := filepath.EvalSymlinks(t.SysPath("class", "block", below)); err == nil {
 			if _, err := os.Stat(filepath.Join(path, "partition")); err == nil {
+				// A slave may be a partition; the disk is the folder above it.
 				below = filepath.Base(filepath.Dir(path))
 			}
 		}
@@ -88,6 +91,7 @@ func (t Tree) holders(name string) []string {
 
 func (t Tree) stop(holder string) error {
 	switch {
+	// An array stops by an order to its own device, a volume by its name at the control device.
 	case strings.HasPrefix(holder, "md"):
 		f, err := os.Open(t.DevPath(holder))
 		if err != nil {

@@ -88,6 +88,7 @@ func Contents(r io.ReaderAt, size int64) []Content {
 			add("md", off, "")
 		}
 	}
+	// ZFS has four labels of 256 KiB, two at each end, aligned to their size.
 	for _, label := range []int64{0, 256 << 10, size&^(256<<10-1) - 512<<10, size&^(256<<10-1) - 256<<10} {
 		ring := window(r, size, label+128<<10, 128<<10)
 		for off := 0; off < len(ring); off += 1024 {
@@ -96,6 +97,7 @@ func Contents(r io.ReaderAt, size int64) []Content {
 			}
 		}
 	}
+	// A boot sector of these ends with the same two bytes as an MBR.
 	if t, _ := readMBR(r, size, 512); t != nil && !slices.ContainsFunc(all, func(c Content) bool {
 		return c.Kind == "vfat" || c.Kind == "gpt" || c.Kind == "ntfs" || c.Kind == "exfat"
 	}) {

@@ -90,6 +90,7 @@ func ReadTable(r io.ReaderAt, size int64, sector int) (*Table, error) {
 	if sector < 512 || size < int64(4*sector) {
 		return nil, nil
 	}
+	// The primary header is in sector 1, its backup in the last one.
 	for _, lba := range []int64{1, size/int64(sector) - 1} {
 		t, err := readGPT(r, size, sector, lba)
 		if err != nil {
@@ -123,6 +124,7 @@ func readGPT(r io.ReaderAt, size int64, sector int, lba int64) (*Table, error) {
 		return nil, nil
 	}
 	at, n, each := int64(binary.LittleEndian.Uint64(h[72:])), binary.LittleEndian.Uint32(h[80:]), binary.LittleEndian.Uint32(h[84:])
+	// The bounds come before the memory: a checksum is right for hostile numbers, too.
 	if n > maxEntries || each < 128 || each > maxEntrySize || each%8 != 0 || at < 1 || at > size/int64(sector) {
 		return nil, nil
 	}
@@ -202,6 +204,7 @@ func mbrEntries(b []byte, total int64) ([]Partition, bool) {
 	for i := range 4 {
 		e := b[446+16*i:][:16]
 		p := Partition{MBRType: e[4], First: int64(binary.LittleEndian.Uint32(e[8:])), Sectors: int64(binary.LittleEndian.Uint32(e[12:]))}
+		// The status byte is 0 or 0x80. In the code of a boot sector it would be anything.
 		if e[0]&0x7f != 0 || p.First > total {
 			return nil, false
 		}

@@ -11,7 +11,7 @@ import (
 // isActiveFlag is LOAD_OPTION_ACTIVE: the boot manager tries the entry by itself.
 const isActiveFlag = 1
 
-// maxVariable bounds what a variable of ours may hold.
+// maxVariable bounds what we read of a variable.
 const maxVariable = 64 << 10
 
 // Entry is one boot entry: an EFI_LOAD_OPTION (UEFI section 3.1.3).

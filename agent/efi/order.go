@@ -41,6 +41,7 @@ func (b Boot) find(w Want) (e Entry, isNew bool) {
 	taken := make(map[uint16]bool)
 	for _, e := range b.Entries {
 		taken[e.Number] = true
+		// The path decides and not the description, which firmware and people change.
 		if string(encodePath(e.Path)) == string(encodePath(want.Path)) && e.IsActive() {
 			return e, false
 		}

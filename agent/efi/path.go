@@ -34,7 +34,7 @@ const (
 	subFile = 4
 )
 
-// parsePath reads nodes up to the one that ends the whole path. What is cut short ends where it is good.
+// parsePath reads nodes up to the one that ends the whole path. Firmware writes broken paths: of one, the good beginning counts.
 func parsePath(b []byte) []Node {
 	var nodes []Node
 	for len(b) >= 4 {
@@ -50,6 +50,7 @@ func parsePath(b []byte) []Node {
 
 func encodePath(nodes []Node) []byte {
 	var b []byte
+	// The full slice expression makes append copy: nodes belong to an entry.
 	for _, n := range append(nodes[:len(nodes):len(nodes)], Node{Type: nodeEnd, SubType: 0xff}) {
 		b = append(b, n.Type, n.SubType)
 		b = binary.LittleEndian.AppendUint16(b, uint16(4+len(n.Data)))
@@ -97,6 +98,7 @@ func decodeText(b []byte) (string, int) {
 // Partition returns the GUID of the GPT partition that a path leads to.
 func (e Entry) Partition() (disk.GUID, bool) {
 	for _, n := range e.Path {
+		// SignatureType 2 is a GUID; 1 is the number of an MBR.
 		if n.Type == nodeMedia && n.SubType == subHD && len(n.Data) >= 38 && n.Data[37] == 2 {
 			return disk.GUID(n.Data[20:36]), true
 		}
@@ -148,6 +150,7 @@ func (e Entry) Words() string {
 func (n Node) words() string {
 	d := n.Data
 	switch {
+	// The bytes are function and device; the shell names the device first.
 	case n.Type == nodeHardware && n.SubType == subPCI && len(d) >= 2:
 		return fmt.Sprintf("Pci(0x%x,0x%x)", d[1], d[0])
 	case n.Type == nodeMessaging && n.SubType == subMAC && len(d) >= 6:

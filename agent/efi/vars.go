@@ -49,6 +49,7 @@ func (v Vars) Present() bool {
 	if files, err := os.ReadDir(v.dir()); err == nil && len(files) > 0 {
 		return true
 	}
+	// A test's folder is not to be mounted over.
 	if v.Dir != "" {
 		return false
 	}
@@ -71,6 +72,7 @@ func (v Vars) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the firmware's %s: %w", name, err)
 	}
+	// The attributes alone would be four bytes. Less is a file that the kernel made for a variable that was never set.
 	if len(b) < 4 {
 		return nil, fmt.Errorf("read the firmware's %s: %w", name, os.ErrNotExist)
 	}

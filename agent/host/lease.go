@@ -28,7 +28,7 @@ type lease struct {
 	servers []netip.Addr // of names
 	static  []netlink.Route
 	from    string        // the DHCP server, or "ip="
-	renew   time.Duration // after which it is renewed; 0 never
+	renew   time.Duration // until the next renewal (T1); 0 for an address by hand
 	dhcp    *nclient4.Lease
 }
 
@@ -109,6 +109,7 @@ func read4(port string, got *nclient4.Lease) (*lease, error) {
 		}
 		l.static = append(l.static, route)
 	}
+	// Half of the lease where the server names no T1 (RFC 2131 section 4.4.5). The bounds are against a broken server.
 	l.renew = ack.IPAddressRenewalTime(ack.IPAddressLeaseTime(time.Hour) / 2)
 	l.renew = min(max(l.renew, 10*time.Second), 24*time.Hour)
 	return l, nil
@@ -117,6 +118,7 @@ func read4(port string, got *nclient4.Lease) (*lease, error) {
 // Keep renews the lease until ctx ends. An address whose lease ran out is kept: nobody but its server could give it away,
 // and a RAM disk that loses its address is lost.
 func (n *Network) Keep(ctx context.Context) {
+	// An address by hand has no server that could take it back.
 	if n.lease == nil || n.lease.renew == 0 {
 		return
 	}
@@ -167,6 +169,7 @@ func staticLease(values []string, port string) *lease {
 			f = append(f, "")
 		}
 		address, err := netip.ParseAddr(f[0])
+		// Field 5 names the port that the address is for; without it, the address fits any.
 		if err != nil || !address.Is4() || f[5] != "" && f[5] != port {
 			continue
 		}

@@ -24,7 +24,8 @@ import (
 // maxModule bounds an unpacked module; the largest of Debian's have about 10 MB.
 const maxModule = 128 << 20
 
-// Modules are the kernel modules of the RAM disk. They may be used by several goroutines.
+// Modules are the kernel modules of the RAM disk. Several goroutines may use them. mu is held while a module loads: two that
+// need the same one must not insert it at once.
 type Modules struct {
 	folder string
 	index  *index
@@ -97,6 +98,7 @@ func (m *Modules) load(name string) error {
 			}
 		}
 	}
+	// modules.dep lists the needed modules so that the last one has to be loaded first.
 	for _, need := range slices.Backward(m.index.needs[name]) {
 		if err := m.put(moduleName(need), need); err != nil {
 			m.state[name] = err

@@ -32,7 +32,7 @@ type Network struct {
 	lease     *lease
 }
 
-// Up returns when the machine has an address; it goes on for as long as that takes.
+// Up returns when the machine has an address. It tries until ctx ends: without a network the agent has nobody to report to.
 func (n *Network) Up(ctx context.Context) error {
 	isAny := n.BootMAC == ""
 	if isAny {
@@ -98,7 +98,7 @@ func (n *Network) usable(ports []netlink.Link, isAny bool) (use []netlink.Link) 
 	return use
 }
 
-// ports returns the ports that are made of something.
+// ports returns the ports that are hardware, and veth, in which tests run. Bridges, tunnels and loopback have no device.
 func (n *Network) ports() (ports []netlink.Link, err error) {
 	all, err := netlink.LinkList()
 	if err != nil {
@@ -163,7 +163,8 @@ func (n *Network) upOthers() {
 	}
 }
 
-// apply puts a lease's address, route and name servers to work, and takes an older one's address away.
+// apply sets a lease's address, routes and name servers. It sets the new address before it removes the old one, so that the
+// port is never without.
 func (n *Network) apply(port netlink.Link, old, l *lease) error {
 	address := &netlink.Addr{IPNet: ipNet(l.prefix)}
 	if err := netlink.AddrReplace(port, address); err != nil {
@@ -172,6 +173,7 @@ func (n *Network) apply(port netlink.Link, old, l *lease) error {
 	if old != nil && old.prefix != l.prefix {
 		_ = netlink.AddrDel(port, &netlink.Addr{IPNet: ipNet(old.prefix)})
 	}
+	// A route that cannot be set is logged and no more: the server may be on the same network.
 	for _, r := range l.routes() {
 		r.LinkIndex = port.Attrs().Index
 		if err := netlink.RouteReplace(&r); err != nil {

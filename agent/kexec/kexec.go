@@ -27,6 +27,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
+// A task's files lie in memory, and twice while the kernel copies them. The bounds keep a wrong URL from filling it.
 const (
 	maxKernel  = 512 << 20
 	maxInitrd  = 4 << 30
@@ -71,6 +72,7 @@ func (l *Loader) Handler(ctx context.Context, t wire.Task, say func(string, wire
 	if err != nil {
 		return wire.Report{}, err
 	}
+	// The kernel has its own copy after load, so that the file can go.
 	defer kernel.Close()
 	var initrd *os.File
 	if len(k.Initrd) > 0 {
@@ -90,6 +92,7 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EINVAL):
 		return inventory.Errorf(inventory.Invalid, "what was given is not a kernel that can be started here").WithHint("give the file that the boot loader starts, such as vmlinuz")
+	// EPERM comes from lockdown or a sysctl, the others from the check of the signature.
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EKEYREJECTED), errors.Is(err, syscall.ENOKEY), errors.Is(err, syscall.EBADMSG):
 		return inventory.Errorf(inventory.Forbidden, "this kernel may not start another one: %w", err).
 			WithHint("with Secure Boot only signed kernels are started; use a reboot instead")
@@ -107,6 +110,7 @@ func (l *Loader) file(ctx context.Context, limit int64, sources ...string) (*os.
 		return nil, fmt.Errorf("make room in memory: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "slipway-kexec")
+	// The limit counts for all sources together: they become one file.
 	w := &bounded{w: f, left: limit}
 	for _, s := range sources {
 		if err = l.append(ctx, w, s); err != nil {
@@ -172,7 +176,9 @@ func load(kernel, initrd *os.File, args string) error {
 	if err != nil {
 		return err
 	}
+	// The length counts the zero byte at the end, without which the kernel refuses the line.
 	_, _, errno := unix.Syscall6(unix.SYS_KEXEC_FILE_LOAD, kernel.Fd(), fd, uintptr(len(args)+1), uintptr(unsafe.Pointer(line)), flags, 0)
+	// Fd keeps no reference to its File: the collector could close it during the call.
 	runtime.KeepAlive(kernel)
 	runtime.KeepAlive(initrd)
 	if errno != 0 {
@@ -182,7 +188,7 @@ func load(kernel, initrd *os.File, args string) error {
 }
 
 // Start jumps into the loaded kernel. Nothing is shut down: no process ends in order, and only the file systems are
-// synced. It returns only when the jump is not possible.
+// synced. The agent calls it after the server has the report of the task. It returns only when the jump is not possible.
 func Start() error {
 	unix.Sync()
 	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_KEXEC); err != nil {

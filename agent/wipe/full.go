@@ -13,9 +13,9 @@ import (
 const (
 	sampleN     = 64 // places that are read back
 	sampleBytes = disk.Align
-	// discardStep is one discard; what the disk does with it takes time that nothing else may use.
+	// discardStep is one discard: nothing can interrupt it while the disk works.
 	discardStep = 1 << 30
-	maxBad      = 256 // places that cannot be written, before a disk is given up
+	maxBad      = 256 // places that cannot be written, before the wipe gives the disk up
 )
 
 // full makes every block read as zero: by the disk's own command where it promises that, else by writing.
@@ -46,6 +46,7 @@ func (o *work) discard(ctx context.Context, q disk.Queue) (bool, error) {
 		}
 		n := min(discardStep, o.dev.Bytes-off)
 		var err error
+		// Discard is only a hint, so that ZeroOut follows where the disk has it.
 		if q.CanDiscard {
 			err = o.dev.Discard(off, n) // gives the cells back; the next command says what they read as
 		}
@@ -53,6 +54,7 @@ func (o *work) discard(ctx context.Context, q disk.Queue) (bool, error) {
 			err = o.dev.ZeroOut(off, n)
 		}
 		switch {
+		// Some disks announce a command and refuse it. They are overwritten.
 		case errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENOTTY), errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.EREMOTEIO):
 			return false, nil
 		case err != nil:
@@ -99,6 +101,7 @@ func (o *work) overwrite(ctx context.Context, off, n int64) error {
 		}
 		part := min(step-off%disk.Align, end-off)
 		if _, err := o.dev.WriteAt(zero[:part], off); err != nil {
+			// EIO is one bad place. Any other error, too many of them, or a pulled disk ends the wipe.
 			if !errors.Is(err, syscall.EIO) || badN >= maxBad || !o.isThere() {
 				return o.explain(err, off)
 			}
@@ -139,6 +142,7 @@ func (o *work) sampler() []int64 {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
+	// Chance is enough: the disk does not know the places before it is wiped, and a test can repeat them.
 	r := rand.New(rand.NewPCG(seed, uint64(o.dev.Bytes)))
 	last := max(0, o.dev.Bytes-sampleBytes) &^ (disk.Align - 1)
 	places := []int64{0, last}

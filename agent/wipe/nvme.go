@@ -148,12 +148,14 @@ func (o *work) eraseNVMe(ctx context.Context) (method string, err error) {
 	}
 	able := parseController(controller)
 	if action := able.sanitize(); action != 0 && !o.sharesController() {
+		// A controller may announce the action and refuse it. Format is next then.
 		if o.nvme(sanitizeCommand(action)) == nil {
 			return methodSanitize, o.waitSanitize(ctx)
 		}
 	}
 	if able.canFormat && (!able.formatsAll || !o.sharesController()) {
 		for _, isCrypto := range []bool{false, true} {
+			// Erasing the data comes first: a new key leaves the old bytes, unreadable, in the cells.
 			if isCrypto && !able.canCrypto {
 				continue
 			}

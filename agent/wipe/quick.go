@@ -13,7 +13,7 @@ const mib = 1 << 20
 
 const (
 	diskEnds = 100 * mib // at both ends of a disk
-	partEnds = 8 * mib   // at both ends of a partition: all but the copies below
+	partEnds = 8 * mib   // at both ends of a partition: all signatures but the copies below
 	step     = 8 * mib   // one write
 )
 
@@ -54,6 +54,7 @@ func (o *work) quick(ctx context.Context, parts []disk.Extent) error {
 		}
 		return inventory.Errorf(inventory.Unavailable, "%s still shows %s after it was wiped", o.disk.Name, strings.Join(kinds, ", "))
 	}
+	// A small disk may be covered by its two ends.
 	o.isZero = o.cert.Bytes >= o.dev.Bytes
 	return nil
 }

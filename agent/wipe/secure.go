@@ -20,6 +20,7 @@ func (o *work) secure(ctx context.Context) error {
 	}
 	var method string
 	var why, err error
+	// watched must not take the silence of an erase for a disk that hangs: some disks need hours and report nothing.
 	o.isErasing.Store(true)
 	if strings.HasPrefix(o.disk.Name, "nvme") {
 		method, err = o.eraseNVMe(ctx)
@@ -28,6 +29,8 @@ func (o *work) secure(ctx context.Context) error {
 	}
 	o.isErasing.Store(false)
 	if err != nil {
+		// The certificate names what was begun: after a failed sanitize a disk may refuse reads until another one
+		// succeeds.
 		o.cert.Method = method
 		return err
 	}
@@ -57,6 +60,7 @@ func (o *work) checkErased(method string, places []int64) error {
 	if err := o.check(places, isClean, "unchanged"); err != nil {
 		return err
 	}
+	// Noise has no signature. One that is left means that the erase did not reach it.
 	if left := disk.Contents(o.dev, o.dev.Bytes); len(left) > 0 {
 		return inventory.Errorf(inventory.Unavailable, "%s still shows %s after it erased itself", o.disk.Name, left[0].Kind)
 	}

@@ -103,6 +103,7 @@ func (w *Wiper) Handler(ctx context.Context, t wire.Task, say func(string, wire.
 		if isKept(d) {
 			kept = append(kept, d)
 		}
+		// A kept disk gets a certificate, too, so that the server sees which disks the hints matched.
 		if d.SizeBytes > 0 || isKept(d) { // else a drive without a medium
 			all = append(all, &work{cfg: w.cfg, disk: d, mode: t.Wipe.Mode})
 		}
@@ -151,6 +152,7 @@ func (w *Wiper) run(ctx context.Context, all []*work, isKept func(inventory.Disk
 			continue
 		}
 		done.Go(func() {
+			// Each disk has its goroutine; the slots bound the memory and the load of the controllers.
 			slots <- struct{}{}
 			certs[i] = o.watched(ctx)
 			<-slots
@@ -203,6 +205,7 @@ func (o *work) watched(ctx context.Context) inventory.WipeCertificate {
 	defer stop()
 	start := o.cfg.Now()
 	result := make(chan inventory.WipeCertificate, 1)
+	// A copy: the goroutine below goes on to write into o.cert, maybe for hours after the disk is given up.
 	given := o.cert
 	go func() {
 		err := o.wipe(ctx)
@@ -293,6 +296,7 @@ func (o *work) release() error {
 func (o *work) partitions() []disk.Extent {
 	all := o.cfg.Tree.Partitions(o.disk.Name)
 	for _, sector := range []int{512, 4096} {
+		// Both sizes are tried: an image for another sector size leaves a table that this kernel does not see.
 		t, err := disk.ReadTable(o.dev, o.dev.Bytes, sector)
 		if err != nil || t == nil {
 			continue
@@ -318,5 +322,6 @@ func (w *Wiper) forgetEntries(all []*work, certs []inventory.WipeCertificate) {
 			gone = append(gone, o.ids...)
 		}
 	}
+	// Partitions of an MBR have the zero GUID, which no entry may match.
 	_, _ = w.cfg.EFI.Forget(func(id disk.GUID) bool { return id != disk.GUID{} && slices.Contains(gone, id) })
 }

@@ -25,6 +25,7 @@ func (w *Writer) bootEntry(ctx context.Context, t wire.WriteTask, root inventory
 	if t.BootEntry == wire.KeepOrder || !w.cfg.EFI.Present() {
 		return "", nil
 	}
+	// The disk itself is searched: the description of an image does not say which loader its distribution installed.
 	want, err := w.loader(root.Name)
 	if err != nil {
 		return "", err
@@ -40,6 +41,7 @@ func (w *Writer) bootEntry(ctx context.Context, t wire.WriteTask, root inventory
 	}
 	// Firmware has room for few entries, and each installation adds one. Those of partitions that no longer exist go.
 	if known != nil { // else a disk could not be read, and its entries may be good
+		// Forget comes before Install, so that a full variable store has room for the new entry.
 		if _, err := w.cfg.EFI.Forget(func(id disk.GUID) bool { return !slices.Contains(known, id) }); err != nil {
 			return "", err
 		}
@@ -66,6 +68,7 @@ func (w *Writer) loader(name string) (efi.Want, error) {
 		if err != nil {
 			continue
 		}
+		// The first partition with a loader counts. A disk from another system may have an empty ESP in front of it.
 		if path, system := efi.Loader(files); path != "" {
 			return efi.Want{Partition: p, File: path, Description: system + " (Slipway)"}, nil
 		}
@@ -80,13 +83,14 @@ func (w *Writer) partitions(ctx context.Context) ([]disk.GUID, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := []disk.GUID{}
+	ids := []disk.GUID{} // not nil: an empty list is known to be complete
 	for _, d := range disks {
 		dev, err := w.cfg.Tree.Open(d.Name, disk.Read)
 		if err != nil {
 			return nil, nil //nolint:nilerr // said by nil
 		}
 		table, err := disk.ReadTable(dev, dev.Bytes, dev.Sector)
+		// Not deferred: a server may have dozens of disks, and this loop opens them all.
 		dev.Close()
 		if err != nil {
 			return nil, nil //nolint:nilerr // said by nil

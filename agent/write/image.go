@@ -24,6 +24,7 @@ type image struct {
 func (w *Writer) open(ctx context.Context, file wire.ImageFile) (*image, error) {
 	img := &image{file: file, source: &fetch.Source{Client: w.cfg.Client, URL: file.URL, Name: "the image", Wait: w.cfg.Wait, Tries: w.cfg.Tries}}
 	if isOCI(file.URL) {
+		// From here the task means one layer by its digest, even if somebody moves the tag while the disk is written.
 		if err := img.resolve(ctx, w.cfg.Client); err != nil {
 			return nil, err
 		}
@@ -31,6 +32,7 @@ func (w *Writer) open(ctx context.Context, file wire.ImageFile) (*image, error) 
 	if img.file.Format == "qcow2" {
 		return img, img.readMap(ctx)
 	}
+	// A raw file is the disk, byte for byte. How large a compressed one becomes shows only at its end.
 	if img.file.Format == "raw" && img.file.SizeBytes > 0 {
 		img.file.DiskBytes = img.file.SizeBytes
 	}
@@ -38,6 +40,8 @@ func (w *Writer) open(ctx context.Context, file wire.ImageFile) (*image, error) 
 }
 
 func (img *image) readMap(ctx context.Context) error {
+	// The data pass once, from the first byte to the last. The tables say where they belong, so that they come first, by
+	// byte ranges.
 	b, err := img.source.Range(ctx, 0, qcow2.HeaderBytes)
 	if err != nil {
 		return err
@@ -60,6 +64,7 @@ func (img *image) readMap(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The server measured the disk at the import. A larger header belongs to another file.
 	if said := img.file.DiskBytes; said > 0 && header.Size > said {
 		return tooBig(header.Size, said)
 	}
@@ -88,6 +93,7 @@ func (img *image) copy(ctx context.Context, to *sink, read func(*stream)) error 
 		st.Close()
 	}()
 	read(s)
+	// A file of another length cannot be the image. The task fails now, and not after gigabytes.
 	if want, is := img.file.SizeBytes, st.Size(); want > 0 && is >= 0 && want != is {
 		return faulty("the image has %d bytes on the server, and %d were announced: it is truncated or another", is, want).
 			WithHint("add the image again")
@@ -97,6 +103,7 @@ func (img *image) copy(ctx context.Context, to *sink, read func(*stream)) error 
 		return err // the disk failed; that the stream did as well is no news
 	}
 	var known *inventory.Error
+	// The source failed. A digest of what came until then would blame the image for it.
 	if errors.As(copyErr, &known) && known.Kind == inventory.Unavailable {
 		return copyErr
 	}
@@ -132,6 +139,7 @@ func (img *image) judge(s *stream, copyErr error) error {
 
 func (img *image) unpack(s *stream, to *sink) error {
 	if img.qcow2 != nil {
+		// A hole has no bytes in the file, so that nothing has to be fetched for it.
 		for _, h := range img.qcow2.Holes {
 			if err := to.Zero(h.Off, h.Bytes); err != nil {
 				return err

@@ -78,6 +78,7 @@ func (img *image) resolve(ctx context.Context, client *http.Client) error {
 	if err != nil {
 		return bad(err, "the description")
 	}
+	// got.Manifest is the document behind the tag: the manifest itself, or an index of one manifest for each platform.
 	img.chain = [][]byte{raw}
 	if !bytes.Equal(raw, got.Manifest) {
 		img.chain = [][]byte{got.Manifest, raw}
@@ -93,8 +94,10 @@ func (img *image) resolve(ctx context.Context, client *http.Client) error {
 	if img.file.Format == "" {
 		img.file.Format = format
 	}
+	// copy checks the layer by these.
 	img.file.Digest, img.file.SizeBytes = layer.Digest.String(), layer.Size
 	reg := ref.Context().Registry
+	// fetch.Source downloads the layer, and not remote.Layer, because it continues after a broken connection.
 	img.source.URL = reg.Scheme() + "://" + reg.RegistryStr() + "/v2/" + ref.Context().RepositoryStr() + "/blobs/" + layer.Digest.String()
 	img.source.Client = &http.Client{Transport: rt}
 	return nil

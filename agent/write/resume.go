@@ -21,6 +21,7 @@ func (w *Writer) resume(ctx context.Context, t wire.WriteTask, img *image, root 
 		return false, nil
 	}
 	say("looking whether the image is on "+root.Name+" already", wire.Progress{})
+	// One mebibyte over the network, against writing the whole image once more.
 	head, err := img.head(ctx)
 	if err != nil {
 		return false, err
@@ -51,14 +52,17 @@ func hasHead(dev *disk.Device, head []byte) bool {
 	if err1 != nil || err2 != nil || image == nil || there == nil || image.IsGPT != there.IsGPT || image.ID != there.ID || image.Signature != there.Signature {
 		return false
 	}
+	// IsBackup: the table at the beginning cannot be read, so that the head is not that of the image.
 	if image.ID == (disk.GUID{}) && image.Signature == 0 || there.IsBackup {
 		return false
 	}
 	for _, p := range image.Partitions {
+		// Logical partitions have numbers from 5 on. They are chained behind the head, where padded knows only zeroes.
 		if p.Number < 5 && !slices.Contains(there.Partitions, p) {
 			return false
 		}
 	}
+	// The boot code ends at byte 440. The disk signature and the table follow, which are compared above.
 	code := make([]byte, 440)
 	_, err := dev.ReadAt(code, 0)
 	return err == nil && bytes.Equal(code, head[:440])
@@ -98,6 +102,8 @@ func (img *image) head(ctx context.Context) ([]byte, error) {
 		}
 		return head, nil
 	}
+	// Copy ends when this much of the head has come: holes in it bring nothing, so that counting to headBytes would read
+	// the file to its end.
 	out := &headOut{head: make([]byte, headBytes)}
 	for _, e := range img.qcow2.Extents {
 		n := e.Bytes

@@ -39,6 +39,7 @@ type stream struct {
 
 func newStream(ctx context.Context, file io.Reader) *stream {
 	s := &stream{in: make(chan []byte, blockN), free: make(chan []byte, blockN+4), done: make(chan struct{}), sum: sha256.New()}
+	// These blocks are all the memory of a stream. A slow disk leaves none free, which stops the reading.
 	for range cap(s.free) {
 		s.free <- make([]byte, blockBytes)
 	}
@@ -57,6 +58,7 @@ func newStream(ctx context.Context, file io.Reader) *stream {
 			n, err := fill(file, b)
 			if n > 0 {
 				s.bytes.Add(int64(n))
+				// This cannot hang: the second goroutine takes blocks until read is closed, also after the end of ctx.
 				read <- b[:n]
 			}
 			if err != nil {
@@ -68,6 +70,8 @@ func newStream(ctx context.Context, file io.Reader) *stream {
 		}
 	}()
 	go func() {
+		// Deferred calls run backwards: in is closed first, and shows Read the end. done is last, when nobody uses the
+		// file.
 		defer close(s.done)
 		defer close(s.in)
 		for b := range read {
@@ -88,6 +92,7 @@ func newStream(ctx context.Context, file io.Reader) *stream {
 func (s *stream) Read(p []byte) (int, error) {
 	for len(s.now) == 0 {
 		if s.whole != nil {
+			// A block that was read short has its full length again.
 			s.free <- s.whole[:cap(s.whole)]
 			s.whole = nil
 		}

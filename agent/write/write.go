@@ -53,7 +53,7 @@ func New(cfg Config) *Writer {
 	return &Writer{cfg: cfg}
 }
 
-// sayEvery is how often progress is told.
+// sayEvery is how often the writer reports progress.
 const sayEvery = time.Second
 
 // Handler does a wire.Write task. The report says how far it came, also with an error. The server sends it back in
@@ -84,6 +84,7 @@ func isLasting(err error) bool {
 }
 
 func (w *Writer) do(ctx context.Context, t wire.WriteTask, r *wire.WriteResult, say func(string, wire.Progress)) error {
+	// open and choose write nothing: a task that cannot succeed leaves the old system on its disk.
 	img, err := w.open(ctx, t.Image)
 	if err != nil {
 		return err
@@ -156,6 +157,8 @@ func (w *Writer) choose(ctx context.Context, t wire.WriteTask, minBytes int64) (
 // image writes the image and fills in the result.
 func (w *Writer) image(ctx context.Context, img *image, root inventory.Disk, kept []string, r *wire.WriteResult, say func(string, wire.Progress)) error {
 	start := w.cfg.Now()
+	// Arrays and volumes of an old system keep its disk open. Release stops them, but none that also uses a disk to
+	// keep.
 	if err := w.cfg.Tree.Release(root.Name, kept...); err != nil {
 		return err
 	}

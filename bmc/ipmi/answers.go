@@ -24,10 +24,10 @@ const (
 	cmdSensorReading = 0x2d
 
 	cmdDeviceID          = 0x01
-	cmdColdReset         = 0x02
+	cmdColdReset         = 0x02 // of the controller, not of the machine
 	cmdSystemGUID        = 0x37
 	cmdSetLevel          = 0x3b
-	cmdCloseSession      = 0x3c
+	cmdCloseSession      = 0x3c // a controller has few sessions, and keeps one that is not closed for a minute
 	cmdSetUserAccess     = 0x43
 	cmdGetUserAccess     = 0x44
 	cmdSetUserName       = 0x45
@@ -52,21 +52,21 @@ const (
 
 // Completion codes that the driver treats in their own way (IPMI 2.0, table 5-2).
 const (
-	codeBusy         = 0xc0
+	codeBusy         = 0xc0 // the caller asks again
 	codeUnknown      = 0xc1 // command
 	codeUnknownHere  = 0xc2
-	codeReservation  = 0xc5
+	codeReservation  = 0xc5 // another session has changed the records
 	codeTooMuch      = 0xca // bytes asked for
 	codeLength       = 0xc7
 	codeFieldRange   = 0xc8
 	codeNotPresent   = 0xcb
-	codeField        = 0xcc
+	codeField        = 0xcc // among others: the fixed name of a user
 	codeTimeout      = 0xc3
 	codeNoAnswer     = 0xce
 	codeUpdating     = 0xd0
-	codeInit         = 0xd2
-	codeNotPermitted = 0xd4
-	codeState        = 0xd5
+	codeInit         = 0xd2 // its firmware is starting
+	codeNotPermitted = 0xd4 // the privilege level of the session is too low
+	codeState        = 0xd5 // such as power off for a machine that is off: see the quirks
 	codeUnspecified  = 0xff
 )
 
@@ -141,7 +141,7 @@ func reason(address, doing string, c codeError) *inventory.Error {
 	}
 }
 
-// statuses of the handshake.
+// statuses are those of RMCP+ and RAKP messages (IPMI 2.0, table 13-15).
 var statuses = map[byte]string{
 	0x01: "no resources for another session",
 	0x02: "unknown session",
@@ -169,6 +169,7 @@ func statusReason(l login, s statusError) *inventory.Error {
 	case s == 0x09 || s == 0x0a:
 		e.Kind = inventory.Unauthorized
 		e.Hint = "give the user the privilege level administrator on the LAN channel, or set the option privilege=operator, which can only switch power"
+	// Controllers answer a wrong name and a wrong password with any of these, so that the hint names both.
 	case s >= 0x0c && s <= 0x0f:
 		e.Kind = inventory.Unauthorized
 		e.Hint = "check user name and password, and that the user is enabled for IPMI on the LAN channel"

@@ -62,6 +62,7 @@ func (d *driver) Boot(ctx context.Context) (bmc.Boot, error) {
 	if name, ok := deviceNames[f[1]&deviceMask]; ok {
 		b.Device = name
 	}
+	// A device that is none of ours, such as a floppy, shows as no override.
 	if b.Device == bmc.None {
 		return bmc.Boot{Device: bmc.None}, nil
 	}

@@ -78,7 +78,8 @@ func (d *driver) Inventory(ctx context.Context) (bmc.Inventory, error) {
 	return inv, nil
 }
 
-// fatal returns an error that ends a reading: any but a refusal, or a record that cannot be understood.
+// fatal returns an error that ends a reading: any but a refusal, or a record that cannot be understood. Missing rights end
+// it, too: the machine would else look as if it had no such part.
 func (d *driver) fatal(ctx context.Context, err error) error {
 	if err == nil || codeOf(err) != 0 && codeOf(err) != codeNotPermitted {
 		return nil
@@ -100,6 +101,7 @@ func (d *driver) lanFacts(ctx context.Context, b *inventory.BMCFacts) error {
 		if err != nil || len(got) < 2 {
 			continue
 		}
+		// The first byte is the revision of the parameter.
 		switch v := got[1:]; {
 		case param == address && len(v) >= 4:
 			if a := netip.AddrFrom4([4]byte(v)); !a.IsUnspecified() {
@@ -109,7 +111,7 @@ func (d *driver) lanFacts(ctx context.Context, b *inventory.BMCFacts) error {
 			b.IsStatic = v[0]&0x0f == 1
 		case param == mac && len(v) >= 6:
 			b.MAC, _ = inventory.ParseMAC(hex.EncodeToString(v[:6]))
-		case param == vlan && len(v) >= 2 && v[1]&0x80 != 0:
+		case param == vlan && len(v) >= 2 && v[1]&0x80 != 0: // the highest bit: the VLAN is in use
 			b.VLAN = int(v[1]&0x0f)<<8 | int(v[0])
 		}
 	}
@@ -162,6 +164,7 @@ func uuidOf(g []byte) string {
 	}
 	var found string
 	for _, u := range [][]byte{smbios, reversed, g} {
+		// The version and the variant of RFC 9562 are at fixed places, which a wrong order of bytes hardly ever hits.
 		if version := u[6] >> 4; version < 1 || version > 8 || u[8]&0xc0 != 0x80 {
 			continue
 		}

@@ -23,6 +23,7 @@ func (d *driver) Log(ctx context.Context, limit int) ([]bmc.LogEntry, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
+	// Record 0xFFFF is the newest one, and 0 the oldest (IPMI 2.0, 31.5).
 	raw, _, err := d.entry(ctx, lastRecord)
 	if codeOf(err) == codeNotPresent {
 		return nil, nil // empty
@@ -42,6 +43,7 @@ func (d *driver) Log(ctx context.Context, limit int) ([]bmc.LogEntry, error) {
 		start = uint16(last - limit + 1)
 	}
 	all, n, err := d.entries(ctx, start, limit)
+	// The guess was wrong: the log was cleared in between, or its records are not numbered one by one.
 	if start != 0 && (codeOf(err) == codeNotPresent || err == nil && len(all) < min(limit, total)) {
 		all, n, err = d.entries(ctx, 0, limit)
 	}
@@ -93,6 +95,7 @@ func (d *driver) entries(ctx context.Context, id uint16, limit int) (all []bmc.L
 }
 
 func (d *driver) entry(ctx context.Context, id uint16) (raw []byte, next uint16, err error) {
+	// A whole record needs no reservation; 0xFF asks for all of its bytes.
 	got, err := d.do(ctx, readLog, netStorage, cmdGetSEL, 0, 0, byte(id), byte(id>>8), 0, 0xff)
 	if err != nil {
 		return nil, 0, err
@@ -108,6 +111,7 @@ func logEntry(raw []byte) bmc.LogEntry {
 	e := bmc.LogEntry{ID: fmt.Sprintf("%d", binary.LittleEndian.Uint16(raw)), Severity: "info"}
 	if kind := raw[2]; kind != 0x02 {
 		e.Message = fmt.Sprintf("record of the vendor's own type 0x%02x: %x", kind, raw[3:selRecordN])
+		// Of the vendors' own types, only these have a time.
 		if kind >= 0xc0 && kind <= 0xdf {
 			e.At = logTime(raw)
 		}
@@ -128,6 +132,7 @@ func describe(e bmc.LogEntry, raw []byte) (bmc.LogEntry, error) {
 	}
 	s := r.Standard
 	e.Message = inventory.Clean(fmt.Sprintf("%s (sensor %d): %s", s.SensorType, byte(s.SensorNumber), s.EventString()), 240)
+	// The highest bit of the event type says that the condition has ended.
 	if raw[12]&0x80 != 0 {
 		e.Message += ": no more"
 		return e, nil
@@ -160,6 +165,8 @@ func (d *driver) ClearLog(ctx context.Context) error {
 		return err
 	}
 	const start, ask = 0xaa, 0x00
+	// The letters CLR are a part of the command, against a clear by mistake. The answer is 0 while it works, 1 at the
+	// end.
 	for _, step := range []byte{start, ask, ask, ask, ask, ask, ask, ask, ask} {
 		got, err := d.do(ctx, doing, netStorage, cmdClearSEL, reservation[0], reservation[1], 'C', 'L', 'R', step)
 		if err != nil {

@@ -104,6 +104,7 @@ var quirks = []quirk{
 
 // quirks returns what is special about the controller. One that does not say who it is has nothing special.
 func (d *driver) quirks(ctx context.Context) traits {
+	// Two goroutines may both ask; they store the same answer.
 	if d.vendor.Load() == 0 {
 		if id, err := d.deviceID(ctx); err == nil {
 			d.vendor.Store(id.vendor)

@@ -114,6 +114,7 @@ func (d *driver) fru(ctx context.Context) (*types.FRU, error) {
 		return nil, d.short(doing)
 	}
 	size := min(int(binary.LittleEndian.Uint16(got)), maxFRU)
+	// Bit 0: the device is read by words of two bytes.
 	unit := 1 + int(got[2]&1) // bytes that offsets and counts mean
 	var (
 		raw   []byte

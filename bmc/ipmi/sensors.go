@@ -53,6 +53,7 @@ func probeOf(r *types.SDR) (p probe, err error) {
 		return probe{}, errNoSensor
 	}
 	p.name = inventory.Clean(strings.TrimRight(p.name, "\x00"), 32)
+	// A sensor behind a satellite controller needs bridged messages, which this driver does not send.
 	if p.owner != types.GeneratorBMC {
 		return probe{}, errNoSensor
 	}
@@ -72,6 +73,7 @@ func (d *driver) Sensors(ctx context.Context) ([]bmc.Sensor, error) {
 			continue
 		}
 		got, err := d.do(ctx, "read sensor "+p.name, netSensor, cmdSensorReading, p.number)
+		// A refusal makes one sensor absent. Silence or missing rights end the list.
 		if err != nil && (codeOf(err) == 0 || codeOf(err) == codeNotPermitted) {
 			return nil, err
 		}

@@ -45,6 +45,7 @@ func (d *driver) slots(ctx context.Context) (all []slot, fixedN int, err error) 
 		if len(got) < 4 {
 			return nil, 0, d.short(doing)
 		}
+		// Each answer says how many places there are, so that the loop begins with one.
 		n, fixedN = int(got[0]&0x3f), int(got[2]&0x3f)
 		u := slot{id: byte(id), level: got[3] & 0x0f, isEnabled: got[3]&0x10 != 0}
 		if got[1]>>6 == 2 { // 1 is enabled, 0 is a controller that does not tell
@@ -176,8 +177,10 @@ func (d *driver) setPassword(ctx context.Context, id byte, password string) erro
 	}
 	data := make([]byte, 2+n)
 	copy(data[2:], password)
+	// Bit 7 of the first byte says that the password has 20 bytes (IPMI 2.0, table 22-30).
 	data[0], data[1] = id|flag, passwordSet
 	if _, err := d.do(ctx, doing, netApp, cmdSetPassword, data...); err != nil {
+		// Codes below 0x80 are the vendor's own. Some mean that the password breaks a rule.
 		var e *inventory.Error
 		if c := codeOf(err); (c != 0 && c < 0x80 || c == codeField || c == codeUnspecified || c == 0x80) && errors.As(err, &e) {
 			e = e.WithHint("it may break the controller's rules for passwords: use upper and lower case, digits and a sign, 16 characters")
@@ -216,6 +219,7 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) error {
 		}
 	}
 	for _, u := range all {
+		// Place 1 is the anonymous user, and those up to fixedN have names that nobody can change.
 		if u.name != "" || u.id == 1 || int(u.id) <= fixedN {
 			continue
 		}
@@ -248,6 +252,7 @@ func (d *driver) rename(ctx context.Context, id byte, user string) error {
 // access sets what a user may do on this channel: IPMI messages or not, and how much.
 func (d *driver) access(ctx context.Context, id byte, messaging bool, level byte) error {
 	const change, allowed = 0x80, 0x10
+	// Without the bit change, the controller leaves the bits for messaging as they are.
 	flags := byte(change | currentChannel)
 	if messaging {
 		flags |= allowed

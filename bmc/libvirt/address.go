@@ -11,7 +11,8 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// sockets are where a libvirt daemon on this machine listens: the one for everything, or the one for QEMU alone.
+// sockets are where a libvirt daemon on this machine listens: libvirtd, or virtqemud, which newer distributions have in its
+// place.
 var sockets = []string{"/run/libvirt/libvirt-sock", "/run/libvirt/virtqemud-sock"}
 
 const addressHint = "use qemu:///system, qemu+unix:///system?socket=/path, unix:///path or qemu+tcp://host/system; for a daemon elsewhere, forward its socket with ssh -L"
@@ -36,6 +37,7 @@ func parseAddress(s string) (endpoint, error) {
 	if err != nil {
 		return endpoint{}, inventory.Errorf(inventory.Invalid, "bmc: the address is not a libvirt URI").WithHint(addressHint)
 	}
+	// There is nobody to log in as: the rights of the socket's file decide.
 	if u.User != nil {
 		return endpoint{}, inventory.Errorf(inventory.Invalid, "bmc: a libvirt address holds no user").WithHint(addressHint)
 	}
@@ -50,6 +52,8 @@ func parseAddress(s string) (endpoint, error) {
 		return bad("it must end in /system or /session")
 	}
 	e.uri = golibvirt.ConnectURI("qemu://" + u.Path)
+	// The other parameters of libvirt's client name files and programs on this machine, which a stored address must not
+	// choose.
 	query := u.Query()
 	socket := query.Get("socket")
 	query.Del("socket")
@@ -60,7 +64,7 @@ func parseAddress(s string) (endpoint, error) {
 	case u.Scheme == "qemu+tcp" && u.Hostname() != "" && socket == "":
 		port := u.Port()
 		if port == "" {
-			port = "16509"
+			port = "16509" // libvirtd's default for TCP without TLS
 		}
 		e.network, e.addresses = "tcp", []string{net.JoinHostPort(u.Hostname(), port)}
 		return e, nil

@@ -33,6 +33,8 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 		if err := m.mustStay(); err != nil {
 			return err
 		}
+		// SetBoot first restores an override that a start has used up: else set would take it for the wanted one and do
+		// nothing.
 		if err := m.settle(); err != nil {
 			return err
 		}
@@ -48,7 +50,7 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	})
 }
 
-// Boot reads the override that waits for the next boot. It first settles one that is used up.
+// Boot reads the override that waits for the next boot. It first restores the boot order if a start has used it up.
 func (d *driver) Boot(ctx context.Context) (b bmc.Boot, err error) {
 	b.Device = bmc.None
 	err = d.with(ctx, func(m domain) error {
@@ -82,6 +84,7 @@ func (m domain) settle() error {
 	if err != nil || def.override == nil || !def.override.Once {
 		return err
 	}
+	// A machine that is off has no running definition to compare: its override waits for the next start.
 	on, err := m.isOn()
 	if err != nil || !on {
 		return err
@@ -95,6 +98,8 @@ func (m domain) settle() error {
 	if err != nil {
 		return err
 	}
+	// reorder comes first: if the process dies here, the note is still in the definition, and the next call settles
+	// again.
 	m.reorder(live, base)
 	return m.define(text)
 }
@@ -158,9 +163,11 @@ func (d *definition) set(b bmc.Boot, macs []inventory.MAC) (string, error) {
 		what := map[bmc.Device]string{bmc.PXE: "NIC", bmc.Disk: "disk", bmc.Virtual: "CD-ROM drive"}[b.Device]
 		return "", inventory.Errorf(inventory.Invalid, "domain %s has no %s to boot from", inventory.Clean(d.name, 80), what).WithHint("virsh edit DOMAIN adds one")
 	}
+	// Fresh each time: the running machine may still have the note of an earlier override for the same device.
 	var id [12]byte
 	_, _ = rand.Read(id[:])
 	note := &override{Device: string(b.Device), Once: !b.IsPersistent, ID: hex.EncodeToString(id[:]), Former: base.former()}
+	// libvirt refuses orders of devices beside a list in os, so that all boot elements go. The note keeps them.
 	edits := append(base.noBoots(), base.note(note)...)
 	// The other devices stay behind it, so that a machine whose network does not answer still boots as before.
 	order := []*device{first}

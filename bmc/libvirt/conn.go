@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// callFor bounds a call whose context has no nearer end.
+	// callFor bounds a call whose context has no nearer end. A loaded daemon may take many
+	// seconds to end a guest.
 	callFor = 30 * time.Second
 	// headSize and frameLimit bound a packet: libvirt's own limit is 32 MiB (virnetprotocol.x, VIR_NET_MESSAGE_MAX), and
 	// go-libvirt takes the length as it comes, even one that is shorter than the header.
@@ -40,12 +41,14 @@ var errFrame = errors.New("the daemon sent a packet of an impossible size")
 
 // framed is a connection that ends at the first packet of an impossible size. Without it, go-libvirt would allocate
 // what a daemon claims, or panic on a size below that of the header.
+//
+// Only the library's reading goroutine calls Read, so that no lock guards the fields.
 type framed struct {
 	net.Conn
 	head [headSize]byte
 	seen int   // of head
 	left int64 // of the packet's payload
-	// replied, if set, hears the serial number of each reply to a call.
+	// replied, if set, is called with the serial number and status of each reply to a call.
 	replied func(serial uint32, status uint32)
 }
 
@@ -58,7 +61,8 @@ func (f *framed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// follow keeps track of where packets begin and end.
+// follow keeps track of where packets begin and end. A header has seven numbers of 32 bits: the length of the packet, then
+// program, version, procedure, type, serial and status (struct virNetMessageHeader).
 func (f *framed) follow(b []byte) error {
 	for len(b) > 0 {
 		if f.left > 0 {
@@ -68,6 +72,7 @@ func (f *framed) follow(b []byte) error {
 		}
 		n := copy(f.head[f.seen:], b)
 		f.seen, b = f.seen+n, b[n:]
+		// The length is complete, and the library has not got it yet: Read returns nothing of a bad packet.
 		if f.seen >= 4 {
 			if size := binary.BigEndian.Uint32(f.head[:]); size < headSize || size > frameLimit {
 				return errFrame
@@ -83,8 +88,8 @@ func (f *framed) follow(b []byte) error {
 	return nil
 }
 
-// session is a connection to a daemon. gate lets one call run at a time, because a call that is cut takes the
-// connection with it.
+// session is a connection to a daemon. gate lets one call run at a time, because a call that times out takes the
+// connection with it. A channel and not a mutex: a caller whose context ends stops waiting for its turn.
 type session struct {
 	at   endpoint
 	gate chan struct{} // holds a token while nobody uses the session
@@ -122,6 +127,7 @@ func (s *session) do(ctx context.Context, fn func(l *golibvirt.Libvirt) error) e
 	}
 	l := s.l
 	err := bounded(ctx, s.conn, func() error { return fn(l) })
+	// Nobody knows how far a call came that timed out. The next one begins on a fresh connection.
 	if ctx.Err() != nil || !l.IsConnected() {
 		s.cut()
 	}
@@ -136,7 +142,7 @@ func (s *session) cut() {
 	s.l, s.conn = nil, nil
 }
 
-// close says good-bye, for no longer than a second, and ends the connection.
+// close waits for a call that runs, at most callFor, then takes leave of the daemon and ends the connection.
 func (s *session) close() {
 	<-s.gate
 	defer func() { s.gate <- struct{}{} }()
@@ -159,6 +165,7 @@ func bounded(ctx context.Context, conn net.Conn, fn func() error) error {
 	go func() { done <- fn() }()
 	select {
 	case err := <-done:
+		// The error is that of the closed connection; the timeout is the reason.
 		if err != nil && ctx.Err() != nil {
 			return late(ctx)
 		}
@@ -174,7 +181,8 @@ func late(ctx context.Context) error {
 		WithHint("look at the daemon's log: journalctl -u libvirtd")
 }
 
-// connect opens a connection and asks for the hypervisor.
+// connect opens a connection and asks for the hypervisor. wrap, if set, puts a connection of the caller's between the
+// library and the framed one: Console reads the packets there.
 func connect(ctx context.Context, at endpoint, wrap func(*framed) net.Conn) (*golibvirt.Libvirt, net.Conn, error) {
 	var raw net.Conn
 	err := errors.New("no address")
@@ -197,6 +205,7 @@ func connect(ctx context.Context, at endpoint, wrap func(*framed) net.Conn) (*go
 	l := golibvirt.NewWithDialer(dialers.NewAlreadyConnected(conn))
 	if err := bounded(ctx, conn, func() error { return l.ConnectToURI(at.uri) }); err != nil {
 		_ = conn.Close()
+		// An error of libvirt's own proves that a daemon is there. With any other, something else listens, or nothing.
 		var said golibvirt.Error
 		if !errors.As(err, &said) {
 			return nil, nil, silent(at, err)
@@ -230,6 +239,7 @@ func explain(err error) error {
 		return inventory.Errorf(inventory.Unauthorized, "libvirt does not let us in: %s", text).WithHint("give Slipway's user the group libvirt, or set auth_unix_rw in libvirtd.conf")
 	case golibvirt.ErrOperationDenied, golibvirt.ErrAccessDenied:
 		return inventory.Errorf(inventory.Forbidden, "libvirt does not allow it: %s", text).WithHint("the connection must not be read-only")
+	// The domain is in the wrong state for the order, for example off.
 	case golibvirt.ErrOperationInvalid:
 		return inventory.Errorf(inventory.Conflict, "libvirt cannot do that now: %s", text)
 	case golibvirt.ErrConfigUnsupported, golibvirt.ErrXMLError, golibvirt.ErrNoSupport, golibvirt.ErrInvalidArg, golibvirt.ErrArgumentUnsupported, golibvirt.ErrXMLDetail:

@@ -35,13 +35,16 @@ func (d *driver) Console(ctx context.Context) (io.ReadWriteCloser, error) {
 	}
 	r, w := io.Pipe()
 	k := &console{conn: wire, r: r}
+	// Buffered: nobody reads it once the console is open.
 	failed := make(chan error, 1)
 	k.reading.Go(func() {
 		err := l.DomainOpenConsole(dom, nil, sink{w}, uint32(golibvirt.DomainConsoleForce))
 		failed <- err
+		// The reader of the console sees the end of the stream.
 		_ = w.CloseWithError(io.EOF)
 	})
 	select {
+	// The library's call returns only when the stream ends. So hear watches for the reply that opened it.
 	case <-wire.opened:
 		return k, nil
 	case err := <-failed:
@@ -68,7 +71,7 @@ func noConsole(err error) error {
 // streamConn is the connection of a console. It learns the number of the stream from the call that opens it.
 type streamConn struct {
 	*framed
-	serial atomic.Uint32
+	serial atomic.Uint32 // stored by the goroutine that sends, loaded by the one that receives
 	opened chan struct{}
 	once   sync.Once
 }
@@ -81,7 +84,7 @@ func (s *streamConn) Write(p []byte) (int, error) {
 	return s.Conn.Write(p)
 }
 
-// hear waits for the daemon's word that the stream is open.
+// hear closes opened when the daemon confirms the stream. The library's reading goroutine calls it for every reply.
 func (s *streamConn) hear(serial, status uint32) {
 	if serial == s.serial.Load() && serial != 0 && status == statusOK {
 		s.once.Do(func() { close(s.opened) })
@@ -98,7 +101,7 @@ func (s *streamConn) send(status uint32, data []byte) error {
 	return err
 }
 
-// sink takes what the machine prints, also when nobody reads any more. go-libvirt's reader would block on a stream
+// sink takes what the machine prints, also after the reader has left. go-libvirt's reader would block on a stream
 // that was left before its end, and with it the whole connection.
 type sink struct{ *io.PipeWriter }
 
@@ -119,7 +122,7 @@ func (k *console) Read(p []byte) (int, error) { return k.r.Read(p) }
 func (k *console) Write(p []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	const most = 64 << 10 // of one packet; libvirt takes 256 KiB
+	const most = 64 << 10 // bytes in one packet; libvirt takes 256 KiB
 	for n := 0; n < len(p); n += most {
 		if err := k.conn.send(statusContinue, p[n:min(n+most, len(p))]); err != nil {
 			return n, inventory.Errorf(inventory.Unavailable, "the console was closed: %s", inventory.Clean(err.Error(), 200))
@@ -128,7 +131,8 @@ func (k *console) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the session and waits for its reader.
+// Close ends the session and waits for its reader. The pipe goes first: sink then discards what still comes, so that the
+// reader is free to see the closed connection.
 func (k *console) Close() error {
 	_ = k.r.Close()
 	_ = k.conn.Close()

@@ -94,6 +94,8 @@ type former struct {
 	Raw string `xml:"raw,attr"`
 }
 
+// inactive reads the definition for the next start. Without the flag for secrets, libvirt leaves passwords out, and defining
+// the text again would delete them.
 func (m domain) inactive() (*definition, error) {
 	return m.definition(golibvirt.DomainXMLInactive | golibvirt.DomainXMLSecure)
 }
@@ -138,6 +140,7 @@ type reader struct {
 }
 
 func (r *reader) next() error {
+	// The offsets before and after a token are its place in the text, which edits need.
 	from := r.dec.InputOffset()
 	tok, err := r.dec.Token()
 	if err != nil {
@@ -146,9 +149,11 @@ func (r *reader) next() error {
 	switch tok := tok.(type) {
 	case xml.StartElement:
 		if tok.Name.Space == namespace && tok.Name.Local == "boot" && slices.Equal(r.path, []string{"domain", "metadata"}) {
+			// The note is decoded as a whole: its elements must not count as the domain's.
 			return r.note(tok, from)
 		}
 		r.path, r.begun = append(r.path, tok.Name.Local), append(r.begun, from)
+		// libvirt's own elements nest about ten deep. The bound is for metadata of other programs.
 		if len(r.path) > 64 {
 			return errors.New("too deep")
 		}
@@ -195,6 +200,7 @@ func (r *reader) start(tok xml.StartElement, at span) {
 		d.isUEFI = attr(tok, "firmware") == "efi"
 	case "domain/os/type":
 		d.arch, d.machine = attr(tok, "arch"), attr(tok, "machine")
+	// UEFI is either left to libvirt (firmware='efi') or named as a flash image.
 	case "domain/os/loader":
 		d.isUEFI = d.isUEFI || attr(tok, "type") == "pflash"
 	case "domain/os/boot":
@@ -213,6 +219,7 @@ func (r *reader) start(tok xml.StartElement, at span) {
 			web := &d.devices[len(d.devices)-1].web
 			web.host, web.port = attr(tok, "name"), attr(tok, "port")
 		}
+		// Only direct children: a disk's backing store has a source of its own, deeper down.
 		if len(r.path) == 4 && r.path[1] == "devices" && len(d.devices) > 0 && r.path[2] == d.devices[len(d.devices)-1].kind {
 			d.devices[len(d.devices)-1].detail(tok, at)
 		}
@@ -285,11 +292,11 @@ func (r *reader) chars(text string) {
 	}
 }
 
-// bytesOf reads an amount of memory; libvirt itself always writes KiB.
+// bytesOf reads an amount of memory. Without a unit it is KiB, which libvirt itself always writes.
 func bytesOf(text, unit string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	shift := map[string]uint{"": 10, "KiB": 10, "k": 10, "MiB": 20, "M": 20, "GiB": 30, "G": 30, "b": 0, "bytes": 0}[unit]
-	if err != nil || n < 0 || n > 1<<50>>shift {
+	if err != nil || n < 0 || n > 1<<50>>shift { // over a pebibyte
 		return 0
 	}
 	return n << shift

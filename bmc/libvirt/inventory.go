@@ -12,7 +12,7 @@ import (
 
 const deviceLimit = 64 // of disks and of ports that are reported
 
-// Inventory tells what the domain is defined with.
+// Inventory reads the virtual hardware from the definition for the next start.
 func (d *driver) Inventory(ctx context.Context) (inv bmc.Inventory, err error) {
 	err = d.with(ctx, func(m domain) error {
 		def, err := m.inactive()
@@ -27,7 +27,7 @@ func (d *driver) Inventory(ctx context.Context) (inv bmc.Inventory, err error) {
 		// libvirt's version is major*1,000,000 + minor*1,000 + release.
 		inv.Firmware = fmt.Sprintf("%d.%d.%d", version/1_000_000, version/1000%1000, version%1000)
 		for i := range inv.Hardware.Disks {
-			// A disk whose file is missing has no size, and is told all the same.
+			// A disk whose file is missing has no size. It is still one of the machine's disks.
 			if _, capacity, _, err := m.DomainGetBlockInfo(m.Domain, inv.Hardware.Disks[i].Name, 0); err == nil && capacity < 1<<62 {
 				inv.Hardware.Disks[i].SizeBytes = int64(capacity)
 			}
@@ -66,6 +66,7 @@ func (d *definition) inventory(at time.Time) bmc.Inventory {
 		dev := &d.devices[i]
 		mac, err := inventory.ParseMAC(dev.mac)
 		switch {
+		// CD-ROM and floppy drives are no disks to install to.
 		case dev.kind == "disk" && (dev.class == "disk" || dev.class == "lun") && len(h.Disks) < deviceLimit:
 			h.Disks = append(h.Disks, inventory.Disk{
 				Name: text(dev.target), Transport: text(dev.bus), Serial: text(dev.serial), WWN: text(dev.wwn), Model: text(path.Base(dev.source)),

@@ -82,6 +82,7 @@ func (d *driver) with(ctx context.Context, fn func(m domain) error) error {
 
 // find looks for a domain by its UUID, then by its name.
 func find(l *golibvirt.Libvirt, system string) (golibvirt.Domain, error) {
+	// A name may look like a UUID, so that only NotFound leads on to the names.
 	if id, ok := parseUUID(system); ok {
 		if dom, err := l.DomainLookupByUUID(id); err == nil || !golibvirt.IsNotFound(err) {
 			return dom, err
@@ -172,7 +173,7 @@ func (m domain) start() error {
 		return err
 	}
 	if golibvirt.DomainState(state) == golibvirt.DomainCrashed {
-		if err := m.stop(); err != nil { // a crash that is kept for a look at it
+		if err := m.stop(); err != nil { // libvirt keeps a crashed machine in memory, for debugging
 			return err
 		}
 	}

@@ -94,7 +94,8 @@ var (
 	typeValRE = regexp.MustCompile(`\stype=(?:'[^']*'|"[^"]*")`)
 )
 
-// setMedia changes the drive in the definition, and in the running machine.
+// setMedia changes the drive in the definition, and in the running machine. The definition is first: if the process dies
+// between the two, the next start has the new medium, and a repetition changes the running machine.
 func (d *driver) setMedia(ctx context.Context, kind, source string) error {
 	return d.with(ctx, func(m domain) error {
 		on, err := m.isOn()
@@ -111,6 +112,7 @@ func (d *driver) setMedia(ctx context.Context, kind, source string) error {
 			flags   golibvirt.DomainDeviceModifyFlags
 		}{
 			{persistent != 0, golibvirt.DomainXMLInactive | golibvirt.DomainXMLSecure, golibvirt.DomainDeviceModifyConfig},
+			// Force opens a tray that the guest has locked.
 			{on, golibvirt.DomainXMLSecure, golibvirt.DomainDeviceModifyLive | golibvirt.DomainDeviceModifyForce},
 		} {
 			if !where.isThere {
@@ -139,10 +141,12 @@ func (d *definition) refill(drive *device, kind, source string) string {
 		edits = append(edits, edit{drive.srcAt, ""})
 	}
 	for i := range edits {
+		// Places count from the beginning of the definition, and the text below begins at the drive.
 		edits[i].from -= drive.all.from
 		edits[i].to -= drive.all.from
 	}
 	text := apply(d.text[drive.all.from:drive.all.to], edits)
+	// The attribute type says how libvirt reads the source: a file or network.
 	if typeRE.MatchString(text) {
 		at := typeValRE.FindStringIndex(text)
 		text = text[:at[0]] + " type='" + kind + "'" + text[at[1]:]

@@ -73,6 +73,7 @@ func (d *driver) Boot(ctx context.Context) (_ bmc.Boot, err error) {
 }
 
 func bootOf(b *bootSettings) bmc.Boot {
+	// Disabled and None both mean no override. Controllers that clear one of the fields leave the other as it was.
 	none := b.Target == "" || strings.EqualFold(b.Target, string(schemas.NoneBootSource)) || b.Enabled == "" || b.Enabled == string(schemas.DisabledBootSourceOverrideEnabled)
 	if none {
 		return bmc.Boot{Device: bmc.None}
@@ -212,6 +213,7 @@ func (o *override) isIn(b *bootSettings) bool {
 	if o.enabled == "" { // not sent, because the controller sets it itself
 		isEnabled = bootOf(b).Device != bmc.None
 	}
+	// A controller that does not show the mode is believed.
 	return strings.EqualFold(b.Target, o.target) && isEnabled &&
 		(o.mode == "" || b.Mode == nil || *b.Mode == o.mode) &&
 		(o.uri == "" || b.HTTPBootURI != nil && *b.HTTPBootURI == o.uri) &&
@@ -267,6 +269,7 @@ func (d *driver) planTarget(ctx context.Context, s *system, b bmc.Boot, o *overr
 		return nil
 	}
 	if b.Device == bmc.HTTP && b.URI == "" && slices.Contains(allowed, string(schemas.UefiTargetBootSource)) && s.Boot.BootOptions.ID != "" {
+		// UefiTarget names the firmware's own boot option, which takes its URI from DHCP.
 		path, err := d.httpOption(ctx, s.Boot.BootOptions.ID)
 		if err != nil {
 			return err

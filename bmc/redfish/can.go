@@ -34,6 +34,7 @@ func (d *driver) Can(ctx context.Context) (_ []string, err error) {
 		switch err := part.look(); {
 		case err == nil:
 			can = append(can, part.name)
+		// A refused login ends all; each further question would count as another wrong password.
 		case ctx.Err() != nil || d.isRefused():
 			return nil, err
 		case bmc.KindOf(err) == inventory.Unavailable:
@@ -83,6 +84,7 @@ func (d *driver) managerReset(ctx context.Context, s *system) (target, kind stri
 	if reset.Target == "" {
 		return "", "", none
 	}
+	// The allowed values are in the document, or in an ActionInfo that it names.
 	types := reset.ResetTypes
 	if len(types) == 0 {
 		known, err := d.parameters(ctx, reset)

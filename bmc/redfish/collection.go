@@ -97,6 +97,7 @@ func (c *connection) omit(ctx context.Context, ref string, err error) error {
 func (c *connection) pages(ctx context.Context, ref string) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	first, count := ref, 0
+	// maxPages and maxMembers bound what a hostile controller can make us read.
 	for seen := map[string]bool{}; ref != "" && !seen[ref] && len(seen) < maxPages && len(all) < maxMembers; {
 		seen[ref] = true
 		var page collection

@@ -20,7 +20,7 @@ type link struct {
 // action is an operation that a document offers.
 type action struct {
 	Target     string   `json:"target"`
-	ActionInfo string   `json:"@Redfish.ActionInfo"`
+	ActionInfo string   `json:"@Redfish.ActionInfo"` // names its parameters
 	ResetTypes []string `json:"ResetType@Redfish.AllowableValues"`
 	Protocols  []string `json:"TransferProtocolType@Redfish.AllowableValues"`
 }
@@ -34,9 +34,9 @@ type parameter struct {
 
 // status is how well something is.
 type status struct {
-	Health       string
-	HealthRollup string
-	State        string
+	Health       string // of itself
+	HealthRollup string // of its parts as well
+	State        string // Enabled, Absent and others
 }
 
 // serviceRoot is /redfish/v1/, which everyone may read.
@@ -54,7 +54,7 @@ type serviceRoot struct {
 	Oem            map[string]json.RawMessage
 
 	ProtocolFeaturesSupported struct {
-		ExpandQuery  struct{ NoLinks bool }
+		ExpandQuery  struct{ NoLinks bool } // $expand=. is known
 		TopSkipQuery bool
 	}
 }

@@ -63,6 +63,7 @@ func insertBody(image *url.URL, protocols []string, known []parameter) map[strin
 	if len(known) == 0 {
 		return body
 	}
+	// What the controller does not list, it would refuse. An image alone is always right.
 	for name := range body {
 		if name != mediaImage && !slices.ContainsFunc(known, func(p parameter) bool { return p.Name == name }) {
 			delete(body, name)
@@ -120,6 +121,7 @@ func amend(body map[string]any, all []message, image *url.URL, protocols []strin
 	isChanged := false
 	for _, m := range all {
 		for _, name := range []string{mediaProtocol, mediaMethod, mediaInserted, mediaReadOnly, mediaUser, mediaPassword} {
+			// MessageArgs name the parameter, plainly or as a JSON pointer. Older firmware has it in the text only.
 			if !slices.Contains(m.Args, name) && !slices.Contains(m.Args, "#/"+name) && !strings.Contains(m.Message, name) {
 				continue
 			}

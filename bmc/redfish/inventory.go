@@ -91,6 +91,7 @@ type processor struct {
 func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hardware) error {
 	var sum inventory.CPU
 	err := each(ctx, d, s.Processors.ID, func(p *processor) {
+		// Empty sockets are members of the collection, and so are accelerators.
 		if p.Status.State == "Absent" || p.ProcessorType != "" && p.ProcessorType != "CPU" {
 			if p.ProcessorType == "GPU" && p.Status.State != "Absent" {
 				h.Accelerators = append(h.Accelerators, inventory.PCIDevice{Vendor: clean(p.Manufacturer), Model: clean(p.Model)})
@@ -109,6 +110,7 @@ func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hard
 		}
 	})
 	if sum.Sockets > 0 {
+		// A controller that lists processors without their cores may still count the cores in its summary.
 		if sum.Cores == 0 {
 			sum.Cores = h.CPU.Cores
 		}
@@ -135,6 +137,7 @@ func (d *driver) addMemory(ctx context.Context, s *system, h *inventory.Hardware
 		Status            status
 	},
 	) {
+		// Empty slots are members, too.
 		if m.CapacityMiB <= 0 || m.Status.State == "Absent" {
 			return
 		}
@@ -159,6 +162,7 @@ func (d *driver) addDisks(ctx context.Context, s *system, h *inventory.Hardware)
 	var drives []string
 	err := each(ctx, d, s.Storage.ID, func(c *struct{ Drives []link }) {
 		for _, l := range c.Drives {
+			// Drives hang on storage controllers, and each is a document of its own.
 			drives = append(drives, l.ID)
 		}
 	})
@@ -207,6 +211,7 @@ func (v *disk) facts() inventory.Disk {
 		IsRotational: v.MediaType == "HDD", Health: strings.ToLower(clean(v.Status.Health)),
 	}
 	for _, id := range v.Identifiers {
+		// Of the formats, only these two are world-wide names.
 		if id.DurableNameFormat == "NAA" || id.DurableNameFormat == "EUI" {
 			f.WWN = strings.ToLower(clean(id.DurableName))
 		}
@@ -230,6 +235,7 @@ type port struct {
 }
 
 func (p *port) mac() inventory.MAC {
+	// The permanent address first: an operating system may have set the other.
 	for _, text := range []string{p.PermanentMACAddress, p.MACAddress} {
 		if m, err := inventory.ParseMAC(text); err == nil {
 			return m
@@ -264,6 +270,7 @@ func (d *driver) addSecureBoot(ctx context.Context, s *system, h *inventory.Hard
 	if err := d.read(ctx, s.SecureBoot.ID, &doc); err != nil {
 		return err
 	}
+	// What the last boot ran with, and not what is set for the next one.
 	h.Firmware.IsSecureBoot = doc.SecureBootCurrentBoot == "Enabled"
 	if doc.SecureBootDatabases.ID == "" {
 		return nil

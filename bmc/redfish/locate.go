@@ -75,6 +75,7 @@ func (d *driver) Locate(ctx context.Context, on bool) (err error) {
 		refs = append(refs, l.ID)
 	}
 	var unread error
+	// The system itself is the first; on blades the light is on the chassis.
 	for _, ref := range refs[:min(len(refs), maxMembers)] {
 		var l led
 		if err := d.read(ctx, ref, &l); err != nil {

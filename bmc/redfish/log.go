@@ -73,7 +73,7 @@ func (l *logService) rank() int {
 	if i := slices.Index(logNames, strings.ToLower(l.ID)); i >= 0 {
 		return i
 	}
-	if l.LogEntryType == "SEL" {
+	if l.LogEntryType == "SEL" { // IPMI's system event log, under whatever name
 		return 0
 	}
 	return len(logNames)
@@ -138,6 +138,7 @@ func (d *driver) entryPages(ctx context.Context, ref string, limit int) (all []t
 			bmc.Omit(ctx, "the log is too long to be read to its end: newer entries may be missing; clear the log")
 			break
 		}
+		// Some firmware links the last page to itself.
 		seen[ref] = true
 		var page collection
 		if err := d.read(ctx, ref, &page); err != nil {
@@ -169,6 +170,7 @@ func entriesOf(members []json.RawMessage) (all []timed, links []json.RawMessage)
 		if decode(m, &keys) != nil {
 			continue
 		}
+		// A member with nothing but its path is a link; an expanded one has all of the document.
 		if _, hasID := keys["@odata.id"]; hasID && len(keys) == 1 {
 			links = append(links, m)
 			continue
@@ -309,6 +311,7 @@ func (d *driver) ClearLog(ctx context.Context) (err error) {
 	if l.Actions.Clear.Target == "" {
 		return inventory.Errorf(inventory.Invalid, "the controller at %s does not let its event log be cleared", d.host())
 	}
+	// The number before, to see that it falls: the order alone proves nothing.
 	_, before, err := d.entries(ctx, l.Entries.ID, 1)
 	if err != nil {
 		return err

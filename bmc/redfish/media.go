@@ -24,7 +24,8 @@ type slot struct {
 	}
 }
 
-// image returns what is inserted, "" for nothing.
+// image returns what is inserted, "" for nothing. Some firmware keeps the name of an image that was removed; ConnectedVia then
+// shows that nothing is connected.
 func (v *slot) image(how behaviour) string {
 	if v.Image == nil || v.Inserted != nil && !*v.Inserted || how.keepsImageName && v.ConnectedVia == "NotConnected" {
 		return ""
@@ -56,6 +57,7 @@ func (d *driver) drive(ctx context.Context) (*slot, behaviour, error) {
 	if unread == nil {
 		refs = append(refs, m.VirtualMedia.ID)
 	}
+	// The system first, where newer services have the drives.
 	for _, ref := range refs {
 		docs, err := d.members(ctx, ref)
 		if fatal := d.omit(ctx, ref, err); fatal != nil {

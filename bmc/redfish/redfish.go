@@ -117,6 +117,7 @@ func (d *driver) system(ctx context.Context) (*system, error) {
 		}
 		return nil, err
 	}
+	// The path is the one that was asked for: @odata.id differs on some services.
 	s.ID, s.PowerState = path, powerWord(s.PowerState)
 	d.mu.Lock()
 	d.path = path
@@ -203,6 +204,7 @@ func (d *driver) identify(ctx context.Context, s *system) (*identity, error) {
 	id := &identity{vendor: vendorOf(root, s.Manufacturer), product: root.Product, system: s.Model}
 	m, err := d.manager(ctx, s)
 	if err != nil {
+		// Nothing is stored: the next call may find the manager, and with it the firmware's quirks.
 		if kind := bmc.KindOf(err); kind == inventory.Unauthorized || ctx.Err() != nil {
 			return nil, err
 		}

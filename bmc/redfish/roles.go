@@ -50,6 +50,7 @@ const roleUnknown = "unknown"
 
 // roleOf says what an account may do: by the standard's name of its role, or by the privileges of the role.
 func (d *driver) roleOf(ctx context.Context, a *account) (string, error) {
+	// A standard name needs no further request.
 	if is := standardRole(a.RoleID); is != "" {
 		return is, nil
 	}

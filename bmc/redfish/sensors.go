@@ -14,16 +14,16 @@ type reading struct {
 	Name   string
 	Status status
 
-	ReadingCelsius *number
+	ReadingCelsius *number // of Thermal.Temperatures
 	Reading        *number
 	ReadingUnits   string
 	ReadingType    string
-	ReadingVolts   *number
+	ReadingVolts   *number // of Power.Voltages
 	FanName        string
 
-	PowerConsumedWatts   *number
-	LastPowerOutputWatts *number
-	PowerInputWatts      *number
+	PowerConsumedWatts   *number // of Power.PowerControl
+	LastPowerOutputWatts *number // of Power.PowerSupplies, in older schemas
+	PowerInputWatts      *number // of Power.PowerSupplies
 }
 
 // Health returns the controller's own summary of the machine: ok, warning, critical, or "" when it has none.
@@ -33,6 +33,7 @@ func (d *driver) Health(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
+	// The rollup includes the parts of the machine, and Health may not.
 	health := s.Status.HealthRollup
 	if health == "" {
 		health = s.Status.Health
@@ -60,6 +61,7 @@ func (d *driver) Sensors(ctx context.Context) (_ []bmc.Sensor, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// Some services name a chassis twice, with and without a slash at the end.
 	chassis = slices.CompactFunc(chassis, func(a, b link) bool { return strings.TrimRight(a.ID, "/") == strings.TrimRight(b.ID, "/") })
 	if len(chassis) > maxMembers {
 		bmc.Omit(ctx, "chassis: %d of %d were not read", len(chassis)-maxMembers, len(chassis))
@@ -124,6 +126,7 @@ func (d *driver) chassisSensors(ctx context.Context, ref string) ([]bmc.Sensor, 
 	all = add(all, "voltage", power.Voltages)
 	all = add(all, "power", power.PowerControl)
 	all = add(all, "power", power.PowerSupplies)
+	// Sensors holds the same values again.
 	if len(all) > 0 || chassis.Sensors.ID == "" {
 		return all, nil
 	}

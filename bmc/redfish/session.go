@@ -19,6 +19,7 @@ func (c *connection) enter(ctx context.Context) (token string, fresh bool, err e
 	if refused != nil { // each wrong password brings the account nearer to being locked
 		return "", false, refused
 	}
+	// One call logs in at a time. The others wait here and then use its session.
 	if err := acquire(ctx, c.login); err != nil {
 		return "", false, c.unreached(ctx, err)
 	}
@@ -62,6 +63,7 @@ func (c *connection) newSession(ctx context.Context) error {
 	if err != nil {
 		return inventory.Errorf(inventory.Invalid, "the BMC's user name and password are no text")
 	}
+	// Without a token: the service root and this collection are open to all (DSP0266).
 	a, err := c.send(ctx, http.MethodPost, ref, body, nil)
 	if err != nil {
 		return err
@@ -85,6 +87,7 @@ func (c *connection) newSession(ctx context.Context) error {
 	case c.auth == "" && (a.status < 300 || a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotImplemented):
 		c.goBasic()
 		return nil
+	// The password may be right, and only sessions are refused: basic authentication decides.
 	case c.auth == "" && isNoLogin(a):
 		c.goBasic()
 		return nil

@@ -21,7 +21,7 @@ type account struct {
 	service string // where the account service is
 }
 
-// accounts reads all accounts, empty slots too, and where they are.
+// accounts reads all accounts and where they are. Where accounts are slots (iDRAC), the empty ones have no name.
 func (d *driver) accounts(ctx context.Context) ([]account, string, error) {
 	root, err := d.root(ctx)
 	if err != nil {
@@ -88,6 +88,7 @@ func (d *driver) Users(ctx context.Context) (_ []bmc.User, err error) {
 // it counts as an administrator when it is shown the accounts of others, which only administrators are.
 func (d *driver) CheckCredentials(ctx context.Context) (err error) {
 	defer d.safe(&err)
+	// An open session would show that the password was right when it began.
 	if err := d.endSession(ctx); err != nil && bmc.KindOf(err) != inventory.Unavailable {
 		return err
 	}
@@ -146,6 +147,7 @@ func (d *driver) SetPassword(ctx context.Context, user, password string) (err er
 // prove logs in as an account, in a connection of its own: that a controller has taken a password does not count. It tries
 // twice at most, for more wrong passwords would lock the account.
 func (d *driver) prove(ctx context.Context, user, password string) error {
+	// A connection of its own: ours may still have a session from the old password.
 	c := d.as(user, password)
 	for n := range 2 {
 		if n > 0 {
@@ -200,6 +202,7 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) (err err
 	if err == nil {
 		return d.confirmUser(ctx, user, password)
 	}
+	// These statuses mean that accounts are slots, which PATCH fills. Any other is the real refusal.
 	if ans == nil || ans.status != http.StatusMethodNotAllowed && ans.status != http.StatusNotImplemented && ans.status != http.StatusNotFound {
 		return err
 	}
@@ -212,6 +215,7 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) (err err
 		return err
 	}
 	for _, a := range all {
+		// Some controllers list slots that they do not let anybody fill; the quirk names the first free one.
 		n, _ := strconv.Atoi(a.ID)
 		if a.UserName == "" && (how.firstFreeSlot == 0 || n >= how.firstFreeSlot) {
 			if err := d.patch(ctx, a.Path, body, "create an account"); err != nil {
@@ -289,6 +293,7 @@ func (d *driver) DeleteUser(ctx context.Context, user string) (err error) {
 	if err := d.patch(ctx, a.Path, map[string]any{"Enabled": false, "RoleId": "None"}, "disable an account"); err != nil {
 		return err
 	}
+	// An empty name makes the slot free again.
 	if err := d.patch(ctx, a.Path, map[string]any{"UserName": ""}, "empty an account"); err != nil {
 		return err
 	}

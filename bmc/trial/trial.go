@@ -42,6 +42,7 @@ func Run(ctx context.Context, t bmc.Target, open bmc.Opener) (steps []Step, powe
 		return []Step{{Name: "options", Err: err}}, power
 	}
 	defer func() { _ = d.Close() }()
+	// The network comes first and needs no password: a fault of the network must not look like one of the login.
 	where, hasWay := wayTo(t)
 	if hasWay {
 		if steps = where.reach(ctx, t); failed(steps) {
@@ -74,6 +75,7 @@ func wayTo(t bmc.Target) (w way, ok bool) {
 		}
 		return w, true
 	case inventory.IPMI:
+		// An address without a port is no fault: 623 is the port of RMCP.
 		host, port, err := net.SplitHostPort(t.Address)
 		if err != nil {
 			host, port = strings.Trim(t.Address, "[]"), t.Options["port"]
@@ -91,6 +93,7 @@ func (w way) reach(ctx context.Context, t bmc.Target) (steps []Step) {
 	ctx, cancel := context.WithTimeout(ctx, 3*connectFor)
 	defer cancel()
 	host := inventory.Clean(w.host, 200)
+	// A name is looked up on its own, so that a fault of DNS does not look like one of the network.
 	if _, err := netip.ParseAddr(w.host); err != nil {
 		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", w.host)
 		if err != nil {
@@ -106,6 +109,7 @@ func (w way) reach(ctx context.Context, t bmc.Target) (steps []Step) {
 		return append(steps, Step{Name: "connect", Err: problem("nothing takes connections at "+host+" port "+w.port, "see its address, its cable and the firewalls between", err)})
 	}
 	defer c.Close()
+	// A UDP socket connects to anything.
 	if w.network == "udp" { // a connection of UDP says nothing: the login does
 		return steps
 	}
@@ -124,6 +128,7 @@ func (w way) dial(ctx context.Context, policy *egress.Policy) (net.Conn, error) 
 
 // secure looks at the certificate as the drivers do: a fingerprint names one, and without it an authority must have signed it.
 func (w way) secure(ctx context.Context, c net.Conn, t bmc.Target) Step {
+	// With a fingerprint the chain does not count; the comparison follows below.
 	conf := &tls.Config{ServerName: w.host, MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.InsecureSkipVerify || t.Fingerprint != ""}
 	client := tls.Client(c, conf)
 	ctx, cancel := context.WithTimeout(ctx, connectFor)
@@ -186,6 +191,7 @@ func reason(err error) string {
 func logIn(ctx context.Context, d bmc.Driver, driver inventory.BMCDriver) (steps []Step, power inventory.PowerState) {
 	power, err := d.Power(ctx)
 	switch {
+	// Forbidden comes after the login: the account is right and its role is not.
 	case err != nil && bmc.KindOf(err) == inventory.Forbidden:
 		return []Step{{Name: "login", Detail: "the account is known"}, {Name: "rights", Err: err}}, inventory.PowerUnknown
 	case err != nil:

@@ -32,6 +32,7 @@ func (d *driver) make(ctx context.Context, c *call, words map[string]string) ([]
 		return nil, d.unanswered(ctx, c, err)
 	}
 	defer res.Body.Close()
+	// The body is read before the status is judged, so that the connection can be used again.
 	body, err := io.ReadAll(io.LimitReader(res.Body, answerLimit+1))
 	if err != nil {
 		return nil, d.unanswered(ctx, c, err)
@@ -47,8 +48,9 @@ func (d *driver) make(ctx context.Context, c *call, words map[string]string) ([]
 }
 
 func (d *driver) request(ctx context.Context, c *call, words map[string]string) (*http.Request, error) {
-	escapeURL := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+	escapeURL := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") } // right in a path and in a query
 	link := strings.TrimSuffix(d.base.String(), "/") + fill(c.path, words, escapeURL)
+	// A word must not end the JSON string or the form field that it is put into.
 	kind, escape := contentType(c.body)
 	req, err := http.NewRequestWithContext(ctx, c.method, link, strings.NewReader(fill(c.body, words, escape)))
 	if err != nil {
@@ -60,6 +62,8 @@ func (d *driver) request(ctx context.Context, c *call, words map[string]string) 
 	req.Header.Set("User-Agent", "slipway")
 	for name, v := range d.headers {
 		v = fill(v, words, func(s string) string { return s })
+		// A line end in a header would begin another one. The password is filled in here, after the options were
+		// checked.
 		if strings.ContainsFunc(v, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 			return nil, invalid("it must be printable", "the value of the header %s cannot be sent", name)
 		}
@@ -86,6 +90,7 @@ func contentType(body string) (string, func(string) string) {
 	switch trimmed := strings.TrimSpace(body); {
 	case strings.HasPrefix(trimmed, "{") && !strings.HasPrefix(trimmed, "{{") || strings.HasPrefix(trimmed, "["):
 		return "application/json", func(s string) string {
+			// A word stands between quotes in the template, so that the quotes of the encoding go.
 			b, _ := json.Marshal(s)
 			return string(b[1 : len(b)-1])
 		}
@@ -111,6 +116,7 @@ func (c *call) judge(res *http.Response) error {
 		return say(inventory.Forbidden, "the user may not do this")
 	case code == http.StatusNotFound || code == http.StatusGone:
 		return say(inventory.NotFound, "check the address, the path and the system")
+	// The client does not follow redirects: the order would switch another device.
 	case code >= 300 && code < 400:
 		return say(inventory.Invalid, "redirects are not followed: give the address that it leads to")
 	case code == http.StatusRequestTimeout || code == http.StatusConflict || code == http.StatusTooManyRequests || code == http.StatusTooEarly:

@@ -43,6 +43,7 @@ func configure(t bmc.Target) (*driver, error) {
 		return nil, invalid("write it as https://pdu-3.example, without user and question mark", "the address is not the URL of a webhook")
 	}
 	d := &driver{t: t, base: base, calls: map[string]*call{}, headers: map[string]string{}, timeout: 10 * time.Second, pause: 5 * time.Second}
+	// In order, so that a target with several faults always reports the same one.
 	for _, key := range slices.Sorted(maps.Keys(t.Options)) {
 		if err := d.option(key, t.Options[key]); err != nil {
 			return nil, err
@@ -71,6 +72,7 @@ func (d *driver) option(key, v string) (err error) {
 		switch {
 		case !headerRE.MatchString(field):
 			return invalid("use letters, digits and -", "%q is not the name of a header", inventory.Clean(field, 40))
+		// A login goes by the option auth. The others belong to the HTTP client.
 		case slices.Contains([]string{"Authorization", "Host", "Content-Length", "Transfer-Encoding", "Connection", "Cookie"}, http.CanonicalHeaderKey(field)):
 			return invalid("secrets belong into the password, which is kept sealed: {{.Password}} stands for it", "the header %s cannot be an option", inventory.Clean(field, 40))
 		}
@@ -92,6 +94,7 @@ func (d *driver) callOption(name, field, v string) error {
 		d.calls[name] = c
 	}
 	known := []string{"Host", "System", "MAC"}
+	// Only the call boot has a device to name.
 	if name == "boot" {
 		known = append(known, "Device", "Mode", "URI", "Persistent")
 	}
@@ -192,6 +195,7 @@ func client(t bmc.Target) (*http.Client, error) {
 		if err != nil || len(pin) != sha256.Size {
 			return nil, invalid("64 hex digits: openssl x509 -fingerprint -sha256", "the fingerprint is not a SHA-256")
 		}
+		// The pin replaces the check of the chain: most devices have a certificate that they signed themselves.
 		conf.InsecureSkipVerify = true
 		conf.VerifyConnection = func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) > 0 {

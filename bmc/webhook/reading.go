@@ -93,10 +93,12 @@ func (r *reading) find(body []byte) (string, bool) {
 		if m == nil {
 			return "", false
 		}
+		// The first group, or the whole match without one.
 		return string(m[min(1, len(m)-1)]), true
 	}
 	var doc any
 	dec := json.NewDecoder(bytes.NewReader(body))
+	// A number is compared as it is written: 1 must not become 1e+00.
 	dec.UseNumber()
 	if dec.Decode(&doc) != nil {
 		return "", false
@@ -118,6 +120,7 @@ func follow(doc any, pointer string) (string, bool) {
 				doc = next
 			case []any:
 				i, err := strconv.Atoi(token)
+				// RFC 6901 section 4 allows no leading zeros.
 				if err != nil || i < 0 || i >= len(at) || strconv.Itoa(i) != token {
 					return "", false
 				}

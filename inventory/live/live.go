@@ -1,5 +1,5 @@
 // Package live owns the fan-out of committed events: it reads them by id from the store after a wake-up, keeps the
-// newest in memory, and hands them to whoever subscribed. It never makes an event and never holds up who does.
+// newest in memory, and hands them to the subscribers. It never makes an event, and never delays the writer that makes one.
 //
 // Start reading at Hub.Subscribe: Serve fills the ring, and each subscription empties it at its own pace.
 package live
@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Config is what a Hub needs: a store, and the rest where the value named with it does not suit.
+// Config is what a Hub needs: a Store. The other fields have the default that is named with them.
 type Config struct {
 	Store interface {
 		Read(ctx context.Context, fn func(inventory.Tx) error) error
@@ -23,28 +23,28 @@ type Config struct {
 	RingN    int           // newest events kept in memory: 4096
 	BatchN   int           // events read from the store at once: 512
 	ReaderN  int           // subscriptions at once: 1024
-	SlowFor  time.Duration // a subscriber that takes no event for so long is cut: 30 s
+	SlowFor  time.Duration // the hub ends a subscription that takes no event for so long: 30 s
 	RetryFor time.Duration // wait after a failed read: 1 s
-	PollFor  time.Duration // it looks by itself so often, should a wake-up be lost: 30 s
-	PauseFor time.Duration // it looks no more often, however many commits there are: 50 ms
+	PollFor  time.Duration // it reads the store so often without a wake-up, should one be lost: 30 s
+	PauseFor time.Duration // it reads no more often than this, however many commits there are: 50 ms
 }
 
-// Hub hands committed events to subscribers. Its memory is bounded: who is too slow for the newest RingN events reads
-// from the store, and who does not read at all is cut. Its methods may be called from many goroutines.
+// Hub hands committed events to subscribers. Its memory is bounded: a subscription that is too slow for the newest RingN
+// events reads from the store, and one that takes nothing ends. Many goroutines may call its methods.
 type Hub struct {
 	cfg  Config
 	wake chan struct{}
 
 	mu      sync.Mutex
 	isOver  bool
-	isReady bool // the store has told its newest id
+	isReady bool // the newest id of the store is known
 	ring    ring
 	changed chan struct{} // closed and replaced when there is something new, or it is over
 	readers sync.WaitGroup
 	readerN int
 }
 
-// New returns a Hub; Serve must run for it to hear of anything.
+// New returns a Hub. Without Serve it reads nothing, and subscriptions wait.
 func New(cfg Config) *Hub {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -86,7 +86,7 @@ func (h *Hub) Serve(ctx context.Context) error {
 	return nil
 }
 
-// sleep waits so long, or until it is woken.
+// sleep waits for d, or until a wake-up or the end of ctx.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -103,7 +103,8 @@ func (h *Hub) tell() {
 	h.changed = make(chan struct{})
 }
 
-// catchUp puts into the ring what the store has beyond it.
+// catchUp puts the newer events of the store into the ring. Only Serve calls it, so that nothing changes the ring between its
+// two locks. The lock is not held during the read: subscriptions go on meanwhile.
 func (h *Hub) catchUp(ctx context.Context) error {
 	for {
 		h.mu.Lock()

@@ -14,7 +14,7 @@ func newRing(size int) ring { return ring{events: make([]inventory.Event, size)}
 // startAt says that events up to that id are not in the ring.
 func (r *ring) startAt(id int64) { r.floor, r.last = id, id }
 
-// add puts in an event newer than all others; the oldest makes room.
+// add puts in an event newer than all others, in place of the oldest when the ring is full.
 func (r *ring) add(e inventory.Event) {
 	if r.n == len(r.events) {
 		r.floor = r.events[r.head].ID
@@ -26,8 +26,8 @@ func (r *ring) add(e inventory.Event) {
 	r.last = e.ID
 }
 
-// after looks at up to limit events above the id, which there are, found by bisection. It returns those that pass the filter
-// and the id up to which it has looked.
+// after reads up to limit events above the id, of which there must be one; it finds the first by bisection. It returns those
+// that pass the filter, and the id up to which it has read.
 func (r *ring) after(id int64, limit int, f inventory.EventFilter) (events []inventory.Event, next int64) {
 	low, high := 0, r.n
 	for low < high {

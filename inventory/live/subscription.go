@@ -10,10 +10,11 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// FromNow as the after of Subscribe leaves out what has happened already.
+// FromNow, as the after of Subscribe, leaves out all events up to now.
 const FromNow = math.MaxInt64
 
-// subscription is one reader. It remembers how far it is, and asks the ring, or for what is older the store.
+// subscription is one reader, with a goroutine of its own. It remembers how far it is. It reads from the ring, and older events
+// from the store.
 type subscription struct {
 	hub    *Hub
 	filter inventory.EventFilter
@@ -66,7 +67,7 @@ func (s *subscription) begin(ctx context.Context, after, last int64) (int64, err
 	return after, err
 }
 
-// await waits for a view with which ready is content; ok is false when it is all over.
+// await waits until ready accepts a view. ok is false when ctx or the hub has ended.
 func (s *subscription) await(ctx context.Context, ready func(view) bool, after int64) (v view, ok bool) {
 	for {
 		v = s.hub.look(after, s.filter)
@@ -83,9 +84,11 @@ func (s *subscription) await(ctx context.Context, ready func(view) bool, after i
 	}
 }
 
-// read returns events from the store, and the id up to which it has looked.
+// read returns events from the store, and the id up to which it has read.
 func (s *subscription) read(ctx context.Context, after int64) (events []inventory.Event, next int64, err error) {
 	err = s.hub.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		// Before the list, in the same snapshot: the filter may leave out all newer events, and the next read begins
+		// after them.
 		if next, err = tx.LastEventID(); err != nil {
 			return err
 		}
@@ -98,13 +101,14 @@ func (s *subscription) read(ctx context.Context, after int64) (events []inventor
 	return events, next, err
 }
 
-// send hands out events; it is false when nobody takes them.
+// send hands out events. It returns false when the reader has taken none for SlowFor.
 func (s *subscription) send(ctx context.Context, events []inventory.Event) bool {
 	var slow *time.Timer
 	for _, e := range events {
 		select {
 		case s.out <- e:
 			continue
+		// The buffer is full. Only now is a timer worth its price.
 		default:
 		}
 		if slow == nil {

@@ -36,7 +36,7 @@ type Book struct {
 	size map[string]int64     // of the files of a ring together
 	at   map[string]time.Time // when a ring was written last
 	all  int64
-	last int64 // number given last
+	last int64 // number given last; the next is larger also when the clock went back
 }
 
 const strangers = "strangers"
@@ -89,6 +89,7 @@ func (b *Book) Add(host, text string) (ref string, err error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// The time makes numbers unique across restarts, without a file that would have to be read first.
 	b.last = max(b.last+1, b.cfg.Now().UnixNano())
 	record := fmt.Appendf(nil, "#%d %d\n%s\n", b.last, len(text), text)
 	if err := b.write(ring, limit, record); err != nil {
@@ -101,6 +102,8 @@ func (b *Book) Add(host, text string) (ref string, err error) {
 // write adds a record to a ring.
 func (b *Book) write(ring string, limit int64, record []byte) error {
 	path := b.path(ring)
+	// Each of the two files may have half of the room. The rename replaces the older one in one step: if the process
+	// dies, there are two whole files or one.
 	if info, err := os.Stat(path); err == nil && info.Size()+int64(len(record)) > limit/2 {
 		if old, err := os.Stat(path + ".old"); err == nil {
 			b.grow(ring, -old.Size())
@@ -113,6 +116,7 @@ func (b *Book) write(ring string, limit int64, record []byte) error {
 	if err != nil {
 		return err
 	}
+	// Not synced: a log is worth no wait for the disk. find stops at a record that a crash has cut short.
 	n, err := f.Write(record)
 	b.grow(ring, int64(n))
 	b.at[ring] = b.cfg.Now()
@@ -216,6 +220,7 @@ func readHead(r *bufio.Reader) (number int64, length int, err error) {
 	}
 	number, err1 := strconv.ParseInt(string(of[1:]), 10, 64)
 	length, err2 := strconv.Atoi(string(bytesOf))
+	// A damaged length must not make us read, or keep, gigabytes.
 	if err := errors.Join(err1, err2); err != nil || length < 0 || length > 8<<20 {
 		return 0, 0, errors.Join(errHead, err)
 	}

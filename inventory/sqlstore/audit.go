@@ -34,7 +34,8 @@ func readAudit(s scan) (a inventory.Audit, err error) {
 	return a, err
 }
 
-// AddAudit implements inventory.AuditTx.
+// AddAudit implements inventory.AuditTx. The store has one writer, so that no other entry comes between the last hash and this
+// one. An entry that is rolled back leaves no gap in the chain.
 func (t auditTx) AddAudit(a *inventory.Audit) error {
 	before, err := rawText(a.Before)
 	if err != nil {

@@ -35,7 +35,7 @@ func (s *Store) fault(err error, doing string) error {
 		e.Kind = inventory.Unavailable
 		e.Msg = "the disk with the database fails"
 		e.Hint = fmt.Sprintf("look at the kernel log, and check the file system of %s", s.dir)
-	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+	case sqlite3.ErrBusy, sqlite3.ErrLocked: // not us: there is one writer, and WAL lets readers read
 		e.Kind = inventory.Unavailable
 		e.Msg = "another program holds the database"
 		e.Hint = fmt.Sprintf("end programs other than slipway that have %s open; fuser lists them", s.cfg.Path)

@@ -89,7 +89,7 @@ func (t historyTx) SaveSession(b inventory.BootSession) error {
 		b.Image, b.Step, ms(b.LastAt), ms(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof),
 		string(b.Config), string(b.ID), string(b.HostID), string(b.MAC), string(b.Outcome), ms(b.StartedAt),
 	}
-	n, err := t.write(goOnSQL, args...)
+	n, err := t.write(goOnSQL, args...) // nearly always this one suffices: a boot that goes on
 	if err == nil && n == 0 && b.Config != "" {
 		n, err = t.write(giveConfigSQL, args...)
 	}
@@ -350,7 +350,7 @@ func (t historyTx) saveIssueHosts(i *inventory.Issue) error {
 		err = s(&id)
 		return id, err
 	}, issueHostsSQL, i.ID)
-	if err != nil || slices.Equal(has, i.HostIDs) {
+	if err != nil || slices.Equal(has, i.HostIDs) { // an issue is seen again and again with the same hosts
 		return err
 	}
 	if _, err := t.write(deleteIssueHostsSQL, i.ID); err != nil {

@@ -279,7 +279,7 @@ func (t networkTx) SaveLease(l inventory.Lease) error {
 		}
 	}
 	if err == nil {
-		t.store.hints.add(l.MAC, address)
+		t.store.hints.add(l.MAC, address) // before the commit: a hint without its row does no harm, a row without hint would be lost
 	}
 	return err
 }

@@ -17,7 +17,7 @@ type leaseHints struct {
 	latest  map[uint64]uint32   // address by the hash of a MAC
 	earlier map[uint64][]uint32 // others that it has had
 	n       int
-	limit   int // how many hints there may be before they are read anew from the leases
+	limit   int // of hints, before they are read again from the leases
 }
 
 const spareHints = 1 << 16
@@ -30,7 +30,7 @@ func newLeaseHints() *leaseHints {
 func (h *leaseHints) add(mac inventory.MAC, a int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key, address := maphash.String(h.seed, string(mac)), uint32(a)
+	key, address := maphash.String(h.seed, string(mac)), uint32(a) // two MACs may share a hash: leasesOf4 asks for the MAC, too
 	had, is := h.latest[key]
 	if is && had == address {
 		return
@@ -44,7 +44,7 @@ func (h *leaseHints) add(mac inventory.MAC, a int64) {
 	if is {
 		h.earlier[key] = append(others, had)
 	}
-	h.n++
+	h.n++ // a transaction that is undone leaves its hints, which only costs a query
 }
 
 // of returns the addresses on which a network card may have leases.

@@ -255,7 +255,8 @@ func (t machineTx) FindClaimOfMachine(uid string) (inventory.Claim, error) {
 	return find(t.tx, readClaim, "claim", "of machine "+uid, findClaimOfMachineSQL, uid)
 }
 
-// CreateClaim implements inventory.MachineTx. It is a change of the host and of the machine: their versions grow.
+// CreateClaim implements inventory.MachineTx. It changes the host and the machine, whose versions grow. All three rows are in
+// one transaction: after a crash there is the whole claim, or nothing of it.
 func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 	// Before the host is touched, so that a caller may try another host after a Conflict.
 	m, err := t.FindMachineByUID(c.MachineUID)
@@ -277,7 +278,7 @@ func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 		return err
 	}
 	if n == 0 {
-		return t.claimed(c.HostID)
+		return t.claimed(c.HostID) // another claim was faster, in this commit or before
 	}
 	n, err = t.write(claimMachineSQL, string(c.ID), string(c.HostID), ms(now), c.MachineUID)
 	if err := changed(n, err, "machine", m.Name); err != nil {

@@ -49,7 +49,7 @@ func (t operationTx) FindOperation(id string) (inventory.Operation, error) {
 // FindOpenOperation implements inventory.OperationTx.
 func (t operationTx) FindOpenOperation(h inventory.HostID) (inventory.Operation, error) {
 	noun, key := "operation", "under way on host "+string(h)
-	if t.idle == h && h != "" {
+	if t.idle == h && h != "" { // asked before in this transaction; only CreateOperation and UpdateOperation can change it
 		return inventory.Operation{}, absent(noun, key)
 	}
 	o, err := find(t.tx, readOperation, noun, key, findOpenOperationSQL, string(h))
@@ -228,7 +228,8 @@ func (t operationTx) operationArgs(o *inventory.Operation, now time.Time) ([]any
 	}, nil
 }
 
-// checkIdle refuses an operation on a host on which another one is open.
+// checkIdle refuses an operation on a host on which another one is open. The unique index operations_open refuses it, too, but
+// cannot name the other one.
 func (t operationTx) checkIdle(o *inventory.Operation) error {
 	var id, kind string
 	found, err := t.row([]any{&id, &kind}, openOperationSQL, string(o.HostID))

@@ -82,7 +82,7 @@ func timeColumn(t *time.Time) column {
 		if !ok {
 			return fmt.Errorf("time column holds %T", v)
 		}
-		if *t = (time.Time{}); n != 0 {
+		if *t = (time.Time{}); n != 0 { // 0 is the zero time, not 1970
 			*t = time.UnixMilli(n).UTC()
 		}
 		return nil

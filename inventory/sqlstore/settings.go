@@ -15,7 +15,7 @@ import (
 // layers, subnets, classes, accept rules, secrets, join targets. What a transaction gets from here is what its snapshot holds.
 type settings struct {
 	// count is odd from the first statement of a transaction that changes one of these tables until it has ended. What
-	// was read while it was even and stayed the same is what everybody reads who sees the same number.
+	// was read while it was even and stayed the same is right for each transaction that sees the same number.
 	count atomic.Uint64
 
 	mu   sync.RWMutex
@@ -23,7 +23,7 @@ type settings struct {
 	kept map[string]any // by what was asked for; what is absent is kept as its error
 }
 
-// keptSettings bounds what is kept; with more, all is read anew.
+// keptSettings bounds the memory. Beyond it, settings forget all and read it again.
 const keptSettings = 4096
 
 // settingTables are the tables, as statements that change one begin with their names.
@@ -57,12 +57,12 @@ func (s *settings) keep(key string, count uint64, v any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept == nil || s.asOf != count || len(s.kept) >= keptSettings {
-		s.asOf, s.kept = count, map[string]any{}
+		s.asOf, s.kept = count, map[string]any{} // what was read at another count goes
 	}
 	s.kept[key] = v
 }
 
-// setting returns what read returns, from memory while it has not changed. What is returned is the caller's own.
+// setting returns what read returns, from memory while it has not changed. own makes the copy that the caller may change.
 func setting[T any](t *tx, key string, own func(T) T, read func() (T, error)) (T, error) {
 	count, ok := t.settingsCount()
 	if !ok {
@@ -73,12 +73,12 @@ func setting[T any](t *tx, key string, own func(T) T, read func() (T, error)) (T
 	case T:
 		return own(v), nil
 	case error:
-		return *new(T), v
+		return *new(T), v // NotFound is kept as well: a boot asks for layers that do not exist
 	}
 	v, err := read()
 	var said *inventory.Error
 	isAbsent := errors.As(err, &said) && said.Kind == inventory.NotFound
-	if now := s.count.Load(); now != count || err != nil && !isAbsent {
+	if now := s.count.Load(); now != count || err != nil && !isAbsent { // changed while it was read: good for the caller, not for others
 		return v, err
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func setting[T any](t *tx, key string, own func(T) T, read func() (T, error)) (T
 // began.
 func (t *tx) settingsCount() (count uint64, ok bool) {
 	if t.isRead && !t.hasRead {
-		if _, err := t.row([]any{new(int64)}, takeSnapshot); err != nil {
+		if _, err := t.row([]any{new(int64)}, takeSnapshot); err != nil { // a snapshot begins with the first statement, not with BEGIN
 			return 0, false
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Store) changing(isSetting bool) {
 
 // changed is called when a transaction of the writer has ended in whatever way.
 func (s *Store) changed() {
-	if s.isChanging {
+	if s.isChanging { // also after a rollback: what others read meanwhile is read again
 		s.isChanging = false
 		s.settings.count.Add(1)
 	}

@@ -84,8 +84,8 @@ func (s *Store) runWriter() {
 	}
 }
 
-// While so many write at once, waiting a little makes larger commits, and one for many is far cheaper than one for each: the
-// more shared the commit before, the longer. Who writes alone never waits.
+// When many write at once, a short wait makes larger commits, and one commit for many is far cheaper than one for each. The
+// wait grows with the number that shared the commit before. A single writer never waits.
 const (
 	gatherFrom   = 4
 	gatherEach   = 250 * time.Microsecond
@@ -93,7 +93,7 @@ const (
 )
 
 // gather takes what waits behind the first request. It yields at least once before: on a busy CPU the callers that the
-// last commit woke get to queue their next write, instead of each waiting for a commit of one.
+// last commit woke can then queue their next write, and do not each wait for a commit of one.
 func (s *Store) gather(first *request) []*request {
 	// The size of the last commit is the forecast for this one. A single writer therefore never sleeps.
 	if s.lastN >= gatherFrom && len(s.queue) < s.cfg.BatchN {
@@ -162,7 +162,7 @@ func answer(live []*request, all error) {
 	}
 }
 
-// transact runs the requests and commits; each keeps its own error, the one returned is everybody's.
+// transact runs the requests and commits. Each request keeps its own error; the returned one counts for all of them.
 func (s *Store) transact(live []*request) (eventN int, err error) {
 	if len(live) == 0 {
 		return 0, nil
@@ -204,8 +204,8 @@ func (s *Store) transact(live []*request) (eventN int, err error) {
 	return eventN, nil
 }
 
-// apply runs one request between savepoints, which one that is alone in its transaction needs none of. Its own failure goes
-// into r.err and undoes what it did; the error returned means that the transaction is lost for everybody.
+// apply runs one request between savepoints; a request that is alone in its transaction needs none. Its own failure goes into
+// r.err and undoes what it did. The returned error means that the transaction is lost for all requests.
 func (s *Store) apply(r *request, isAlone bool) (eventN int, err error) {
 	if !isAlone {
 		if _, err := s.writer.run(savepoint); err != nil {
@@ -249,9 +249,9 @@ func guard(fn func(inventory.Tx) error, t *tx) (err error) {
 	return fn(t.rooms())
 }
 
-// The write-ahead log grows until a checkpoint has copied it into the database; then the next commit begins it anew. The
-// copying waits for the disk again and again, and whoever is answered by a commit that does it waits as well. So a goroutine
-// beside the writer copies, and the writer only what was added meanwhile, after it has answered.
+// The write-ahead log grows until a checkpoint has copied it into the database; then the next commit begins it again. The copy
+// waits for the disk many times, and the callers of a commit that does it would wait as well. So another goroutine copies most
+// of it. The writer copies what was added meanwhile, after it has answered.
 const (
 	// checkpointPages is how long the log grows, in pages of 4 KiB, before it is copied: pages that are written again and
 	// again are copied once.
@@ -260,10 +260,10 @@ const (
 	// than that is added between one copying and the next.
 	checkpointRest  = 400
 	checkpointTries = 4
-	checkpointEvery = 20 * time.Millisecond // how often the log is looked at while there are commits
+	checkpointEvery = 20 * time.Millisecond // how often the keeper checks the log while there are commits
 )
 
-// The modes of a checkpoint. Neither waits for a lock, nor keeps one that others wait for; the disk they share with all.
+// The modes of a checkpoint. Neither waits for a lock, nor holds one that others wait for. They only share the disk.
 const (
 	lookAtLog = `PRAGMA wal_checkpoint(NOOP)`
 	copyLog   = `PRAGMA wal_checkpoint(PASSIVE)`
@@ -286,14 +286,14 @@ func (k *keeper) wake() {
 	}
 }
 
-// keepLog looks at the log after commits until Close.
+// keepLog checks the log after commits until Close.
 func (s *Store) keepLog() {
 	defer close(s.keeper.stopped)
 	for {
 		select {
 		case <-s.closing:
 			return
-		case <-s.keeper.woken: // and nothing yet: who was answered by the commit goes first
+		case <-s.keeper.woken: // the copy waits a little: the callers of that commit go first
 		}
 		select {
 		case <-s.closing:

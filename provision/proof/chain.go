@@ -24,6 +24,7 @@ func Unchained(asked, layer string, chain [][]byte) string {
 	if len(chain) > maxChain {
 		return fmt.Sprintf("the agent shows %d documents of the image, and there are at most %d", len(chain), maxChain)
 	}
+	// The agent sends the documents, and only their digests are believed: each must be named by the one before.
 	named := map[string]bool{asked: true}
 	for i, doc := range chain {
 		if len(doc) > maxChainBytes {
@@ -47,6 +48,7 @@ func Unchained(asked, layer string, chain [][]byte) string {
 			return "a document of the image is not JSON"
 		}
 		next := parsed.Manifests
+		// Only the last document names layers. An index in its place names none, and is refused below.
 		if i == len(chain)-1 {
 			next = parsed.Layers
 		}

@@ -87,7 +87,7 @@ func isSame(known, said inventory.Disk) bool {
 
 func equal(a, b string) bool { return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) }
 
-// NameOf names a disk for people.
+// NameOf names a disk for people, by what is printed on it where there is something.
 func NameOf(d inventory.Disk) string {
 	name := cmp.Or(d.Name, "without a name")
 	switch {

@@ -21,6 +21,7 @@ func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.D
 			faults, isFinal = append(faults, NameOf(d)+" has no certificate"), true
 			continue
 		}
+		// One certificate counts for one disk: an agent cannot show the same twice.
 		taken[i] = true
 		c := certificates[i]
 		switch {
@@ -34,6 +35,7 @@ func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.D
 			faults, isFinal = append(faults, NameOf(d)+" was not wiped"), true
 		}
 	}
+	// Its certificate is not owed. If it has an error, the host still holds data that nobody has seen wiped.
 	for i, c := range certificates { // a disk that came after the inspection
 		if !taken[i] && c.Error != "" && !isForeign(c.Disk) && !isKept(c.Disk, keep) {
 			faults = append(faults, fmt.Sprintf("%s is not clean: %s", NameOf(c.Disk), c.Error))
@@ -45,6 +47,7 @@ func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.D
 // Untested says what a burn-in lacks that is said to have passed: each part that the inspection found must have been under
 // load for as long as was asked for, which cannot be longer than has passed here since.
 func Untested(b inventory.BurnIn, asked, passed time.Duration, hw inventory.Hardware) (faults []string) {
+	// The server's own clock. The agent's seconds below are only its word.
 	if passed < asked-asked/20 {
 		faults = append(faults, fmt.Sprintf("the order was %s, and it reported after %s", inventory.Duration(asked), inventory.Duration(passed.Round(time.Second))))
 	}
@@ -94,6 +97,7 @@ func Unwritten(w Written, digest string, hasSeed bool, hw *inventory.Hardware, k
 		return "the agent does not say the digest of the image that was written"
 	case digest != "" && !equal(w.Digest, digest):
 		return fmt.Sprintf("the image that was written has the digest %s, and the expected one is %s", cmp.Or(w.Digest, "unknown"), digest)
+	// A system without its configuration would start with the defaults of its image.
 	case hasSeed && !w.IsSeeded:
 		return "the image is written, and its configuration is not"
 	case isKept(w.Disk, keep):

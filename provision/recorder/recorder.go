@@ -68,6 +68,8 @@ func (r *Recorder) Serve(ctx context.Context) error {
 		case n := <-r.notes:
 			r.write(ctx, r.more(n))
 		case <-ctx.Done():
+			// ctx has ended, and the notes still have to be written. A store that hangs must not hold up the end of the
+			// server.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
 			r.Flush(last)

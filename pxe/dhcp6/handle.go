@@ -55,6 +55,7 @@ func (s *Server) handle(ctx context.Context, a arrival) {
 	}
 	// After locate, so that a foreign server is noticed with the name of its subnet.
 	if id, ok := x.options.find(optServerID); ok && string(id) != string(s.cfg.DUID) {
+		// A REQUEST shows that the client has just chosen another server. A RENEW may belong to an old lease.
 		if x.kind == request { // it took the answer of another server
 			s.foreign(pxe.ForeignServer{Subnet: x.holder.Subnet, Interface: a.port.link.name, DUID: duidText(id)})
 		}
@@ -62,6 +63,7 @@ func (s *Server) handle(ctx context.Context, a arrival) {
 		return
 	}
 	if x.isUnicast() && x.kind != inform {
+		// UseMulticast makes the client send it again, to the group.
 		x.answer.kind, x.answer.hasCode, x.answer.status, x.answer.text = reply, true, useMulticast, "send it to all servers"
 		s.respond(x, refused)
 		return
@@ -176,7 +178,7 @@ func relayName(h *hop) string {
 	return h.link.String()
 }
 
-// packet6 collects what tells who the client is.
+// packet6 collects the options by which Classify6 recognises the client.
 func (x *exchange) packet6(peer netip.Addr, seen []byte) pxe.Packet6 {
 	p := pxe.Packet6{DUID: x.options.get(optClientID), Peer: peer, Link79: seen, User15: texts(x.options.get(optUserClass))}
 	for _, o := range x.options {
@@ -198,7 +200,7 @@ func hostname(b []byte) string {
 	return inventory.Clean(string(b[2:2+int(b[1])]), 63)
 }
 
-// of returns who asks for one of its associations.
+// of returns the client of one association: the IAID distinguishes the associations of one machine.
 func (x *exchange) of(a association) lease6.Client {
 	c := x.holder
 	c.IAID = a.iaid
@@ -219,6 +221,7 @@ func (s *Server) isWelcome(x *exchange) bool {
 // boot adds to the answer what the machine boots. It needs a MAC, because hosts are known by it, and an address of
 // ours, from which the machine fetches its boot file.
 func (s *Server) boot(ctx context.Context, x *exchange, heard string) {
+	// A machine boots with one address: that of its first association.
 	for _, b := range x.answer.bindings {
 		if b.addr.IsValid() {
 			x.client.Address = b.addr
@@ -290,12 +293,13 @@ func (s *Server) respond(x *exchange, what result) {
 	if x.answer.leftOut > 0 && s.warnings.AllowN(s.cfg.Now(), 1) {
 		s.cfg.Log.Warn("options left out: they do not fit into a packet", "duid", x.client.ClientID, "subnet", x.client.Subnet, "options", x.answer.leftOut)
 	}
+	// A client listens on port 546, whatever port it sent from (RFC 8415 section 7.2).
 	to := netip.AddrPortFrom(x.source.Addr(), clientPort)
 	if x.isRelayed() {
 		b = envelope(b, x.hops)
 		// A relay listens on the port of servers, whatever port it sent from.
 		to = netip.AddrPortFrom(x.source.Addr(), serverPort)
-		if x.hops[0].options.has(optRelayPort) {
+		if x.hops[0].options.has(optRelayPort) { // hops begins with the relay next to us
 			to = x.source // RFC 8357 section 5
 		}
 	}

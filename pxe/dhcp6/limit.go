@@ -23,6 +23,7 @@ func newSourceLimit(perSecond int) *sourceLimit {
 
 // allow counts a message and reports whether its sender stays within the limit.
 func (l *sourceLimit) allow(key netip.Addr, now time.Time) bool {
+	// All counters start again with each second, so that a sender may reach twice the limit around its end.
 	if s := now.Unix(); s != l.second {
 		l.second = s
 		l.rows = [2][1 << 12]uint16{}
@@ -48,6 +49,7 @@ func sourceKey(packet []byte, source netip.Addr) netip.Addr {
 		if len(packet) < relayHeader || kind(packet[0]) != relayForw {
 			break
 		}
+		// The peer-address of the relay's header (RFC 8415 section 9).
 		source = netip.AddrFrom16([16]byte(packet[18:34]))
 		inner := relayed(packet[relayHeader:])
 		if inner == nil {
@@ -71,6 +73,7 @@ func relayed(b []byte) []byte {
 		case binary.BigEndian.Uint16(b) == optRelayMsg:
 			return b[4 : 4+n]
 		}
+		// A relay may put its own options in front of the message.
 		b = b[4+n:]
 	}
 	return nil

@@ -73,6 +73,7 @@ func readLink(name string) (link, error) {
 		if !ok || n.IP.To4() != nil {
 			continue
 		}
+		// Clients on the link reach us by the link-local address; the others are for relays and boot files.
 		own := netip.AddrFrom16([16]byte(n.IP.To16()))
 		switch {
 		case !own.IsLinkLocalUnicast():
@@ -90,6 +91,7 @@ func readLink(name string) (link, error) {
 // allServers are the groups that clients and relays send to (RFC 8415 section 7.1).
 var allServers = []netip.Addr{netip.MustParseAddr("ff02::1:2"), netip.MustParseAddr("ff05::1:3")}
 
+// receiveBuffer holds the packets of a rack that switches on at once, until the workers have answered.
 const receiveBuffer = 4 << 20
 
 // openPort opens the sockets of an interface.
@@ -100,11 +102,12 @@ func openPort(ctx context.Context, name string, perSource int) (*port, error) {
 	}
 	// The socket is bound to the device before the port. Two interfaces can then have a socket on port 547 each,
 	// without SO_REUSEADDR, which would let a second server in unnoticed.
+	// One socket for each interface, because a reply must leave by the interface of its question.
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		if e := c.Control(func(fd uintptr) {
 			err = unix.BindToDevice(int(fd), name)
-			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) // the default works too, it only drops more
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) // the default only drops more
 		}); e != nil {
 			return e
 		}
@@ -170,10 +173,12 @@ func (p *port) read(buf []byte) (n int, source netip.AddrPort, local netip.Addr,
 // send sends a packet; from is our address that it was sent to, invalid for a group's.
 func (p *port) send(b []byte, to netip.AddrPort, from netip.Addr) error {
 	cm := &ipv6.ControlMessage{IfIndex: p.index}
+	// A client compares the address of the answer with the one that it asked.
 	if from.IsValid() && !from.IsMulticast() {
 		cm.Src = from.WithZone("").AsSlice()
 	}
 	dst := net.UDPAddrFromAddrPort(to)
+	// A link-local address means nothing without its interface.
 	if to.Addr().IsLinkLocalUnicast() {
 		dst.Zone = p.link.name
 	}

@@ -36,12 +36,14 @@ func openNeighbours(ctx context.Context, l link) (*neighbours, error) {
 		return nil, fmt.Errorf("listen for ICMPv6 on %s: %w", l.name, err)
 	}
 	n := &neighbours{link: l, conn: ipv6.NewPacketConn(raw), asked: map[netip.Addr][]chan struct{}{}}
+	// SetAll blocks every type, and Accept lets one through: the kernel drops the rest of a busy wire.
 	var only ipv6.ICMPFilter
 	only.SetAll(true)
 	only.Accept(ipv6.ICMPTypeNeighborAdvertisement)
 	for _, step := range []func() error{
 		func() error { return n.conn.SetICMPFilter(&only) },
 		func() error { return n.conn.SetControlMessage(ipv6.FlagHopLimit, true) },
+		// Receivers ignore a solicitation with any other hop limit (RFC 4861 section 7.1.1).
 		func() error { return n.conn.SetHopLimit(255) },
 		func() error { return n.conn.SetMulticastHopLimit(255) },
 	} {
@@ -109,6 +111,7 @@ func question(a netip.Addr, from net.HardwareAddr) (b []byte, to netip.Addr) {
 // isUsed asks for an address twice, and waits for an answer for wait in all. It returns false also when it could not
 // send: the client's own check remains.
 func (n *neighbours) isUsed(ctx context.Context, a netip.Addr, wait time.Duration) bool {
+	// In the map before the question is sent: the answer could else come first.
 	heard := make(chan struct{})
 	n.mu.Lock()
 	n.asked[a] = append(n.asked[a], heard)
@@ -119,6 +122,7 @@ func (n *neighbours) isUsed(ctx context.Context, a netip.Addr, wait time.Duratio
 		own = i.HardwareAddr
 	}
 	b, to := question(a, own)
+	// Twice, because a busy network may lose one multicast packet.
 	for range 2 {
 		group := &net.IPAddr{IP: to.AsSlice(), Zone: n.link.name}
 		if _, err := n.conn.WriteTo(b, &ipv6.ControlMessage{IfIndex: n.link.index, Src: n.link.own.AsSlice()}, group); err != nil {

@@ -16,9 +16,9 @@ import (
 	"slipway.dev/slipway/pxe/trace"
 )
 
-// Log keeps frames on disk, so that the record outlives the server: capture files that are only added to, the oldest of
-// which make room. What was added in the last two seconds before a crash may be missing. A disk that takes nothing costs
-// frames, never a boot. Its methods may be called from many goroutines.
+// Log keeps frames on disk, so that the record outlives the server. It only adds to capture files, and deletes the oldest
+// file for space. A crash may lose the frames of the last two seconds. A full disk loses frames and never delays a boot.
+// Many goroutines may call its methods.
 type Log struct {
 	cfg LogConfig
 
@@ -81,7 +81,7 @@ func OpenLog(cfg LogConfig) (*Log, error) {
 	return l, nil
 }
 
-const digits = 10
+const digits = 10 // of a file's number, with zeros in front: sorted by name, the files are in order
 
 // Each calls fn with each frame that is kept, oldest first. Files that cannot be read are left out.
 func (l *Log) Each(fn func(trace.Frame)) {
@@ -150,7 +150,7 @@ func (l *Log) tell(err error) {
 func (l *Log) Flush() error {
 	l.mu.Lock()
 	b := l.waiting
-	l.waiting = nil
+	l.waiting = nil // Add goes on meanwhile: it takes mu only, and never waits for the disk
 	l.mu.Unlock()
 	if len(b) == 0 {
 		return nil
@@ -172,7 +172,7 @@ func (l *Log) Flush() error {
 	return err
 }
 
-// begin begins a file, and deletes the oldest for which there is no room.
+// begin begins a file, and deletes the oldest ones first, so that the new one finds space. The caller holds writing.
 func (l *Log) begin() error {
 	if l.file != nil {
 		_ = l.file.Close()

@@ -17,7 +17,7 @@ func Filter(ports []int) ([]bpf.RawInstruction, error) {
 	return raw, nil
 }
 
-// Hears returns the filter as a function, which says of a frame what the kernel would: for those who replay frames.
+// Hears returns the filter as a function that judges a frame as the kernel would. Programs that replay frames use it.
 func Hears(ports []int) (func(frame []byte) bool, error) {
 	vm, err := bpf.NewVM(instructions(ports))
 	if err != nil {
@@ -29,7 +29,8 @@ func Hears(ports []int) (func(frame []byte) bool, error) {
 	}, nil
 }
 
-// program is a filter being written. Jumps name labels; accept and drop are at its end.
+// program is a filter being written, for the classic BPF of packet(7), which jumps forward only. Jumps name labels;
+// accept and drop are at its end.
 type program struct {
 	code   []bpf.Instruction
 	labels map[string]int
@@ -82,6 +83,7 @@ func (p *program) finish() []bpf.Instruction {
 			p.code[j.at] = bpf.Jump{Skip: uint32(p.labels[j.yes] - j.at - 1)}
 			continue
 		}
+		// A conditional jump reaches 255 instructions. The program has about a hundred.
 		p.code[j.at] = bpf.JumpIf{Cond: j.cond, Val: j.val, SkipTrue: skip(j, j.yes), SkipFalse: skip(j, j.no)}
 	}
 	return p.code
@@ -104,6 +106,7 @@ func instructions(ports []int) []bpf.Instruction {
 	p.when(bpf.JumpEqual, 0x86dd, "six", "")
 	p.when(bpf.JumpEqual, 0x0800, "", "drop")
 	p.add(bpf.LoadAbsolute{Off: 20, Size: 2})
+	// A later fragment has no ports: the bytes at their place are data.
 	p.when(bpf.JumpBitsSet, 0x1fff, "drop", "") // a later fragment
 	p.add(bpf.LoadMemShift{Off: etherNet})      // X: the IP header's length
 	p.add(bpf.LoadAbsolute{Off: 23, Size: 1})

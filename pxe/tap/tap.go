@@ -136,6 +136,7 @@ func (s *Server) hear(ctx context.Context, name string) error {
 		})
 		switch {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+			// The sleep after the first frame lets others gather in the socket, so that one wake-up takes many.
 			if err := socket.Wait(); err != nil {
 				return err
 			}
@@ -148,6 +149,7 @@ func (s *Server) hear(ctx context.Context, name string) error {
 		if at.IsZero() {
 			at = s.cfg.Now()
 		}
+		// A flood of invented MACs must not fill the record of real machines.
 		if mac, ok := machineOf(buf[:size]); ok && !s.cfg.Knows(mac) && !strangers.AllowN(at, 1) {
 			s.Metrics.Dropped.Inc()
 		} else {
@@ -157,9 +159,11 @@ func (s *Server) hear(ctx context.Context, name string) error {
 		if n < burst {
 			continue
 		}
+		// The kernel resets its count with each question.
 		if drops, err := socket.Use(dropsOf); err == nil {
 			s.Metrics.Dropped.Add(float64(drops))
 		}
+		// More than PerSecond: the rest of the second passes here, and the kernel drops and counts what does not fit.
 		if early := time.Duration(n)*time.Second/time.Duration(s.cfg.PerSecond) - s.cfg.Now().Sub(from); early > 0 {
 			select {
 			case <-ctx.Done():

@@ -16,9 +16,9 @@ import (
 // headerFor is how long a proxy has for the header of a connection.
 const headerFor = 5 * time.Second
 
-// Listen has connections of trusted proxies begin with a header of the PROXY protocol, version 1 or 2, which names the client.
-// Such a connection without the header is closed. On a connection of anybody else no header is looked for: there it is what
-// it would be without a proxy, the first line of a broken request.
+// Listen returns a listener that reads the header of the PROXY protocol, version 1 or 2, on connections of trusted proxies.
+// The header names the client. It closes such a connection without a header. On any other connection it reads no header: a
+// client could otherwise name any address as its own.
 func Listen(l net.Listener, t Trusted) net.Listener { return &listener{l, t} }
 
 type listener struct {
@@ -26,7 +26,7 @@ type listener struct {
 	trusted Trusted
 }
 
-// Accept implements net.Listener. It does not wait for the header.
+// Accept implements net.Listener. It does not wait for the header: a proxy that sends none would stop the accept loop.
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -38,7 +38,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return &conn{Conn: c, in: bufio.NewReader(c)}, nil
 }
 
-// conn reads the header before anything else is read or asked. Who asks first is the goroutine of the connection.
+// conn reads the header before it gives out data or an address. The goroutine that serves the connection asks first, so
+// that a slow header delays no other connection.
 type conn struct {
 	net.Conn
 	once   sync.Once
@@ -104,6 +105,7 @@ func ReadHeader(in *bufio.Reader) (client netip.AddrPort, err error) {
 	if err != nil {
 		return client, fmt.Errorf("proxy header: %w", err)
 	}
+	// Five bytes decide: version 2 begins with a line end.
 	if string(start) == "PROXY" {
 		return readV1(in)
 	}
@@ -124,6 +126,7 @@ func readV1(in *bufio.Reader) (client netip.AddrPort, err error) {
 		if err != nil {
 			return client, fmt.Errorf("proxy header: %w", err)
 		}
+		// Byte by byte: what follows the line is the client's, and stays in the reader.
 		line.WriteByte(b)
 		if b == '\n' {
 			break
@@ -139,6 +142,7 @@ func readV1(in *bufio.Reader) (client netip.AddrPort, err error) {
 	case len(words) != 6 || words[1] != "TCP4" && words[1] != "TCP6":
 		return client, fmt.Errorf("proxy header: %q is not understood", text)
 	}
+	// A zone would name an interface of the proxy, which means nothing here.
 	a, err := netip.ParseAddr(words[2])
 	if err != nil || a.Zone() != "" || a.Is4() != (words[1] == "TCP4") {
 		return client, fmt.Errorf("proxy header: %q is no address of a client", words[2])
@@ -155,6 +159,7 @@ func readV2(in *bufio.Reader) (client netip.AddrPort, err error) {
 	if _, err := io.ReadFull(in, head[:]); err != nil {
 		return client, fmt.Errorf("proxy header: %w", err)
 	}
+	// The length counts the addresses and any TLVs behind them, which are read and ignored.
 	n := int(binary.BigEndian.Uint16(head[14:]))
 	if n > v2Max {
 		return client, fmt.Errorf("proxy header: %d bytes are too many", n)
@@ -180,6 +185,7 @@ func readV2(in *bufio.Reader) (client netip.AddrPort, err error) {
 	case n < 2*size+4:
 		return client, fmt.Errorf("proxy header: the addresses are cut short")
 	}
+	// Unmapped: ::ffff:192.0.2.1 must have the limits and the audit of 192.0.2.1.
 	a, _ := netip.AddrFromSlice(body[:size])
 	return netip.AddrPortFrom(a.Unmap(), binary.BigEndian.Uint16(body[2*size:])), nil
 }

@@ -31,7 +31,7 @@ type Difference struct {
 // Bookkeeping are fields that change with every write and say nothing.
 var Bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "revision", "savedBy", "savedByAdmin"}
 
-// Compare compares two things by their JSON; nil stands for none. Lists count as one value.
+// Compare compares two things by their JSON, which is what clients see; nil stands for none. Lists count as one value.
 func Compare(before, after any) []Difference {
 	b, a := Fields(before), Fields(after)
 	names := slices.Sorted(maps.Keys(b))
@@ -63,6 +63,7 @@ func Fields(v any) map[string]any {
 		return out
 	}
 	dec := json.NewDecoder(&text)
+	// As float64, two 64-bit numbers could look equal.
 	dec.UseNumber()
 	var tree any
 	if dec.Decode(&tree) != nil {

@@ -16,36 +16,37 @@ import (
 type Noun[T any] struct {
 	Singular, Plural string
 	Article          string // a or an
-	// needs and readNeeds are the roles for writes and reads, as in operation, and scope says of what reads speak. Writes need
-	// the role everywhere.
+	// Needs and ReadNeeds are the roles for writes and reads, as in Operation. Scope limits what reads show. A write needs
+	// its role everywhere, not only in a pool.
 	Needs, ReadNeeds inventory.UserRole
 	Scope            Scope
 	Name             func(T) string
 	Version          func(T) int64
-	// prepare makes an input ready: it takes over the name from the path ("" in a create), fills in what was left
-	// out, and checks it. old is what is stored, nil for a create.
+	// Prepare makes an input ready: it takes the name from the path ("" in a create), fills in defaults, and checks it. old
+	// is the stored one, nil for a create. It runs twice where Vet is set: once to look ahead, once in the write.
 	Prepare func(tx inventory.Tx, in *T, name string, old *T) error
 	Find    func(tx inventory.Tx, name string) (T, error)
 	List    func(tx inventory.Tx, p Page) (*Listed[T], error)
 	Create  func(tx inventory.Tx, in *T) error
 	Update  func(tx inventory.Tx, in *T) error
 	Remove  func(tx inventory.Tx, name string) error
-	// vet looks at what a write would store, before it and outside of its transaction, and says what that does to hosts.
+	// Vet says what a write would do to hosts. It runs before the write and outside of its transaction: it may render
+	// configurations, and the store's only writer must not wait for that.
 	Vet func(req *Request, item *T) (*provision.Impact, error)
-	// vetGone looks in the same way at what a delete would take away.
+	// VetGone does the same for a delete.
 	VetGone func(req *Request, item *T) (*provision.Impact, error)
-	// burden says what would be lost with an item besides itself, which no undo brings back; "" when nothing is.
+	// Burden says what a delete would lose besides the item, and no undo brings back; "" for nothing.
 	Burden func(tx inventory.Tx, item T) (string, error)
-	// counts says how much of what hangs on an item, by the words of foresight; how tells apart what is done to it, "" for what
-	// needs no word but the deletion, whose after is nil.
+	// Counts counts what depends on an item, by the words of foresight. How names a kind of change, and "" needs no words.
+	// after is nil for a deletion.
 	Counts func(tx inventory.Tx, item T) (map[string]int, error)
 	How    func(before, after *T) string
-	// body and within are the limits of a write, where they are not the usual ones.
+	// Body and Within limit the size and time of a write, where the usual limits do not fit.
 	Body   int64
 	Within time.Duration
 }
 
-// Input types that all these nouns share.
+// Input types that all plain nouns share.
 type (
 	NameInput struct {
 		NameRef
@@ -221,6 +222,7 @@ func (n Noun[T]) PutOne(req *Request, f *Frame, in *PutInput[T], done string) (*
 		switch {
 		case err == nil:
 			old = &stored
+			// Inside the transaction, so that nobody can write between the check of If-Match and the update.
 			if err := in.Check(n.Singular, in.Name, n.Version(stored)); err != nil {
 				return err
 			}
@@ -241,6 +243,7 @@ func (n Noun[T]) PutOne(req *Request, f *Frame, in *PutInput[T], done string) (*
 			return f.Changed(req, tx, n.Singular+"/"+n.Name(item), n.Singular+" "+n.Name(item)+" created")
 		}
 		changes := Compare(stored, item)
+		// A PUT that changes nothing writes nothing: no version and no event.
 		if len(changes) == 0 && !isTakenOver(req, stored) {
 			item = stored
 			return nil

@@ -27,6 +27,7 @@ func ChangedSince(a inventory.Audit, by string) error {
 // Undoer is how edits of a noun are undone.
 func (n Noun[T]) undoer(f *Frame) Undoer {
 	return func(req *Request, a inventory.Audit, isDryRun bool) (*Written, error) {
+		// The edit left this version. With any other, somebody has changed the item since, and the undo fails.
 		o := WriteOptions{DryRun: isDryRun, IfMatch: ETag(a.Version)}
 		ref := PlainRef(a.Name)
 		if a.Change == inventory.AuditCreate {
@@ -49,6 +50,7 @@ func (n Noun[T]) undoCreate(req *Request, f *Frame, a inventory.Audit, in *delet
 		return nil, inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: a %s is not simply deleted", a.ID, n.Singular).
 			WithHint("slipway %s -h shows how it ends", n.Singular)
 	}
+	// Nothing depends on such a noun, so that a delete loses nothing more.
 	if n.Burden == nil {
 		return n.deleteOne(req, f, in)
 	}

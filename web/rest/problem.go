@@ -123,6 +123,7 @@ func (e *FindingsError) Unwrap() error { return e.Err }
 // ProblemOf turns any error into a body. What is no *inventory.Error, or is internal, goes to the log and not to the
 // client.
 func ProblemOf(req *Request, log *slog.Logger, err error) *Problem {
+	// Already made, for example by reshape.
 	var ready *Problem
 	if errors.As(err, &ready) {
 		return ready

@@ -112,6 +112,7 @@ func (s *Source) get(ctx context.Context, off, last int64, etag string) (*answer
 	if etag != "" {
 		req.Header.Set("If-Range", etag)
 	}
+	// No timeout for the whole request: an image may take an hour. The timer below ends it after silence.
 	client := s.Client
 	if client == nil {
 		client = http.DefaultClient
@@ -148,6 +149,7 @@ func (s *Source) refused(resp *http.Response) error {
 		kind, r.isFinal, why = inventory.NotFound, true, "is not there any more"
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		kind, r.isFinal, why = inventory.Forbidden, true, "may not be fetched by this machine"
+	// The file ends before the byte at which we continue.
 	case code == http.StatusRequestedRangeNotSatisfiable:
 		kind, r.isFinal, why = inventory.Invalid, true, "is shorter than it should be"
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
@@ -215,6 +217,7 @@ func (s *Source) document(ctx context.Context, limit int64) ([]byte, error) {
 	defer a.close()
 	silence := time.AfterFunc(s.stall(), a.stop)
 	defer silence.Stop()
+	// One byte more than allowed, to distinguish a file of exactly limit bytes from a larger one.
 	b, err := io.ReadAll(io.LimitReader(a.Body, limit+1))
 	if err != nil {
 		return nil, bare(err)
@@ -245,6 +248,7 @@ func (s *Source) ranged(ctx context.Context, off, n int64) ([]byte, error) {
 		return nil, err
 	}
 	defer a.close()
+	// A server without ranges answers 200 with the whole file. Its beginning is still what was asked for at offset 0.
 	if a.StatusCode != http.StatusPartialContent && off > 0 {
 		return nil, &refusal{isFinal: true, why: inventory.Errorf(inventory.Invalid, "%s is of a format that needs a server which knows byte ranges, and this one does not", s.name())}
 	}
@@ -252,6 +256,7 @@ func (s *Source) ranged(ctx context.Context, off, n int64) ([]byte, error) {
 	defer silence.Stop()
 	b := make([]byte, n)
 	got, err := io.ReadFull(a.Body, b)
+	// A short body is the end of the file only if the server says so; else the connection broke.
 	if errors.Is(err, io.ErrUnexpectedEOF) && isWhole(a, off+int64(got)) {
 		return b[:got], nil // the file ends here
 	}

@@ -57,6 +57,7 @@ func (s *Stream) connect() error {
 	if err != nil {
 		return err
 	}
+	// Content-Range has the size of the whole file, also for an answer that begins in the middle.
 	size, hasSize := total(a, 0)
 	changed := s.pos > 0 && (s.etag != "" && a.Header.Get("ETag") != s.etag || hasSize && s.size >= 0 && size != s.size)
 	if changed {
@@ -101,11 +102,13 @@ func (s *Stream) Read(p []byte) (int, error) {
 		n, err := s.read(p)
 		s.pos += int64(n)
 		if n > 0 {
+			// Any byte is progress: tries are counted from the last one, so that a bad line with small steps still
+			// succeeds.
 			s.failN = 0
 			return n, nil
 		}
 		if err == nil {
-			continue
+			continue // connected: now there is a body
 		}
 		if errors.Is(err, io.EOF) && (s.size < 0 || s.pos >= s.size) {
 			return 0, io.EOF
@@ -128,6 +131,7 @@ func (s *Stream) read(p []byte) (int, error) {
 	if s.now == nil {
 		return 0, s.connect()
 	}
+	// The timer cancels the request, which ends a Read that waits.
 	silence := time.AfterFunc(s.source.stall(), s.now.stop)
 	defer silence.Stop()
 	n, err := s.now.Body.Read(p)

@@ -28,6 +28,7 @@ type Out interface {
 // An error of out ends it and comes back unchanged. A file that ends early, or does not unpack, is Invalid.
 func (m *Map) Copy(file io.Reader, out Out) error {
 	checked := &checkReader{r: file, regions: m.tables, sum: sha256.New()}
+	// copyPacked peeks at a whole packed cluster, for which addTable allows two clusters and a little.
 	r := bufio.NewReaderSize(checked, int(max(1<<20, 4*m.Header.Cluster())))
 	unpack := unpacker{isZstd: m.Header.IsZstd, cluster: m.Header.Cluster()}
 	defer unpack.close()
@@ -47,6 +48,8 @@ func (m *Map) Copy(file io.Reader, out Out) error {
 			return err
 		}
 		if e.IsPacked {
+			// It only peeks, so that pos stays: the length of a packed cluster is rounded up to sectors, and the next one may
+			// begin inside it.
 			if err := m.copyPacked(r, &unpack, e, out); err != nil {
 				return err
 			}
@@ -116,6 +119,7 @@ func (u *unpacker) unpack(packed []byte) ([]byte, error) {
 	}
 	var r io.Reader
 	switch in := bytes.NewReader(packed); {
+	// A qcow2 file packs each cluster by itself. One decoder is made and then reset for each.
 	case u.isZstd && u.zstd == nil:
 		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
 		if err != nil {
@@ -150,10 +154,10 @@ func (u *unpacker) close() {
 // overlaps.
 type checkReader struct {
 	r       io.Reader
-	pos     int64
+	pos     int64 // of the next byte in the stream
 	regions []region
-	sum     hash.Hash
-	bad     bool
+	sum     hash.Hash // of the region that is passing
+	bad     bool      // a region differs from what was read ahead
 }
 
 func (c *checkReader) Read(p []byte) (int, error) {

@@ -32,10 +32,12 @@ import (
 // probeFor is how long a never used address is asked for on the wire: ARP answers come within milliseconds.
 const probeFor = 200 * time.Millisecond
 
-// doors returns everything that answers somebody, by name. Its ports are open then: one that another program has is an error.
+// doors returns all parts that serve or watch, by name. Their ports are open then; a port that another program has is an
+// error.
 func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[string]func(context.Context) error, error) {
 	writable := prometheus.NewGauge(prometheus.GaugeOpts{Name: "slipway_serve_store_writable", Help: "1 while leases can be stored, 0 while they cannot and no address is acknowledged."})
 	writable.Set(1)
+	// The DHCP servers call it after each write of leases. On a full disk, the reserve gives the next write its space.
 	stored := func(err error) {
 		writable.Set(asFloat(err == nil))
 		a.alarms.NoteLeases(err)
@@ -136,8 +138,8 @@ func (a *appliance) tlsConfig() *tls.Config {
 	return a.authority.Config()
 }
 
-// own remembers which addresses machines boot from. They are looked up again every second, because an interface may
-// get its address later, or another one.
+// own remembers which addresses machines boot from. It reads them again every second, because an interface may get its
+// address later, or another one. All goroutines of TFTP and HTTP ask it.
 type own struct {
 	interfaces []string
 	mu         sync.Mutex
@@ -173,7 +175,8 @@ func (o *own) admission(a netip.Addr) admission.Rules {
 	return admission.Rules{BytesPerSecond: megabits * 1_000_000 / 8}
 }
 
-// followNetworks keeps the lease book as the inventory is.
+// followNetworks keeps the lease book as the inventory is. The hub may end a subscription; the next one begins at the event
+// that the book has seen last, so that no change is lost.
 func (a *appliance) followNetworks(ctx context.Context) error {
 	for ctx.Err() == nil {
 		events, cancel, err := a.hub.Subscribe(a.networks.AsOf, inventory.EventFilter{Kind: inventory.EventChanged})
@@ -190,8 +193,8 @@ func (a *appliance) followNetworks(ctx context.Context) error {
 	return nil
 }
 
-// followTargets tells the joiner at once when a join target or a secret has changed; else it would see that at its next
-// poll.
+// followTargets wakes the joiner when a join target or a secret has changed. A change between two subscriptions is lost here,
+// and the joiner's next poll finds it.
 func (a *appliance) followTargets(ctx context.Context) error {
 	for ctx.Err() == nil {
 		events, cancel, err := a.hub.Subscribe(live.FromNow, inventory.EventFilter{Kind: inventory.EventChanged})
@@ -225,10 +228,10 @@ func (a *appliance) isKnownAt(at netip.Addr) bool {
 	return ok && a.networks.Known.HasMAC(mac)
 }
 
-// socketName is the local admins' door in the data directory.
+// socketName is the Unix socket for local admins, in the data directory.
 const socketName = "slipway.sock"
 
-// listenAdmin opens the admin door: an address, or a listener that the parent process has opened as file N (fd:N).
+// listenAdmin opens the admin listener: an address, or a listener that the parent process has opened as file N (fd:N).
 func listenAdmin(ctx context.Context, at string) (net.Listener, error) {
 	if n, ok := strings.CutPrefix(at, "fd:"); ok {
 		fd, err := strconv.Atoi(n)
@@ -236,6 +239,7 @@ func listenAdmin(ctx context.Context, at string) (net.Listener, error) {
 			return nil, inventory.Errorf(inventory.Invalid, "--admin-listen %s names no open listener", at).WithHint("fd:3 is the first that a parent can pass")
 		}
 		f := os.NewFile(uintptr(fd), at)
+		// FileListener has its own copy of the descriptor.
 		defer f.Close()
 		l, err := net.FileListener(f)
 		if err != nil {

@@ -62,7 +62,7 @@ func (c *Config) badOutside() (key string, row int, err error) {
 	return "", 0, nil
 }
 
-// behindProxy has the admin door read the headers of the PROXY protocol, where the settings say so.
+// behindProxy makes the admin listener read the headers of the PROXY protocol, where the settings ask for it.
 func (c *Config) behindProxy(l net.Listener) net.Listener {
 	if !c.AdminProxyProtocol {
 		return l

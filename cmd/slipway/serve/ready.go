@@ -12,7 +12,8 @@ import (
 	"slipway.dev/slipway/web"
 )
 
-// ready says of each door whether it can do its work now. Whoever asks needs no login, so that reasons name no paths.
+// ready reports for each part whether it can do its work now. Anyone can ask without a login, so that reasons name no
+// paths.
 func (a *appliance) ready() []web.ReadyPart {
 	var found []doctor.Interface
 	for _, name := range a.cfg.Interfaces {

@@ -84,7 +84,7 @@ func (x *recordLogs) each(fn func(trace.Frame)) {
 	}
 }
 
-// serve writes the logs until ctx is done.
+// serve writes the logs until ctx is done, and then what is left.
 func (x *recordLogs) serve(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, l := range []*record.Log{x.strangers, x.known} {
@@ -96,7 +96,7 @@ func (x *recordLogs) serve(ctx context.Context) error {
 	return g.Wait()
 }
 
-// tapDoor hears the packets of boots for the record.
+// tapDoor makes the part that captures the packets of boots for the record.
 func (a *appliance) tapDoor() *tap.Server {
 	ports := []int{a.cfg.BootPort}
 	if a.cfg.BootTLSPort != 0 {

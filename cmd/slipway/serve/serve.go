@@ -46,7 +46,8 @@ import (
 	"slipway.dev/slipway/web"
 )
 
-// appliance is all the parts of a running server.
+// appliance is all the parts of a running server. Run, start and doors set the fields before anything serves. Later
+// only the atomic ones change.
 type appliance struct {
 	cfg        Config
 	log        *slog.Logger
@@ -84,8 +85,8 @@ type appliance struct {
 	others map[string]asked // DHCP servers that the start heard, by interface
 }
 
-// Run is "slipway serve": it opens the data directory, checks itself, and serves until ctx is done. Whatever makes it
-// impossible to serve is an error before the first packet is answered.
+// Run is "slipway serve": it opens the data directory, checks itself, and serves until ctx is done. It returns an error before
+// it answers the first packet if anything makes serving impossible.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -93,6 +94,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := makeDataDir(cfg.DataDir); err != nil {
 		return err
 	}
+	// Before the database: a second server on this directory must fail before it migrates anything.
 	unlock, err := lockDataDir(cfg.DataDir)
 	if err != nil {
 		return err
@@ -107,6 +109,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if a.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(cfg.DataDir, "slipway.db"), Log: a.log}); err != nil {
 		return err
 	}
+	// Deferred calls run backwards: first the simulated controllers end, then the store, and the lock goes last.
 	defer a.store.Close()
 	defer func() {
 		if a.bank != nil {
@@ -119,8 +122,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return a.serve(ctx)
 }
 
-// start does everything that comes before the doors open: self-check, parts. What a first start leaves behind comes after
-// the doors are open, see settle.
+// start does all that comes before the listeners open: it checks the machine and makes the parts. settle, which comes after
+// the listeners are open, writes what a first start leaves behind.
 func (a *appliance) start(ctx context.Context) error {
 	var err error
 	if a.loaders, err = images.LoadLoaders(a.cfg.Loaders); err != nil {
@@ -252,13 +255,14 @@ func (a *appliance) catalogue() (*images.Catalogue, error) {
 	return images.LoadCatalogue([]string{a.cfg.Catalogue})
 }
 
-// selfCheck looks at what commonly stops a boot server, and asks on the interfaces of askOn for other DHCP servers, on all
-// of them at once; it returns what came of that, by interface.
+// selfCheck checks what commonly stops a boot server. It also asks for other DHCP servers on the interfaces of askOn, and
+// returns their answers by interface.
 func (a *appliance) selfCheck(ctx context.Context, askOn []string) (checks []Check, others map[string]asked) {
 	checks = doctor.Judge(a.cfg.facts(nil))
 	answers := make([]asked, len(askOn))
 	var all sync.WaitGroup
 	for i, name := range askOn {
+		// All at once: each waits seconds for answers, and a server may have many interfaces.
 		all.Go(func() { answers[i] = a.ask(ctx, name) })
 	}
 	all.Wait()
@@ -271,7 +275,7 @@ func (a *appliance) selfCheck(ctx context.Context, askOn []string) (checks []Che
 }
 
 // settle writes what a first start leaves behind. It comes last: a start that fails at any check or port leaves no subnet and
-// uses up no token, so that the next one decides anew.
+// uses up no token, so that the next start decides again.
 func (a *appliance) settle(ctx context.Context) error {
 	made, err := a.firstSubnets(ctx, a.others)
 	if err != nil {
@@ -280,7 +284,7 @@ func (a *appliance) settle(ctx context.Context) error {
 	if err := a.networks.Reread(ctx, a.cfg.Interfaces); err != nil {
 		return err
 	}
-	tokenFile, err := firstToken(ctx, a.store, a.cfg.DataDir, time.Now()) // its day begins now that nothing stands in the way
+	tokenFile, err := firstToken(ctx, a.store, a.cfg.DataDir, time.Now()) // its day begins now that nothing can fail any more
 	if err != nil {
 		return fmt.Errorf("make the first token: %w", err)
 	}
@@ -297,8 +301,8 @@ func (a *appliance) printStart(checks []Check, tokenFile string) {
 	}
 }
 
-// serve opens the doors and keeps everything running until ctx is done or one part fails. The engine stops last, so
-// that what the doors noted is written.
+// serve opens the listeners and keeps everything running until ctx is done or one part fails. The engine stops last, so
+// that it writes what the listeners have noted.
 func (a *appliance) serve(ctx context.Context) error {
 	tcp, err := listenAdmin(ctx, a.cfg.AdminListen)
 	if err != nil {
@@ -319,6 +323,7 @@ func (a *appliance) serve(ctx context.Context) error {
 		return errors.Join(err, tcp.Close(), socket.Close())
 	}
 	fmt.Fprintf(a.cfg.Out, "API on %s and on %s\n", a.adminURL(tcp.Addr()), socket.Addr())
+	// The parts behind the listeners do not stop with ctx: a listener that is ending still hands them work.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	behind, behindCtx := errgroup.WithContext(background)

@@ -39,7 +39,7 @@ func (a *appliance) followKnown(ctx context.Context) error {
 	return nil
 }
 
-// watchHealth looks at the machine that this server runs on.
+// watchHealth checks the machine that this server runs on: disk, clock, interfaces, open files.
 func (a *appliance) watchHealth(ctx context.Context) error {
 	var c trouble.Clock
 	began := time.Now()
@@ -84,8 +84,8 @@ func (a *appliance) look(ctx context.Context, leap time.Duration) *trouble.Healt
 	return h
 }
 
-// keepAlarms stores issues, and finds out whether the store takes anything. It waits for the store as long as that takes;
-// meanwhile the others are told that it is stuck.
+// keepAlarms stores issues, and finds out whether the store takes anything. It waits for the store as long as that takes. After
+// StoreSlow the timer notes that the store is stuck: watchHealth, in another goroutine, then opens the issue in memory.
 func (a *appliance) keepAlarms(ctx context.Context) error {
 	tick := time.NewTicker(trouble.WatchEvery)
 	defer tick.Stop()
@@ -101,7 +101,7 @@ func (a *appliance) keepAlarms(ctx context.Context) error {
 	}
 }
 
-// watchArtefacts looks after the files of images.
+// watchArtefacts checks that the files of images are there, and hashes each of them within FilesWithin.
 func (a *appliance) watchArtefacts(ctx context.Context) error {
 	watch := a.cache.Watch()
 	tick := time.NewTicker(trouble.FilesEvery)

@@ -19,9 +19,9 @@ import (
 	"slipway.dev/slipway/web"
 )
 
-// AdminTLS has the certificate of the admin door. The pair of files that the settings name wins over one that was uploaded,
-// and that over what this site's own authority signs. Files are looked at again every few seconds, so that a renewed
-// certificate needs no restart; a pair that does not fit leaves the one before in force, and says why.
+// AdminTLS has the certificate of the admin listener. The pair of files that the settings name wins over an uploaded pair,
+// and that over what Slipway's own authority signs. It checks the files every few seconds, so that a renewed certificate
+// needs no restart. A pair that does not fit leaves the former one in force, and Refused has the reason.
 type AdminTLS struct {
 	Given, Uploaded Pair
 	Site            *Authority
@@ -56,6 +56,7 @@ func (t *AdminTLS) Wrap(l net.Listener) net.Listener {
 	return tls.NewListener(l, t.config())
 }
 
+// certificate is called in each handshake, by the goroutine of its connection.
 func (t *AdminTLS) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	t.mu.Lock()
 	t.Look()
@@ -67,7 +68,7 @@ func (t *AdminTLS) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 	return t.Site.certificate(hello)
 }
 
-// Look reads the files anew when they have changed. The caller holds the lock, or is alone.
+// Look reads the files again when they have changed. The caller holds the lock, or is alone.
 func (t *AdminTLS) Look() {
 	now := t.Now()
 	if !t.at.IsZero() && now.Sub(t.at) < lookEvery {
@@ -79,12 +80,14 @@ func (t *AdminTLS) Look() {
 		files, from = t.Uploaded, web.TLSUploaded
 	}
 	seen := files.stamp()
+	// Each change of the files is judged once, so that a bad pair is logged once and not every five seconds.
 	if seen == t.seen {
 		return
 	}
 	t.seen = seen
 	c, err := files.load(now)
 	switch {
+	// Nothing was uploaded, or DropTLS has removed it: the authority signs again.
 	case errors.Is(err, fs.ErrNotExist) && from == web.TLSUploaded:
 		t.Current, t.from, t.Refused = nil, web.TLSSite, ""
 	case err != nil:
@@ -95,7 +98,7 @@ func (t *AdminTLS) Look() {
 	}
 }
 
-// stamp changes when the files do.
+// stamp changes when the files do. It needs no reading: the handshakes wait for it.
 func (p Pair) stamp() (s string) {
 	for _, name := range []string{p.Cert, p.Key} {
 		if i, err := os.Stat(name); err == nil {
@@ -120,7 +123,7 @@ func (p Pair) load(now time.Time) (*tls.Certificate, error) {
 	return checkPair(cert, key, now)
 }
 
-// checkPair says whether a certificate can be shown with a key.
+// checkPair checks a certificate and its key before they are in force: browsers show a bad one as an attack.
 func checkPair(cert, key []byte, now time.Time) (*tls.Certificate, error) {
 	c, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -141,6 +144,7 @@ func (t *AdminTLS) TLSState() web.TLSState {
 	defer t.mu.Unlock()
 	t.Look()
 	s := web.TLSState{IsOn: true, From: t.from, Refused: t.Refused}
+	// An authority that Prepare has made is shown before it signs anything, so that clients can trust it in time.
 	leaf, trusted, isPrepared := t.Site.Trusted()
 	s.IsPrepared = isPrepared
 	if t.Current != nil {
@@ -148,6 +152,7 @@ func (t *AdminTLS) TLSState() web.TLSState {
 	} else {
 		s.CA = string(trusted)
 	}
+	// The fingerprint that openssl x509 -fingerprint -sha256 prints.
 	sum := sha256.Sum256(leaf.Raw)
 	s.Fingerprint = hex.EncodeToString(sum[:])
 	s.Subject, s.Issuer, s.NotBefore, s.NotAfter = leaf.Subject.String(), leaf.Issuer.String(), leaf.NotBefore.UTC(), leaf.NotAfter.UTC()
@@ -199,7 +204,7 @@ func (t *AdminTLS) DropTLS() error {
 	return err
 }
 
-// writeWhole replaces a file at once.
+// writeWhole replaces a file in one step: a reader sees the old one or the new one, and no half.
 func writeWhole(path string, b []byte, mode os.FileMode) error {
 	next := path + ".new"
 	if err := os.WriteFile(next, b, mode); err != nil {

@@ -26,8 +26,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Authority is a certificate authority of this site's own for one door over TLS, and for nothing else: whoever has got hold of
-// that of the boot door is not believed at the admin door. Keys are RSA: boot loaders built before 2024 know nothing else.
+// Authority is a certificate authority of Slipway's own for one listener over TLS. Each listener has another one: a stolen key
+// of the boot listener signs nothing that clients of the admin listener trust. Keys are RSA, because boot loaders built before
+// 2024 know no other kind.
 type Authority struct {
 	dir   string
 	files Pair // in it
@@ -36,25 +37,27 @@ type Authority struct {
 	Cert   *x509.Certificate
 	key    crypto.Signer
 	Pem    []byte
-	issued map[netip.Addr]*tls.Certificate
+	issued map[netip.Addr]*tls.Certificate // in memory only: a restart signs new ones, and clients trust the authority
 }
 
-// The files of both authorities in the data directory. That of the boot door has its name from when it was the only one.
+// The files of both authorities in the data directory. That of the boot listener was the first, so that its name says less.
 var (
 	BootCA  = Pair{"ca.crt", "ca.key"}
 	AdminCA = Pair{"admin-ca.crt", "admin-ca.key"}
 )
 
 const (
-	CAFor   = 10 * 365 * 24 * time.Hour
-	certFor = 90 * 24 * time.Hour
-	keyBits = 2048
+	CAFor   = 10 * 365 * 24 * time.Hour // it is built into boot loaders, which nobody replaces often
+	certFor = 90 * 24 * time.Hour       // a new one is signed when a third of this is left
+	keyBits = 2048                      // the least that clients accept today
 )
 
 // OpenAuthority reads the authority of a data directory, which the first start makes.
 func OpenAuthority(dir string, files Pair, now time.Time) (*Authority, error) {
 	certPEM, err := os.ReadFile(filepath.Join(dir, files.Cert))
 	if errors.Is(err, fs.ErrNotExist) {
+		// Only a missing certificate makes a new one. A damaged one is an error below: a new authority would lock all
+		// clients out.
 		if err := makeAuthority(dir, files, now); err != nil {
 			return nil, fmt.Errorf("make the certificate authority: %w", err)
 		}
@@ -93,6 +96,7 @@ func makeAuthority(dir string, files Pair, now time.Time) error {
 	}
 	cert := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "Slipway " + map[bool]string{true: "admin", false: "site"}[strings.Contains(files.Cert, "admin")] + " CA " + now.Format("2006-01-02 15:04")},
+		// An hour in the past, because the clocks of machines that boot often run behind.
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(CAFor), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign,
 	}
@@ -115,8 +119,9 @@ func newSerial() (*big.Int, error) {
 	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 }
 
-// Config is what the boot door needs: for each address of ours a certificate, made when it is asked for first.
+// Config returns the TLS settings of the boot listener. The first connection to an address has its certificate signed.
 func (a *Authority) Config() *tls.Config {
+	// No HTTP/2: boot loaders do not speak it.
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: a.certificate}
 }
 
@@ -125,12 +130,14 @@ func (a *Authority) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	if err != nil {
 		return nil, err
 	}
+	// The address that the client connected to: boot loaders send no name (SNI) for an address.
 	addr := local.Addr().Unmap().WithZone("")
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := a.issued[addr]; c != nil && time.Until(c.Leaf.NotAfter) > certFor/3 {
 		return c, nil
 	}
+	// Under the lock: a key takes a moment to make, and a rack that boots must not make one for each machine.
 	c, err := a.Issue(addr, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("issue a certificate for %s: %w", addr, err)
@@ -172,10 +179,10 @@ func (a *Authority) Issue(addr netip.Addr, now time.Time) (*tls.Certificate, err
 	return &tls.Certificate{Certificate: [][]byte{der, a.Cert.Raw}, PrivateKey: key, Leaf: leaf}, err
 }
 
-// next are the files of the authority that comes after.
+// next are the files of the authority that Prepare has made.
 func (a *Authority) next() Pair { return Pair{"next-" + a.files.Cert, "next-" + a.files.Key} }
 
-// Trusted is what clients should trust: the certificate of the authority, and of the one that comes after where there is one.
+// Trusted returns what clients should trust: the certificate of the authority, and that of the next one if it is prepared.
 func (a *Authority) Trusted() (cert *x509.Certificate, text []byte, isPrepared bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -186,7 +193,7 @@ func (a *Authority) Trusted() (cert *x509.Certificate, text []byte, isPrepared b
 	return a.Cert, append(slices.Clone(a.Pem), next...), true
 }
 
-// Prepare makes the authority that comes after, unless there is one. It signs nothing yet: clients are told of it first.
+// Prepare makes the next authority, unless there is one. It signs nothing yet: the admin first gives it to the clients.
 func (a *Authority) Prepare(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -194,7 +201,7 @@ func (a *Authority) Prepare(now time.Time) error {
 	return err
 }
 
-// Rotate puts the authority that comes after in force. The one before is thrown away with its key.
+// Rotate puts the next authority in force, and deletes the former one with its key.
 func (a *Authority) Rotate(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -36,6 +36,8 @@ func OpenBox(dataDir string, storedN int) (*secret.Box, []byte, error) {
 	path := KeyPath(dataDir)
 	text, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		// With a new key Slipway would start, and fail later at each stored secret. The admin has to restore the old
+		// one.
 		if storedN > 0 {
 			return nil, nil, inventory.Errorf(inventory.Invalid, "the key of the secrets, %s, is missing: %d stored secrets cannot be opened without it", path, storedN).
 				WithHint("restore it from where it was kept; a new one would not open them")
@@ -53,6 +55,7 @@ func OpenBox(dataDir string, storedN int) (*secret.Box, []byte, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", path, err)
 	}
+	// The reports of machines are authenticated by a key of their own, derived so that only one has to be kept.
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte("reports of booted machines"))
 	return box, m.Sum(nil), nil
@@ -81,6 +84,7 @@ func makeKey(path string) ([]byte, error) {
 		return nil, err
 	}
 	text := []byte(key)
+	// O_EXCL: of two starts at once, one fails and does not replace the other's key.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("make the key of the secrets: %w", err)

@@ -29,9 +29,9 @@ type Alarms struct {
 	old    map[string]bool            // keys of those that are from an earlier run, until the first look
 	lost   error                      // why leases could not be stored
 	stuck  error                      // why the store took nothing at the last try
-	nextID int64
-	shed   provision.Shed // as of the last look
-	shedAt time.Time      // when it was more than before
+	nextID int64                      // numbers of issues that the store has not got yet
+	shed   provision.Shed             // as of the last look
+	shedAt time.Time                  // when it was more than before
 }
 
 // NewAlarms returns Alarms without any.
@@ -154,6 +154,7 @@ func (s *Alarms) Settle(ctx context.Context, store inventory.Store, now time.Tim
 			event := &inventory.Event{
 				At: now, Kind: inventory.EventIssueOpened, Detail: inventory.Clean(i.Type+": "+i.Cause, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint},
 			}
+			// The store gives its own number, which replaces the one in memory.
 			i.ID = 0
 			isNew, err := tx.OpenIssue(&i, i.OpenedAt)
 			if err != nil {

@@ -50,7 +50,7 @@ func NewGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies
 		return a.IsLoopback() || proxies.Has(a) // whoever is behind it shares the address
 	}})
 	g.socket = door.New(door.Config{All: g.budget.Socket})
-	g.files, _ = door.OpenFiles()
+	g.files, _ = door.OpenFiles() // without /proc nothing is counted
 	return g
 }
 

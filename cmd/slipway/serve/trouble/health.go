@@ -143,6 +143,7 @@ type Clock struct {
 
 // Look returns by how much the clock is off from how it went before; 0 once that is long ago.
 func (c *Clock) Look(wall time.Time, mono time.Duration) time.Duration {
+	// Round drops the monotonic reading. Sub would use it, and hide that the clock was set.
 	wall = wall.Round(0)
 	if !c.wall.IsZero() {
 		if by := wall.Sub(c.wall) - (mono - c.mono); by.Abs() > clockLeap {

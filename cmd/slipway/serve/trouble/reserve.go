@@ -16,8 +16,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Reserve is a file that takes room on the disk of the database. It is deleted when the disk is nearly full, so that leases are
-// still stored, and made again when there is room.
+// Reserve is a file that takes space on the disk of the database. Keep deletes it when the disk is nearly full, so that Slipway
+// still stores leases, and makes it again when there is space. Release is called from the DHCP servers' goroutines.
 type Reserve struct {
 	path string
 	log  *slog.Logger
@@ -30,7 +30,7 @@ type Reserve struct {
 const (
 	reserveBytes = 64 << 20
 	reserveLeast = 1 << 20
-	// reservePart is the part of the free room, as one of so many, that the reserve takes at the most.
+	// reservePart is the part of the free space that the reserve takes at most, as one of so many.
 	reservePart = 8
 	shedToldFor = 10 * time.Minute
 )
@@ -67,6 +67,7 @@ func (r *Reserve) take(bytes int64) {
 
 // fill takes the room of a file from the disk.
 func fill(f *os.File, bytes int64) error {
+	// Fallocate takes the blocks at once. A sparse file would reserve nothing.
 	err := unix.Fallocate(int(f.Fd()), 0, 0, bytes) //#nosec G115 -- a descriptor
 	if !errors.Is(err, unix.EOPNOTSUPP) {
 		return err
@@ -90,8 +91,10 @@ func (r *Reserve) Keep(disk doctor.Disk) (isTight bool) {
 	defer r.mu.Unlock()
 	free := int64(min(disk.FreeBytes, 1<<50)) //#nosec G115 -- at most 1 << 50
 	switch {
+	// The disk never had space for a reserve.
 	case r.bytes == 0:
 		return free < reserveLeast
+	// The thresholds lie far apart, so that a disk at the edge does not make and delete the file at every look.
 	case r.isHeld && free < r.bytes/4:
 		r.giveUp()
 	case !r.isHeld && free > 3*r.bytes:
