@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -28,7 +28,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	b.IsWanted = true
 	if p.view == nil || p.view.Delivered {
 		b.IsReady = p.view != nil
-		r.askedNoMore(p)
+		r.boots.Answered(client.ObjectKeyFromObject(p.sm))
 		if p.view == nil {
 			r.explain(p, b)
 		}
@@ -80,10 +80,8 @@ func (r *machines) explain(p *pass, b *translate.BootstrapFacts) {
 func (r *machines) letBoot(ctx context.Context, p *pass, version string) error {
 	b := &p.facts.Bootstrap
 	version += "\x00" + p.view.Image + "\x00" + string(p.view.Machine.ClaimID)
-	r.mu.Lock()
-	isChecked := r.passed[p.owner] == version
-	r.mu.Unlock()
-	if !isChecked {
+	object := client.ObjectKeyFromObject(p.sm)
+	if !r.boots.HasPassed(object, p.owner, version) {
 		data, why, err := r.dataOf(ctx, p)
 		if err != nil {
 			return err
@@ -94,9 +92,7 @@ func (r *machines) letBoot(ctx context.Context, p *pass, version string) error {
 		if why != nil {
 			return r.refuse(b, why)
 		}
-		r.mu.Lock()
-		r.passed[p.owner] = version
-		r.mu.Unlock()
+		r.boots.Pass(object, p.owner, version)
 	}
 	if _, err := r.env.Appliance.AckHook(ctx, p.view.Machine.Name, inventory.PreBoot, translate.HoldOwner); err != nil {
 		return fmt.Errorf("let machine %s boot: %w", p.view.Machine.Name, err)
@@ -120,11 +116,7 @@ func (r *machines) refuse(b *translate.BootstrapFacts, why error) error {
 // answer hands bootstrap data to a host that has asked for them. It does nothing before the host asks, so the data
 // stay in their Secret as long as possible.
 func (r *machines) answer(ctx context.Context, p *pass) error {
-	name := types.NamespacedName{Namespace: p.sm.Namespace, Name: p.sm.Name}
-	r.mu.Lock()
-	isAsked := r.asked[name]
-	r.mu.Unlock()
-	if !isAsked {
+	if !r.boots.IsAsked(client.ObjectKeyFromObject(p.sm)) {
 		return nil
 	}
 	data, why, err := r.dataOf(ctx, p)
@@ -137,14 +129,8 @@ func (r *machines) answer(ctx context.Context, p *pass) error {
 	if why != nil {
 		return r.refuse(&p.facts.Bootstrap, why)
 	}
-	r.askedNoMore(p)
+	r.boots.Answered(client.ObjectKeyFromObject(p.sm))
 	return nil
-}
-
-func (r *machines) askedNoMore(p *pass) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.asked, types.NamespacedName{Namespace: p.sm.Namespace, Name: p.sm.Name})
 }
 
 // secretsOf returns the names of all Secrets that a machine boots with, its bootstrap data first.

@@ -33,9 +33,8 @@ import (
 	"slipway.dev/slipway/kubernetes/node"
 )
 
-// The field managers of what is written to objects: one for each concern.
+// The field managers of the objects: one for each concern, so that apply of one leaves the fields of the others.
 const (
-	// The field managers of the objects: one for each concern, so that apply of one leaves the fields of the others.
 	ManagerMachine     = "slipway-capi-machine"
 	ManagerClaim       = "slipway-capi-claim"
 	ManagerCluster     = "slipway-capi-cluster"

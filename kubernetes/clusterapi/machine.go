@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,21 +17,18 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/translate"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// machines reconciles SlipwayMachines. Reconciles of different objects run at once, of one object never; mu guards
-// the maps.
+// machines reconciles SlipwayMachines. Reconciles of different objects run at once, of one object never.
 type machines struct {
 	*kit
-	cache cache.Cache // of the metadata of Secrets
-
-	mu     sync.Mutex
-	owners map[types.NamespacedName]map[string]bool // the owners that the inventory knows under the name of an object
-	asked  map[types.NamespacedName]bool            // its host boots and asks for bootstrap data
-	passed map[string]string                        // by owner: which bootstrap data were found usable, by version
+	cache   cache.Cache // of the metadata of Secrets
+	boots   *controllers.Bootstraps
+	orphans *controllers.Orphans
 }
 
 // pass is one Reconcile of one SlipwayMachine. Only its goroutine uses it.
@@ -62,15 +57,17 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		if err != nil || there != nil {
 			return reconcile.Result{}, err
 		}
-		return reconcile.Result{}, r.gone(ctx, req.NamespacedName, "")
+		r.boots.Forget(req.NamespacedName)
+		return reconcile.Result{}, r.orphans.Look(ctx, req.NamespacedName, "")
 	}
 	if !r.isOurs(sm) {
 		return reconcile.Result{}, nil
 	}
 	p := &pass{sm: sm.DeepCopy(), owner: r.ownerOf(sm).String()}
-	r.remember(req.NamespacedName, p.owner)
-	if err := r.gone(ctx, req.NamespacedName, p.owner); err != nil {
-		return reconcile.Result{}, err
+	if sm.Status.ObservedGeneration == 0 || sm.Spec.ClaimID == "" { // it is new: another one may have had its name
+		if err := r.orphans.Look(ctx, req.NamespacedName, p.owner); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	if p.family, err = r.familyOf(ctx, sm); err != nil {
 		return reconcile.Result{}, err
@@ -396,54 +393,6 @@ func (r *machines) pause(ctx context.Context, p *pass) error {
 	}
 	p.sm.Status.Conditions = cs
 	return client.IgnoreNotFound(r.writeStatus(ctx, p.sm))
-}
-
-// remember records an owner that the inventory may know, so that gone can find its machine without the object.
-func (r *machines) remember(name types.NamespacedName, owner string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.owners[name] == nil {
-		r.owners[name] = map[string]bool{}
-	}
-	r.owners[name][owner] = true
-}
-
-// gone handles the machines whose object is gone: those of all owners under the name, except but. It deletes a
-// machine without a host. A machine with a host stays as it is. Somebody may have moved the object, and a removed
-// finalizer must never wipe a server.
-func (r *machines) gone(ctx context.Context, name types.NamespacedName, but string) error {
-	r.mu.Lock()
-	var owners []string
-	for o := range r.owners[name] {
-		if o != but {
-			owners = append(owners, o)
-		}
-	}
-	r.mu.Unlock()
-	for _, o := range owners {
-		v, err := r.env.Appliance.FindMachine(ctx, o)
-		switch {
-		case inventory.IsKind(err, inventory.NotFound):
-		case err != nil:
-			return fmt.Errorf("read machine of %s: %w", o, err)
-		case v.Claim == nil && v.Machine.ClaimID == "":
-			if _, err := r.env.Appliance.DeleteMachine(ctx, v.Machine.Name, false); err != nil &&
-				!inventory.IsKind(err, inventory.NotFound) {
-				return fmt.Errorf("remove machine %s: %w", v.Machine.Name, err)
-			}
-		case v.Machine.DeletedAt.IsZero():
-			r.log.Warn("machine has a server and no object", "machine", v.Machine.Name, "object", name.String(), "claim", string(v.Machine.ClaimID))
-		}
-		r.mu.Lock()
-		delete(r.owners[name], o)
-		delete(r.passed, o)
-		if len(r.owners[name]) == 0 {
-			delete(r.owners, name)
-			delete(r.asked, name)
-		}
-		r.mu.Unlock()
-	}
-	return nil
 }
 
 // isTrue reports whether a condition is True.

@@ -27,7 +27,6 @@ import (
 
 // The indexes of the cache.
 const (
-	// The indexes of the cache.
 	byDataSecret = "capi.dataSecretName" // Machines by the Secret that they boot with
 	byExtra      = "capi.extraConfig"    // SlipwayMachines by the Secrets that they add
 )
@@ -67,19 +66,20 @@ func options(workers int) controller.Options {
 
 func setupMachines(mgr manager.Manager, k *kit) error {
 	r := &machines{
-		kit: k, cache: mgr.GetCache(),
-		owners: map[types.NamespacedName]map[string]bool{}, asked: map[types.NamespacedName]bool{}, passed: map[string]string{},
+		kit: k, cache: mgr.GetCache(), boots: &controllers.Bootstraps{},
+		orphans: &controllers.Orphans{Env: &k.env, Kind: kindMachine, Log: k.log},
 	}
+	o := &objects{kit: k, boots: r.boots}
 	b := builder.ControllerManagedBy(mgr).Named("slipwaymachine").
 		For(&infrav1.SlipwayMachine{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, ownersChanged{}))).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(machineChanged{})).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged{})).
-		WatchesRawSource(controllers.On(k.feed, 20*time.Millisecond, r.ofEvent)).
-		WatchesRawSource(controllers.Once(k.feed, r.all)).
-		WatchesRawSource(k.nodes.Source(r.ofNode)).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(o.ofMachine), builder.WithPredicates(machineChanged{})).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(o.ofCluster), builder.WithPredicates(clusterChanged{})).
+		WatchesRawSource(controllers.On(k.feed, 20*time.Millisecond, o.ofEvent)).
+		WatchesRawSource(controllers.Once(k.feed, o.all)).
+		WatchesRawSource(k.nodes.Source(o.ofNode)).
 		WithOptions(options(8))
 	if k.env.Reach.HasSecrets() {
-		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
+		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(o.ofSecret))
 	}
 	return b.Complete(r)
 }
@@ -88,7 +88,13 @@ func request(namespace, name string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-func (r *machines) ofMachine(_ context.Context, o client.Object) []reconcile.Request {
+// objects finds the SlipwayMachines that some news concern.
+type objects struct {
+	*kit
+	boots *controllers.Bootstraps
+}
+
+func (r *objects) ofMachine(_ context.Context, o client.Object) []reconcile.Request {
 	m, ok := o.(*clusterv1.Machine)
 	if !ok || machineOf(m) == "" {
 		return nil
@@ -96,11 +102,11 @@ func (r *machines) ofMachine(_ context.Context, o client.Object) []reconcile.Req
 	return request(m.Namespace, machineOf(m))
 }
 
-func (r *machines) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *objects) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.listed(ctx, client.InNamespace(o.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: o.GetName()})
 }
 
-func (r *machines) ofSecret(ctx context.Context, o client.Object) (all []reconcile.Request) {
+func (r *objects) ofSecret(ctx context.Context, o client.Object) (all []reconcile.Request) {
 	var ms clusterv1.MachineList
 	if err := r.client.List(ctx, &ms, client.InNamespace(o.GetNamespace()), client.MatchingFields{byDataSecret: o.GetName()}); err == nil {
 		for i := range ms.Items {
@@ -110,7 +116,7 @@ func (r *machines) ofSecret(ctx context.Context, o client.Object) (all []reconci
 	return append(all, r.listed(ctx, client.InNamespace(o.GetNamespace()), client.MatchingFields{byExtra: o.GetName()})...)
 }
 
-func (r *machines) listed(ctx context.Context, opts ...client.ListOption) (all []reconcile.Request) {
+func (r *objects) listed(ctx context.Context, opts ...client.ListOption) (all []reconcile.Request) {
 	var sms infrav1.SlipwayMachineList
 	if err := r.client.List(ctx, &sms, opts...); err != nil {
 		return nil // the cache fails only when it ends
@@ -122,7 +128,7 @@ func (r *machines) listed(ctx context.Context, opts ...client.ListOption) (all [
 }
 
 // ofEvent returns the objects that an event of the inventory concerns.
-func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
+func (r *objects) ofEvent(ev inventory.Event) []reconcile.Request {
 	if ev.Kind == inventory.EventChanged && (strings.HasPrefix(ev.Subject, "profile/") || strings.HasPrefix(ev.Subject, "image/") || strings.HasPrefix(ev.Subject, "pool/")) {
 		return r.unclaimed()
 	}
@@ -131,15 +137,13 @@ func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
 		return nil
 	}
 	if ev.Kind == inventory.EventBootstrapWanted {
-		r.mu.Lock()
-		r.asked[name] = true
-		r.mu.Unlock()
+		r.boots.Ask(name)
 	}
 	return []reconcile.Request{{NamespacedName: name}}
 }
 
 // unclaimed returns the objects without a host: what they need may exist now.
-func (r *machines) unclaimed() (all []reconcile.Request) {
+func (r *objects) unclaimed() (all []reconcile.Request) {
 	var sms infrav1.SlipwayMachineList
 	if err := r.client.List(context.Background(), &sms); err != nil { // from the cache
 		return nil
@@ -154,7 +158,7 @@ func (r *machines) unclaimed() (all []reconcile.Request) {
 
 // all returns all objects, and the machines in the inventory whose objects may be gone. It runs once after the start,
 // because events of the time before are lost.
-func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
+func (r *objects) all(ctx context.Context) ([]reconcile.Request, error) {
 	views, err := r.env.Appliance.ListMachines(ctx, r.env.ClusterUID+"/")
 	if err != nil {
 		return nil, err
@@ -166,7 +170,6 @@ func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
 			continue
 		}
 		name := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-		r.remember(name, v.Machine.Owner)
 		all = append(all, reconcile.Request{NamespacedName: name})
 	}
 	return all, nil

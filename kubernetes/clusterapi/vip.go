@@ -16,11 +16,9 @@ import (
 	"slipway.dev/slipway/machineconfig/kubeadm"
 )
 
-// What a SlipwayCluster says of the pod that announces its endpoint, in annotations: the interface that carries the
-// address (the one of the default route when left out) and the pod's image.
+// The annotations of a SlipwayCluster for the pod that announces its endpoint: the interface of the address, and the image
+// of the pod. Without the first the pod takes the interface of the default route.
 const (
-	// The annotations of a SlipwayCluster for the pod that announces its endpoint: the interface of the address, and
-	// the image of the pod. Without the first the pod takes the interface of the default route.
 	annotationVIPInterface = metalv1.Prefix + "vip-interface"
 	annotationVIPImage     = metalv1.Prefix + "vip-image"
 )

@@ -77,7 +77,7 @@ func hinted(err error) string {
 
 // ofNode returns the machines that a node of a workload cluster may be: the one with its provider ID, and those
 // without a node. n is nil when all may have changed.
-func (r *machines) ofNode(key string, n *node.Node) (all []reconcile.Request) {
+func (r *objects) ofNode(key string, n *node.Node) (all []reconcile.Request) {
 	namespace, cluster, _ := strings.Cut(key, "/")
 	var sms infrav1.SlipwayMachineList
 	opts := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster}}

@@ -1,6 +1,7 @@
 // Package controllers holds what both sets of controllers, package standalone and package clusterapi, share in one attached
-// cluster: what they are given (Env, with the rights of the account in Reach), and the events of the appliance that wake
-// them (Feed). It reads and writes no object of a cluster, and never polls.
+// cluster: what they are given (Env, with the rights of the account in Reach), the events of the appliance that wake them
+// (Feed), which machines wait for bootstrap data (Bootstraps), and what becomes of a machine whose object is gone (Orphans).
+// It reads and writes no object of a cluster, and never polls.
 package controllers
 
 import (

@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -31,10 +29,8 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// The field managers of what is written to MetalMachines: one for each concern.
+// The field managers of MetalMachines: one for each concern, so that apply of one leaves the fields of the others.
 const (
-	// The field managers of MetalMachines: one for each concern, so that apply of one leaves the fields of the
-	// others.
 	managerMachine  = "slipway-machine"          // status, finalizer
 	managerClaim    = "slipway-machine-claim"    // spec.claimID, spec.providerID
 	managerVersions = "slipway-machine-versions" // spec.versions, once
@@ -49,27 +45,24 @@ const (
 	placedWithin = 2 * time.Second
 )
 
-// machines reconciles MetalMachines. Reconciles of different objects run at once, of one object never. mu guards the
-// maps. A restart empties them: they fill again from events and Reconciles, and at worst an event is written twice.
+// machines reconciles MetalMachines. Reconciles of different objects run at once, of one object never. mu guards sealed.
+// A restart empties what is in memory: it fills again from events and Reconciles, and at worst an event is written twice.
 type machines struct {
-	env    controllers.Env
-	feed   *controllers.Feed
-	client client.Client // reads from the cache, but for Secrets
-	direct client.Reader // asks the API server, where a cache that is late would do harm
-	events events.EventRecorder
-	log    *slog.Logger
-	nodes  *node.Set
-	turns  *turns
-	now    func() time.Time
+	*reporter
+	env     controllers.Env
+	feed    *controllers.Feed
+	client  client.Client // reads from the cache, but for Secrets
+	direct  client.Reader // asks the API server, where a cache that is late would do harm
+	log     *slog.Logger
+	nodes   *node.Set
+	turns   *turns
+	objects *objects
+	boots   *controllers.Bootstraps
+	orphans *controllers.Orphans
+	now     func() time.Time
 
 	mu     sync.Mutex
-	names  map[string]types.NamespacedName           // by name in the inventory
-	hosts  map[inventory.HostID]types.NamespacedName // whose machine a host is
-	asked  map[types.NamespacedName]bool             // its host boots and asks for bootstrap data
-	passed map[string]string                         // by owner: which bootstrap data were found usable
-	sealed map[string]string                         // by name of a secret in the inventory: version that was sealed
-	told   map[string]string                         // by owner and what it is about: what was said in an event
-	young  map[string]bool                           // owners that we made a machine for, and whose object has no claim yet
+	sealed map[string]string // by name of a secret in the inventory: version that was sealed
 }
 
 // pass is one Reconcile of one MetalMachine. Only its goroutine uses it.
@@ -93,17 +86,14 @@ func setupMachines(mgr manager.Manager, env controllers.Env, feed *controllers.F
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	log = log.With("cluster", env.Cluster)
+	boots := &controllers.Bootstraps{}
 	r := &machines{
-		env: env, feed: feed, client: mgr.GetClient(), direct: mgr.GetAPIReader(), events: mgr.GetEventRecorder("slipway"), log: log.With("cluster", env.Cluster), nodes: nodes,
-		now:    time.Now,
-		names:  map[string]types.NamespacedName{},
-		hosts:  map[inventory.HostID]types.NamespacedName{},
-		asked:  map[types.NamespacedName]bool{},
-		passed: map[string]string{},
-		sealed: map[string]string{},
-		told:   map[string]string{},
-		young:  map[string]bool{},
+		reporter: &reporter{client: mgr.GetClient(), events: mgr.GetEventRecorder("slipway"), now: time.Now, told: map[string]string{}},
+		env:      env, feed: feed, client: mgr.GetClient(), direct: mgr.GetAPIReader(), log: log, nodes: nodes, boots: boots, now: time.Now,
+		objects: newObjects(env, mgr.GetClient(), boots, log), sealed: map[string]string{},
 	}
+	r.orphans = &controllers.Orphans{Env: &r.env, Kind: v1alpha1.KindMetalMachine, Log: log, Deleted: r.forget, Kept: r.orphan}
 	r.turns = newTurns(r.seed)
 	if err := indexMachines(mgr); err != nil {
 		return err
@@ -112,16 +102,16 @@ func setupMachines(mgr manager.Manager, env controllers.Env, feed *controllers.F
 		For(&v1alpha1.MetalMachine{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: machinesAtOnce}).
-		Watches(&v1alpha1.JoinTarget{}, handler.EnqueueRequestsFromMapFunc(r.ofTarget), builder.WithPredicates(targetNews)).
-		WatchesRawSource(controllers.On(feed, 50*time.Millisecond, r.ofEvent)).
-		WatchesRawSource(controllers.Once(feed, r.all)).
-		WatchesRawSource(nodes.Source(r.ofNode)).
+		Watches(&v1alpha1.JoinTarget{}, handler.EnqueueRequestsFromMapFunc(r.objects.ofTarget), builder.WithPredicates(targetNews)).
+		WatchesRawSource(controllers.On(feed, 50*time.Millisecond, r.objects.ofEvent)).
+		WatchesRawSource(controllers.Once(feed, r.objects.all)).
+		WatchesRawSource(nodes.Source(r.objects.ofNode)).
 		WatchesRawSource(r.turns.source())
 	if env.Reach.HasSecrets() {
-		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
+		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.objects.ofSecret))
 	}
 	if !r.isNarrow() {
-		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
+		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.objects.ofNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller of MetalMachines: %w", err)
@@ -142,7 +132,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		if err := r.direct.Get(ctx, req.NamespacedName, &there); !apierrors.IsNotFound(err) {
 			return reconcile.Result{}, err
 		}
-		return reconcile.Result{}, r.orphans(ctx, req.NamespacedName, "")
+		return reconcile.Result{}, r.orphans.Look(ctx, req.NamespacedName, "")
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read MetalMachine %s: %w", req, err)
@@ -150,7 +140,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	p := &pass{mm: mm.DeepCopy(), owner: r.ownerOf(&mm)}
 	p.facts.IsDeleting = !mm.DeletionTimestamp.IsZero()
 	if mm.Status.ObservedGeneration == 0 || mm.Spec.ClaimID == "" { // it is new: another one may have had its name
-		if err := r.orphans(ctx, req.NamespacedName, p.owner.String()); err != nil {
+		if err := r.orphans.Look(ctx, req.NamespacedName, p.owner.String()); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -280,13 +270,7 @@ func (r *machines) offer(ctx context.Context, p *pass) error {
 // see stores the machine of the pass, and remembers its name and host, so that events find the object.
 func (r *machines) see(p *pass, v *contract.View) {
 	p.view, p.facts.View = v, v
-	key := client.ObjectKeyFromObject(p.mm)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.names[v.Machine.Name] = key
-	if v.Host != nil {
-		r.hosts[v.Host.ID] = key
-	}
+	r.objects.remember(client.ObjectKeyFromObject(p.mm), v)
 }
 
 // pause keeps new steps from beginning, and writes only the condition Paused. A machine without a host gets a hook
@@ -342,9 +326,7 @@ func (r *machines) bind(ctx context.Context, p *pass) error {
 		r.tellf(p.mm, corev1.EventTypeNormal, v1alpha1.ReasonClaimed, note, p.view.Host.Name)
 		p.isClaimed = true
 	}
-	r.mu.Lock()
-	delete(r.young, p.owner.String())
-	r.mu.Unlock()
+	r.orphans.Bound(p.owner.String())
 	return r.writeVersions(ctx, p)
 }
 

@@ -32,7 +32,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 		return nil
 	}
 	b.IsWanted = true
-	if isWritten(p) && !r.isAsked(p) {
+	if isWritten(p) && !r.boots.IsAsked(client.ObjectKeyFromObject(p.mm)) {
 		b.IsReady = true
 		return nil
 	}
@@ -65,18 +65,6 @@ func isWritten(p *pass) bool {
 // wait records why the machine may not boot yet; the status shows it.
 func (p *pass) wait(reason, format string, args ...any) {
 	p.facts.Bootstrap.Reason, p.facts.Bootstrap.Message = reason, fmt.Sprintf(format, args...)
-}
-
-func (r *machines) isAsked(p *pass) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.asked[client.ObjectKeyFromObject(p.mm)]
-}
-
-func (r *machines) answered(p *pass) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.asked, client.ObjectKeyFromObject(p.mm))
 }
 
 // secretVersion returns UID and version of a Secret from the cache of metadata, or "" when there is none. The error
@@ -185,11 +173,9 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 	if p.view == nil {
 		return nil
 	}
-	owner, isAsked := p.owner.String(), r.isAsked(p)
-	r.mu.Lock()
-	hasPassed := r.passed[owner] == version
-	r.mu.Unlock()
-	if hasPassed && !isAsked {
+	object, owner := client.ObjectKeyFromObject(p.mm), p.owner.String()
+	isAsked := r.boots.IsAsked(object)
+	if !isAsked && r.boots.HasPassed(object, owner, version) {
 		return nil
 	}
 	value, s, err := readSecret(ctx, r.client, key, "value")
@@ -204,17 +190,15 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 	err = r.env.Appliance.GiveBootstrap(ctx, p.view.Machine.Name, data, !isAsked)
 	if reason := contract.BootstrapReason(err); reason != "" {
 		p.wait(reason, "Secret %s: %s", name, messageWithHint(err))
-		r.answered(p)
+		r.boots.Answered(object)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("hand over the bootstrap data of %s: %w", p.view.Machine.Name, err)
 	}
-	r.mu.Lock()
-	r.passed[owner] = version
-	r.mu.Unlock()
+	r.boots.Pass(object, owner, version)
 	if isAsked {
-		r.answered(p)
+		r.boots.Answered(object)
 	}
 	return nil
 }
@@ -328,7 +312,7 @@ func (r *machines) seed(ctx context.Context) (map[string]slot, error) {
 	all := map[string]slot{}
 	for i := range views {
 		m := &views[i].Machine
-		key, ok := r.keyOfOwner(m.Owner)
+		key, ok := r.objects.keyOfOwner(m.Owner)
 		var mm v1alpha1.MetalMachine
 		if !ok || r.client.Get(ctx, key, &mm) != nil || !translate.IsNode(&mm) || r.ownerOf(&mm).String() != m.Owner {
 			continue

@@ -3,7 +3,6 @@ package standalone
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -112,72 +110,20 @@ func (r *machines) letGo(ctx context.Context, p *pass) error {
 	return nil
 }
 
+// forget drops what is in memory of a machine that is gone.
 func (r *machines) forget(key types.NamespacedName, owner string) {
 	r.turns.forget(owner)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.passed, owner)
-	delete(r.young, owner)
-	delete(r.asked, key)
-	for k := range r.told {
-		if strings.HasPrefix(k, owner+"\x00") {
-			delete(r.told, k)
-		}
-	}
-	for name, k := range r.names {
-		if k == key {
-			delete(r.names, name)
-		}
-	}
-	for id, k := range r.hosts {
-		if k == key {
-			delete(r.hosts, id)
-		}
-	}
+	r.boots.Forget(key)
+	r.objects.forget(key)
+	r.reporter.forget(owner)
 }
 
-// orphans handles machines whose object somebody removed together with the finalizer. A machine without a host is
-// deleted. A machine with a host keeps it and runs on: nobody asked for its end. It is not fenced or wiped, and its
-// host goes to nobody else. An object with its claimID takes it over, or somebody deletes it in Slipway.
-//
-// A young machine is deleted as usual: its object never had the claim, so nobody moved the object. It happens when
-// the deletion begins just as finalize adds the finalizer.
-func (r *machines) orphans(ctx context.Context, key types.NamespacedName, owner string) error {
-	prefix := contract.Owner{ClusterUID: r.env.ClusterUID, Namespace: key.Namespace, Kind: v1alpha1.KindMetalMachine, Name: key.Name}.String()
-	views, err := r.env.Appliance.ListMachines(ctx, prefix)
-	if err != nil {
-		return fmt.Errorf("list the machines of %s: %w", key, err)
-	}
-	for i := range views {
-		m := &views[i].Machine
-		if m.Owner == owner || !m.DeletedAt.IsZero() {
-			continue
-		}
-		r.turns.forget(m.Owner)
-		r.mu.Lock()
-		isYoung := r.young[m.Owner]
-		r.mu.Unlock()
-		if m.HostID == "" || isYoung {
-			if _, err := r.env.Appliance.DeleteMachine(ctx, m.Name, false); err != nil && !inventory.IsKind(err, inventory.NotFound) {
-				return fmt.Errorf("delete machine %s, whose object is gone: %w", m.Name, err)
-			}
-			r.forget(key, m.Owner)
-			continue
-		}
-		r.mu.Lock()
-		isTold := r.told[m.Owner+"\x00orphan"] != ""
-		r.told[m.Owner+"\x00orphan"] = "told"
-		r.mu.Unlock()
-		if isTold {
-			continue
-		}
-		r.log.Warn("a machine runs on without its object: its finalizer was removed",
-			"machine", m.Name, "claim", m.ClaimID, "hint", "create the object again with this claimID, or: slipway machine delete "+m.Name)
-		about := &v1alpha1.MetalMachine{}
-		about.Namespace, about.Name = key.Namespace, key.Name
-		about.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindMetalMachine))
-		r.tellf(about, corev1.EventTypeWarning, "Orphaned",
-			"machine %s runs on without this object, whose finalizer was removed: create it again with claimID %s, or delete the machine in Slipway", m.Name, m.ClaimID)
-	}
-	return nil
+// orphan says on the object that was there, whose events outlive it, that its machine runs on.
+func (r *machines) orphan(key types.NamespacedName, m *inventory.Machine) {
+	r.turns.forget(m.Owner)
+	about := &v1alpha1.MetalMachine{}
+	about.Namespace, about.Name = key.Namespace, key.Name
+	about.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindMetalMachine))
+	r.tellf(about, corev1.EventTypeWarning, "Orphaned",
+		"machine %s runs on without this object, whose finalizer was removed: create it again with claimID %s, or delete the machine in Slipway", m.Name, m.ClaimID)
 }

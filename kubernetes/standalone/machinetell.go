@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
@@ -45,11 +49,28 @@ func applyTo(ctx context.Context, c client.Client, o client.Object, kind, manage
 	return err
 }
 
-func (r *machines) apply(ctx context.Context, mm *v1alpha1.MetalMachine, manager string, fields map[string]any, isStatus bool) error {
+// reporter writes what became of MetalMachines: fields and status of the objects, and events on them. mu guards told.
+type reporter struct {
+	client client.Client
+	events events.EventRecorder
+	now    func() time.Time
+
+	mu   sync.Mutex
+	told map[string]string // by owner and what it is about: what was said in an event
+}
+
+// forget drops what was said of the object of an owner.
+func (r *reporter) forget(owner string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.told, func(k, _ string) bool { return strings.HasPrefix(k, owner+"\x00") })
+}
+
+func (r *reporter) apply(ctx context.Context, mm *v1alpha1.MetalMachine, manager string, fields map[string]any, isStatus bool) error {
 	return applyTo(ctx, r.client, mm, v1alpha1.KindMetalMachine, manager, fields, isStatus)
 }
 
-func (r *machines) writeStatus(ctx context.Context, mm *v1alpha1.MetalMachine) error {
+func (r *reporter) writeStatus(ctx context.Context, mm *v1alpha1.MetalMachine) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&mm.Status)
 	if err != nil {
 		return fmt.Errorf("encode the status of MetalMachine %s: %w", mm.Name, err)
@@ -65,7 +86,7 @@ const unseenAgain = 30 * time.Second
 
 // report writes the status of a MetalMachine when it changed. It runs last, so that the status never promises what
 // the spec or the inventory lacks.
-func (r *machines) report(ctx context.Context, p *pass) error {
+func (r *reporter) report(ctx context.Context, p *pass) error {
 	told := translate.StatusOf(p.facts)
 	was, st := &p.mm.Status, p.mm.Status.DeepCopy()
 	now := r.now()
@@ -98,7 +119,7 @@ func (r *machines) report(ctx context.Context, p *pass) error {
 	return r.writeStatus(ctx, p.mm)
 }
 
-func (r *machines) reportHost(p *pass, st *v1alpha1.MetalMachineStatus, told *translate.Status) {
+func (r *reporter) reportHost(p *pass, st *v1alpha1.MetalMachineStatus, told *translate.Status) {
 	if p.view == nil {
 		return
 	}
@@ -125,7 +146,7 @@ func (r *machines) reportHost(p *pass, st *v1alpha1.MetalMachineStatus, told *tr
 	st.Addresses = addresses[:min(len(addresses), 64)]
 }
 
-func (r *machines) reportNode(p *pass, st *v1alpha1.MetalMachineStatus) {
+func (r *reporter) reportNode(p *pass, st *v1alpha1.MetalMachineStatus) {
 	switch {
 	case p.node != nil && p.node.Found:
 		st.NodeRef = &v1alpha1.NodeReference{Name: p.node.Name, UID: p.node.UID}
@@ -142,7 +163,7 @@ func (r *machines) reportNode(p *pass, st *v1alpha1.MetalMachineStatus) {
 }
 
 // reportDeletion describes in the status how far a deletion is, and what blocks it. It writes each time only once.
-func (r *machines) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now time.Time) {
+func (r *reporter) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now time.Time) {
 	if !p.facts.IsDeleting || p.view == nil {
 		return
 	}
@@ -178,7 +199,7 @@ func (r *machines) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now 
 }
 
 // announce writes an event for each fact that has just become true.
-func (r *machines) announce(p *pass, was, st *v1alpha1.MetalMachineStatus) {
+func (r *reporter) announce(p *pass, was, st *v1alpha1.MetalMachineStatus) {
 	if st.Phase != was.Phase && st.Phase != v1alpha1.PhaseFailed && !p.isClaimed { // its claim was told just now
 		message := string(st.Phase)
 		if c := apimeta.FindStatusCondition(st.Conditions, v1alpha1.Ready); c != nil && c.Message != "" {
@@ -209,13 +230,13 @@ var alarming = []string{
 const maxNote = 1000
 
 // tellf writes an event on an object.
-func (r *machines) tellf(mm *v1alpha1.MetalMachine, kind, reason, format string, args ...any) {
+func (r *reporter) tellf(mm *v1alpha1.MetalMachine, kind, reason, format string, args ...any) {
 	r.events.Eventf(mm, nil, kind, reason, "Reconcile", "%s", inventory.Clean(fmt.Sprintf(format, args...), maxNote))
 }
 
 // once calls do when what differs from the last call for this object and subject. After a restart it calls do once
 // more.
-func (r *machines) once(p *pass, about, what string, do func()) {
+func (r *reporter) once(p *pass, about, what string, do func()) {
 	key := p.owner.String() + "\x00" + about
 	r.mu.Lock()
 	isNew := r.told[key] != what

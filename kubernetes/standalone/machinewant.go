@@ -165,9 +165,7 @@ func messageWithHint(err error) string {
 // have. If the process dies after it, look finds the machine by its owner.
 func (r *machines) create(ctx context.Context, p *pass) error {
 	p.wanted.Config = withMarks(p.wanted.Config, marks{at: p.mm.Annotations[v1alpha1.AnnotationReprovisionAt], rebooted: p.mm.Annotations[v1alpha1.AnnotationRebootAt]})
-	r.mu.Lock()
-	r.young[p.owner.String()] = true
-	r.mu.Unlock()
+	r.orphans.Made(p.owner.String())
 	_, err := r.env.Appliance.CreateMachine(ctx, p.wanted)
 	if inventory.IsKind(err, inventory.Conflict) {
 		p.wanted.Name = translate.NameFor(p.mm.Namespace, p.mm.Name, string(p.mm.UID))

@@ -3,8 +3,11 @@ package standalone
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +28,6 @@ import (
 
 // The indexes of MetalMachines in the cache.
 const (
-	// The indexes of MetalMachines in the cache.
 	byTarget = "spec.bootstrap.join.targetRef.name"
 	bySecret = "secrets"
 )
@@ -84,7 +86,45 @@ func requests(mms []v1alpha1.MetalMachine) []reconcile.Request {
 	return all
 }
 
-func (r *machines) ofTarget(ctx context.Context, o client.Object) []reconcile.Request {
+// objects finds the MetalMachines that some news concern. Most events name the owner of their machine; for the others it
+// remembers the machines and hosts that Reconciles saw. mu guards the maps.
+type objects struct {
+	env    controllers.Env
+	client client.Client
+	boots  *controllers.Bootstraps
+	log    *slog.Logger
+
+	mu    sync.Mutex
+	names map[string]types.NamespacedName           // by name in the inventory
+	hosts map[inventory.HostID]types.NamespacedName // whose machine a host is
+}
+
+func newObjects(env controllers.Env, c client.Client, boots *controllers.Bootstraps, log *slog.Logger) *objects {
+	return &objects{
+		env: env, client: c, boots: boots, log: log,
+		names: map[string]types.NamespacedName{}, hosts: map[inventory.HostID]types.NamespacedName{},
+	}
+}
+
+// remember notes which object a machine and its host belong to.
+func (r *objects) remember(key types.NamespacedName, v *contract.View) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names[v.Machine.Name] = key
+	if v.Host != nil {
+		r.hosts[v.Host.ID] = key
+	}
+}
+
+// forget drops the machines of an object.
+func (r *objects) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.names, func(_ string, k types.NamespacedName) bool { return k == key })
+	maps.DeleteFunc(r.hosts, func(_ inventory.HostID, k types.NamespacedName) bool { return k == key })
+}
+
+func (r *objects) ofTarget(ctx context.Context, o client.Object) []reconcile.Request {
 	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetNamespace()), client.MatchingFields{byTarget: o.GetName()})
 	if err != nil {
 		r.log.Warn("machines of a join target not listed", "err", err)
@@ -92,7 +132,7 @@ func (r *machines) ofTarget(ctx context.Context, o client.Object) []reconcile.Re
 	return requests(mms)
 }
 
-func (r *machines) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *objects) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
 	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetNamespace()), client.MatchingFields{bySecret: o.GetName()})
 	if err != nil {
 		r.log.Warn("machines of a secret not listed", "err", err)
@@ -101,7 +141,7 @@ func (r *machines) ofSecret(ctx context.Context, o client.Object) []reconcile.Re
 }
 
 // ofNamespace returns the machines without a host: only for them it matters which pools the namespace may use.
-func (r *machines) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *objects) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetName()))
 	if err != nil {
 		r.log.Warn("machines of a namespace not listed", "err", err)
@@ -139,7 +179,7 @@ var telling = []string{
 }
 
 // ofEvent returns the machine of an event of the inventory.
-func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
+func (r *objects) ofEvent(ev inventory.Event) []reconcile.Request {
 	if isNewsForRefused(ev) {
 		return r.refused()
 	}
@@ -151,9 +191,7 @@ func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
 		return nil
 	}
 	if ev.Kind == inventory.EventBootstrapWanted {
-		r.mu.Lock()
-		r.asked[key] = true
-		r.mu.Unlock()
+		r.boots.Ask(key)
 	}
 	return []reconcile.Request{{NamespacedName: key}}
 }
@@ -170,7 +208,7 @@ func isNewsForRefused(ev inventory.Event) bool {
 }
 
 // refused returns the machines with an invalid spec: what they name may exist now.
-func (r *machines) refused() []reconcile.Request {
+func (r *objects) refused() []reconcile.Request {
 	mms, err := listMachines(context.Background(), r.client)
 	if err != nil {
 		r.log.Warn("refused machines not listed", "err", err)
@@ -180,7 +218,7 @@ func (r *machines) refused() []reconcile.Request {
 	}))
 }
 
-func (r *machines) keyOf(ev inventory.Event) (types.NamespacedName, bool) {
+func (r *objects) keyOf(ev inventory.Event) (types.NamespacedName, bool) {
 	if data, ok := ev.Data.(map[string]any); ok {
 		if text, ok := data["owner"].(string); ok && text != "" {
 			return r.keyOfOwner(text)
@@ -197,7 +235,7 @@ func (r *machines) keyOf(ev inventory.Event) (types.NamespacedName, bool) {
 }
 
 // keyOfOwner returns the object of an owner; ok is false for an owner in another cluster, or of another kind.
-func (r *machines) keyOfOwner(text string) (types.NamespacedName, bool) {
+func (r *objects) keyOfOwner(text string) (types.NamespacedName, bool) {
 	o, err := contract.ParseOwner(text)
 	if err != nil || o.ClusterUID != r.env.ClusterUID || o.Kind != v1alpha1.KindMetalMachine {
 		return types.NamespacedName{}, false
@@ -207,7 +245,7 @@ func (r *machines) keyOfOwner(text string) (types.NamespacedName, bool) {
 
 // all returns the objects of all machines of this cluster in the inventory, also those whose objects are gone. It
 // runs once after the start.
-func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
+func (r *objects) all(ctx context.Context) ([]reconcile.Request, error) {
 	views, err := r.env.Appliance.ListMachines(ctx, r.env.ClusterUID+"/")
 	if err != nil {
 		return nil, fmt.Errorf("list machines of the cluster: %w", err)
@@ -224,13 +262,13 @@ func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
 
 // isWatched reports whether the cache holds the objects of a namespace. In other namespaces the controller cannot
 // know that an object is gone.
-func (r *machines) isWatched(namespace string) bool {
+func (r *objects) isWatched(namespace string) bool {
 	return len(r.env.Namespaces) == 0 || slices.Contains(r.env.Namespaces, namespace)
 }
 
 // ofNode returns the machines that a change in a workload cluster concerns: the machine of node n, or all machines
 // when n is nil.
-func (r *machines) ofNode(key string, n *node.Node) []reconcile.Request {
+func (r *objects) ofNode(key string, n *node.Node) []reconcile.Request {
 	target, ok := splitKey(key)
 	if !ok {
 		return nil
