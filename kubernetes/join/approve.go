@@ -26,6 +26,7 @@ func isSettled(r *certsv1.CertificateSigningRequest) bool {
 // certificate can exist. It is safe to repeat at any point: a spent token still approves the request whose UID it
 // holds, and no other.
 func (j *Joiner) review(ctx context.Context, c *cluster, r *certsv1.CertificateSigningRequest) (Decision, error) {
+	// Another approver may decide at the same time. The first one to write wins, and then the request is settled.
 	for try := 0; ; try++ {
 		if isSettled(r) {
 			return Decision{Ignore, "it is settled"}, nil
@@ -100,6 +101,8 @@ func (j *Joiner) decide(ctx context.Context, c *cluster, r *certsv1.CertificateS
 	if f.Token == nil {
 		return Decision{Ignore, "not made with a token of ours"}, f, nil
 	}
+	// Outside the transaction: a cluster that answers slowly must not hold up the store. The node may appear in between,
+	// which only an owner in the store can make harmless: Decide knows both.
 	node, err := c.findNode(ctx, f.Token.NodeName)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return Decision{}, f, failure(c.target, "read nodes", err)
@@ -113,6 +116,7 @@ func (j *Joiner) decide(ctx context.Context, c *cluster, r *certsv1.CertificateS
 	}
 	var d Decision
 	err = j.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		// Read again: since the first judgement another request may have spent the token, or a release revoked it.
 		if err := readToken(tx, r, &f); err != nil {
 			return err
 		}
@@ -127,6 +131,8 @@ func (j *Joiner) decide(ctx context.Context, c *cluster, r *certsv1.CertificateS
 		if d = Decide(r, f, now); d.Verdict != Approve || f.Token.State != inventory.TokenMinted {
 			return nil
 		}
+		// From here on the token is good for this request only. If the process dies before the approval is written, the next
+		// review approves the same request, and no other.
 		spent := *f.Token
 		spent.State, spent.CSR = inventory.TokenSpent, string(r.UID)
 		return tx.SaveJoinToken(spent)
@@ -199,6 +205,7 @@ func (j *Joiner) decideServing(ctx context.Context, c *cluster, r *certsv1.Certi
 		if err != nil {
 			return err
 		}
+		// The list begins with the newest: a name that was used before belongs to the host that joined last.
 		i := slices.IndexFunc(all, func(t inventory.JoinToken) bool { return t.NodeName == node })
 		if i < 0 {
 			return nil
@@ -220,6 +227,7 @@ func (j *Joiner) decideServing(ctx context.Context, c *cluster, r *certsv1.Certi
 // addresses that it has. It checks at most 64 addresses.
 func knownAs(tx inventory.Tx, h *inventory.Host, node string, asked []netip.Addr) (names []string, addrs []netip.Addr, err error) {
 	names = []string{node, h.Name}
+	// Anybody with a node certificate chooses how many addresses stand in a request, and each costs two lookups.
 	for _, a := range asked[:min(len(asked), 64)] {
 		subnet, err := subnetOf(tx, h, a)
 		if err != nil {

@@ -54,6 +54,7 @@ func (j *Joiner) connect(ctx context.Context, target *inventory.JoinTarget) (*cl
 	j.mu.Lock()
 	known := j.clusters[target.Name]
 	j.mu.Unlock()
+	// The version of the secret tells a new kubeconfig, also one that an admin stored under the same name.
 	if known != nil && known.secret == s.Name && known.version == s.Version {
 		return known.cluster, nil
 	}
@@ -77,6 +78,7 @@ func newCluster(target *inventory.JoinTarget, text []byte, now func() time.Time,
 	if err != nil {
 		return nil, err
 	}
+	// Objects of an attached cluster can bring a kubeconfig here. It must not lead to addresses that only this server reaches.
 	cfg.Dial = policy.DialCluster
 	c := &cluster{target: target.Name, ca: cfg.CAData, skew: new(atomic.Int64)}
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &clockReader{rt, now, c.skew} })
@@ -169,6 +171,7 @@ func (c *cluster) listRequests(ctx context.Context) (*certsv1.CertificateSigning
 
 // watchRequests watches for as long as the server lets it; a quiet server ends it after window.
 func (c *cluster) watchRequests(ctx context.Context, resourceVersion string, window time.Duration) (watch.Interface, error) {
+	// No deadline of ours: the server ends the watch after window, and ctx ends it with the target.
 	seconds := int64(window / time.Second)
 	return c.certs.Get().Resource(csrResource).VersionedParams(&metav1.ListOptions{
 		Watch: true, ResourceVersion: resourceVersion, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,

@@ -63,6 +63,7 @@ func Decide(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) Decisi
 		return Decision{Ignore, "not made with a token of ours"}
 	}
 	if r.Spec.SignerName != certsv1.KubeAPIServerClientKubeletSignerName {
+		// A denial would judge for a signer that is not ours. Its own approver decides; the admin hears that the token is misused.
 		return Decision{Report, fmt.Sprintf("token %s is for a kubelet's client certificate, and the request is for signer %s", id, inventory.Clean(r.Spec.SignerName, 100))}
 	}
 	if reason := checkUse(r, f, now); reason != "" {
@@ -84,6 +85,7 @@ func Decide(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) Decisi
 // checkUse returns the reason why a token may not be used for a request now, "" if it may.
 func checkUse(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) string {
 	t := f.Token
+	// A request comes again when the process died between spending the token and writing the approval.
 	isRetry := t.CSR != "" && t.CSR == string(r.UID)
 	switch {
 	case !slices.Contains(r.Spec.Groups, Group):
@@ -94,10 +96,13 @@ func checkUse(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) stri
 		return fmt.Sprintf("token %s was used before, for another request", t.ID)
 	case !now.Before(t.ExpiresAt):
 		return fmt.Sprintf("token %s expired at %s", t.ID, day(t.ExpiresAt))
+	// The clock of this server was set back since the token was minted. A wrong clock must not judge tokens.
 	case now.Before(t.CreatedAt.Add(-skewLimit(t.ExpiresAt.Sub(t.CreatedAt)))):
 		return fmt.Sprintf("token %s is from the future: it was minted at %s", t.ID, day(t.CreatedAt))
 	case f.Host == nil || f.Host.ID != t.HostID:
 		return fmt.Sprintf("the host of token %s is not in the inventory any more", t.ID)
+	// Whoever has the certificate of a node reads the Secrets of its pods. So a name never goes to another host while the
+	// first one has it.
 	case f.Owner != "" && f.Owner != t.HostID:
 		return fmt.Sprintf("node %s belongs to another host, %s", t.NodeName, f.Owner)
 	case f.Owner == "" && f.IsNodeReady && !isRetry:

@@ -28,6 +28,7 @@ import (
 const Group = "system:bootstrappers:slipway:nodes"
 
 const (
+	// An installation from a slow mirror takes minutes. A token that leaks is worth something for half an hour at most.
 	defaultTokenFor = 30 * time.Minute
 	callTimeout     = 5 * time.Second // of one call to a cluster
 )
@@ -128,6 +129,7 @@ type turns struct {
 func (t *turns) take(ctx context.Context, key string) (release func(), err error) {
 	for {
 		t.mu.Lock()
+		// Several may have waited for one key. Each looks again when it is free, and one of them has it.
 		done, isBusy := t.busy[key]
 		if !isBusy {
 			done = make(chan struct{})

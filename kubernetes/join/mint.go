@@ -32,6 +32,8 @@ func (j *Joiner) Mint(ctx context.Context, target inventory.JoinTarget, h *inven
 		return "", inventory.Errorf(inventory.Invalid, "host %s: %q cannot be the name of a node", h.Name, inventory.Clean(nodeName, 80)).
 			WithHint("use a-z, 0-9, - and dots, at most 253 in all")
 	}
+	// A boot asks twice when its first request timed out. The second one could otherwise return a token which the first is
+	// about to disown.
 	release, err := j.turns.take(ctx, string(s))
 	if err != nil {
 		return "", err
@@ -50,6 +52,7 @@ func (j *Joiner) Mint(ctx context.Context, target inventory.JoinTarget, h *inven
 		// Secret exists already, which is a success below.
 		err = c.createSecret(ctx, newSecret(r.token, r.half, h.Name, target.CA == ""))
 		switch {
+		// Somebody else has made a Secret with the id that was just drawn. Nobody here knows its half: another id is drawn.
 		case apierrors.IsAlreadyExists(err) && r.isNew:
 			err = j.disown(ctx, r.token)
 			if err != nil {
@@ -60,6 +63,8 @@ func (j *Joiner) Mint(ctx context.Context, target inventory.JoinTarget, h *inven
 			return "", failure(target.Name, "create bootstrap tokens", err)
 		}
 		j.deleteSecrets(ctx, c, r.stale)
+		// The answer to createSecret had the clock of the cluster in it. With a wrong clock the token would end before the host
+		// has used it, or live for hours.
 		if err := checkSkew(target.Name, time.Duration(c.skew.Load()), tokenFor(&target)); err != nil {
 			return "", errors.Join(err, j.revoke(ctx, func(t inventory.JoinToken) bool { return t.ID == r.token.ID }, inventory.TokenMinted))
 		}
@@ -136,6 +141,7 @@ func (j *Joiner) record(ctx context.Context, target *inventory.JoinTarget, h *in
 			case r.isNew && isReusable(t, fresh):
 				r.token, r.isNew = t, false
 			default:
+				// A token of an earlier boot, or one that is about to expire: a host has one good token at most.
 				t.State = inventory.TokenRevoked
 				r.stale = append(r.stale, t.ID)
 				if err := tx.SaveJoinToken(t); err != nil {
@@ -146,6 +152,7 @@ func (j *Joiner) record(ctx context.Context, target *inventory.JoinTarget, h *in
 		if !r.isNew {
 			return nil
 		}
+		// Saving an id that was drawn before would overwrite the row of another host, whose approvals depend on it.
 		if _, err := tx.FindJoinToken(fresh.ID); inventory.KindOf(err) != inventory.NotFound {
 			return errors.Join(err, inventory.Errorf(inventory.Unavailable, "token %s was drawn before", fresh.ID).WithHint("ask again"))
 		}
@@ -224,6 +231,7 @@ func checkJoined(tx inventory.Tx, target string, h inventory.HostID, nodeName st
 
 // disown closes a token whose id somebody else uses in the cluster. Its Secret is not ours to delete.
 func (j *Joiner) disown(ctx context.Context, t inventory.JoinToken) error {
+	// An expired token is none whose Secret doomRevoked would delete after a restart.
 	t.State, t.ExpiresAt = inventory.TokenRevoked, t.CreatedAt
 	return j.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return tx.SaveJoinToken(t) })
 }
@@ -255,6 +263,7 @@ func (j *Joiner) revoke(ctx context.Context, match func(inventory.JoinToken) boo
 			if !match(t) {
 				continue
 			}
+			// sweep has deleted the Secret of a token that led to a node. Only its row still blocks the name.
 			if t.State != inventory.TokenJoined {
 				doomed[t.Target] = append(doomed[t.Target], t.ID)
 			}
@@ -296,6 +305,7 @@ func (j *Joiner) deleteSecrets(ctx context.Context, c *cluster, ids []string) {
 	for i, id := range ids {
 		if err := c.deleteSecret(ctx, secretName(id)); err != nil && !apierrors.IsNotFound(err) {
 			j.cfg.Log.Warn("join tokens not deleted in the cluster yet", "target", c.target, "tokens", strings.Join(ids[i:], " "), "err", err)
+			// The cluster does not answer. Each further call would only wait for its timeout.
 			j.doom(c.target, ids[i:])
 			return
 		}

@@ -96,5 +96,6 @@ func (j *Joiner) Apply(ctx context.Context, target inventory.JoinTarget) error {
 func (c *cluster) apply(ctx context.Context, path string, doc []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	// By force, because a role that somebody has edited must not keep a right from Slipway, or give it one too many.
 	return c.rbac.Patch(types.ApplyYAMLPatchType).AbsPath(path).Param("fieldManager", "slipway").Param("force", "true").Body(doc).Do(ctx).Error()
 }

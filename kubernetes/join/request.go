@@ -48,6 +48,7 @@ func parseRequest(text []byte) (*subject, error) {
 	}
 	s := &subject{
 		commonName: r.Subject.CommonName, organizations: r.Subject.Organization,
+		// A common name and the organizations are expected; what is left over would be in the certificate as well.
 		others: len(r.Subject.Names) - len(r.Subject.Organization) - 1,
 		names:  r.DNSNames, isOdd: len(r.EmailAddresses) > 0 || len(r.URIs) > 0,
 	}

@@ -48,6 +48,7 @@ func (j *Joiner) Serve(ctx context.Context) error {
 			j.cfg.Log.Warn("join targets not read", "err", err)
 		}
 		for name, f := range running {
+			// A store that cannot be read says nothing about the targets: those that are followed go on.
 			if t, ok := targets[name]; err == nil && (!ok || t.stamp != f.stamp) {
 				f.stop()
 				delete(running, name)
@@ -89,6 +90,8 @@ func (j *Joiner) listTargets(ctx context.Context) (map[string]stamped, error) {
 			if err != nil && inventory.KindOf(err) != inventory.NotFound {
 				return err
 			}
+			// CreatedAt tells a target that was deleted and made again. Other settings are read for each token: they need no new
+			// connection.
 			out[t.Name] = stamped{t, fmt.Sprintf("%s %s %d", t.CreatedAt, t.Kubeconfig, s.Version)}
 		}
 		return nil
@@ -122,12 +125,14 @@ func (j *Joiner) follow(ctx context.Context, t inventory.JoinTarget) {
 		if ctx.Err() != nil {
 			return
 		}
+		// A server that ends each watch at once counts as one that fails. Otherwise it would be asked without a pause.
 		if err == nil && time.Since(began) > firstWait {
 			continue // the watch ended as agreed
 		}
 		if err != nil {
 			failed++
 		}
+		// An API server that starts again is away for some seconds. Once is enough: nothing is new at the tenth failure.
 		if err != nil && failed == alarmAfter {
 			e := failure(t.Name, "read certificate requests", err)
 			j.cfg.Log.Warn("join target not watched", "target", t.Name, "err", err)
@@ -165,6 +170,7 @@ func (j *Joiner) session(ctx context.Context, t *inventory.JoinTarget, isFirst b
 	if isFirst {
 		j.doomRevoked(ctx, t.Name)
 	}
+	// The reviews end before session returns. So the next session never judges a request that an old review still judges.
 	p := &pool{j: j, c: c, slots: make(chan struct{}, reviewers), reported: map[types.UID]bool{}, retry: make(chan struct{}, 1)}
 	defer p.wg.Wait()
 	for _, requests := range byAsker(list.Items) {
@@ -175,12 +181,13 @@ func (j *Joiner) session(ctx context.Context, t *inventory.JoinTarget, isFirst b
 
 // pool reviews the requests of one watch of one target.
 type pool struct {
-	j        *Joiner
-	c        *cluster
-	wg       sync.WaitGroup
-	slots    chan struct{}
-	retry    chan struct{} // a review failed
-	mu       sync.Mutex
+	j     *Joiner
+	c     *cluster
+	wg    sync.WaitGroup
+	slots chan struct{}
+	retry chan struct{} // a review failed
+	mu    sync.Mutex
+	// Nobody settles these requests, so that each event about them would raise the alarm again.
 	reported map[types.UID]bool
 }
 
@@ -249,6 +256,7 @@ func (p *pool) review(ctx context.Context, requests ...*certsv1.CertificateSigni
 	p.wg.Go(func() {
 		defer func() { <-p.slots }()
 		for _, r := range requests {
+			// The kubelet waits for its newest request. If an older one spent the token, the kubelet would wait for ever.
 			if !p.reviewOne(ctx, r) {
 				return // an older request must not get what this one waits for
 			}
@@ -286,6 +294,7 @@ func (j *Joiner) sweep(ctx context.Context, c *cluster, t *inventory.JoinTarget)
 		j.cfg.Log.Warn("join tokens not read", "target", t.Name, "err", err)
 		return
 	}
+	// Taken out before the calls, and put back when one fails: what Revoke adds meanwhile is not lost.
 	doomed := j.takeDoomed(t.Name)
 	for _, tok := range open {
 		next := inventory.JoinTokenState("")
@@ -295,11 +304,13 @@ func (j *Joiner) sweep(ctx context.Context, c *cluster, t *inventory.JoinTarget)
 			case err == nil && hasAppeared(n, tok):
 				next = inventory.TokenJoined
 			case err != nil && !apierrors.IsNotFound(err):
+				// The cluster does not answer. The other tokens would only wait for the same timeout, and the next sweep comes soon.
 				j.doom(t.Name, doomed)
 				j.cfg.Log.Warn("node not read", "target", t.Name, "node", tok.NodeName, "err", err)
 				return
 			}
 		}
+		// A spent token expires too: its node never appeared, and another host may have the name.
 		if next == "" && !j.cfg.Now().Before(tok.ExpiresAt) {
 			next = inventory.TokenRevoked
 		}
@@ -314,6 +325,7 @@ func (j *Joiner) sweep(ctx context.Context, c *cluster, t *inventory.JoinTarget)
 func (j *Joiner) advance(ctx context.Context, t inventory.JoinToken, to inventory.JoinTokenState) bool {
 	moved := false
 	err := j.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		// Between the reading and here lies a call to the cluster: a release may have revoked the token meanwhile.
 		current, err := tx.FindJoinToken(t.ID)
 		if moved = err == nil && current.State == t.State; !moved {
 			return err

@@ -18,6 +18,7 @@ const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 // draw returns n letters and digits, each equally likely.
 func draw(rand io.Reader, n int) (string, error) {
+	// 256 is no multiple of 36: with a plain remainder four letters would come more often than the others.
 	const fair = 256 - 256%len(alphabet) // bytes from here on would prefer the first letters
 	out := make([]byte, 0, n)
 	var buf [32]byte

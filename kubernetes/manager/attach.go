@@ -61,7 +61,8 @@ type Config struct {
 // Attacher attaches clusters. Many goroutines may call its methods. mu guards the maps, and is never held during a
 // call to a cluster.
 type Attacher struct {
-	cfg  Config
+	cfg Config
+	// Has room for one: many changes at once are one look at the clusters.
 	wake chan struct{}
 
 	mu       sync.Mutex
@@ -102,6 +103,7 @@ const lookEvery = time.Minute
 func (a *Attacher) Serve(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	// First all followers end, then the watch. When Serve has returned, nothing of it calls the store any more.
 	defer a.stopAll()
 	wg.Go(func() { a.watch(ctx) })
 	tick := time.NewTicker(lookEvery)
@@ -131,6 +133,7 @@ func (a *Attacher) Wake() {
 func (a *Attacher) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := a.cfg.Appliance.Watch(ctx, func(e inventory.Event) {
+			// The zero event comes when the stream begins: what happened before it has no event any more.
 			if e.Kind == "" || e.Kind == inventory.EventChanged && (strings.HasPrefix(e.Subject, "cluster/") || strings.HasPrefix(e.Subject, "secret/")) {
 				a.Wake()
 			}
@@ -158,6 +161,7 @@ func (a *Attacher) list(ctx context.Context) (map[string]wanted, error) {
 			return err
 		}
 		for _, c := range all {
+			// The version of the secret is in the stamp: a renewed kubeconfig attaches the cluster again by itself.
 			s, err := tx.Secrets().Find(c.Kubeconfig)
 			if err != nil {
 				return err
@@ -188,6 +192,7 @@ func (a *Attacher) look(ctx context.Context) error {
 	}
 	for name, c := range clusters {
 		f := a.followed[name]
+		// A cluster that is being detached keeps its row until the last step. It must not be attached again meanwhile.
 		if f != nil && f.stamp == c.stamp || a.leaving[name] || a.isOver {
 			continue
 		}
@@ -218,6 +223,7 @@ func (a *Attacher) stopAll() {
 	all := a.followed
 	a.followed = map[string]*follower{}
 	a.mu.Unlock()
+	// All are stopped first and waited for afterwards. They give up their leases side by side, and not one after the other.
 	for _, f := range all {
 		f.stop()
 	}
@@ -231,16 +237,19 @@ func (a *Attacher) follow(ctx context.Context, c inventory.Cluster) {
 	log := a.cfg.Log.With("cluster", c.Name)
 	wait := a.cfg.Pause
 	for ctx.Err() == nil {
+		// The pause begins anew only when the controllers run. A cluster that answers and then fails is tried less and less often.
 		err := a.guarded(ctx, c, func() { wait = a.cfg.Pause })
 		if ctx.Err() != nil {
 			return
 		}
 		e := asError(c.Name, err)
 		log.Warn("cluster not attached", "reason", e.Msg, "hint", e.Hint, "err", e.Err, "again", wait)
+		// Unreachable is what time may mend. All else waits for a person.
 		state := inventory.ClusterFailed
 		if e.Kind == inventory.Unavailable {
 			state = inventory.ClusterUnreachable
 		}
+		// The same failure again writes nothing: note compares it with the row.
 		a.note(ctx, c, func(n *inventory.Cluster) { n.State, n.Reason, n.Hint = state, e.Msg, e.Hint })
 		pause(ctx, wait/2+rand.N(wait/2+1)) // spread, so that clusters behind one router do not return together
 		wait = min(2*wait, 30*a.cfg.Pause)

@@ -26,6 +26,7 @@ func authorityOf(cfg *rest.Config) (keys []string) {
 			break
 		}
 		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			// The key and not the certificate: an authority that is renewed for its old key is the same one.
 			sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
 			keys = append(keys, hex.EncodeToString(sum[:]))
 		}
@@ -52,6 +53,7 @@ func vouched(tx inventory.Tx, c inventory.Cluster, uid string, ours []string) er
 		return err
 	}
 	hint := "if it is the same cluster: slipway cluster attach --take-over --kubeconfig FILE --name " + c.Name + "; else it would have the machines of another"
+	// One key in common is enough: authorities are renewed one after the other.
 	if len(known.Authority) > 0 {
 		if slices.ContainsFunc(ours, func(k string) bool { return slices.Contains(known.Authority, k) }) {
 			return nil

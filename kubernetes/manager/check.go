@@ -73,6 +73,7 @@ func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) 
 	}
 	defer p.hangUp()
 	k.good("kubeconfig", "holds its credentials, and trusts the server's certificate authority only")
+	// In the order of session: the first refusal here is the one that attaching would meet.
 	err = p.greet(ctx, c.Namespaces)
 	k.UID, k.Kubernetes = p.uid, p.version
 	if err != nil {
@@ -235,6 +236,7 @@ func (p *peer) lacks(ctx context.Context, modes []inventory.ClusterMode, namespa
 	if err != nil {
 		return nil, err
 	}
+	// Each right is a request of its own; side by side a check takes a second and not a minute.
 	has := make([]bool, len(all))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
@@ -288,6 +290,7 @@ func missing(cluster string, lacking []right) *inventory.Error {
 func (p *peer) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
+	// Untyped, because the scheme of a peer knows the core group only: that keeps many attached clusters cheap.
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
 	})
@@ -321,6 +324,7 @@ func (p *peer) holder(ctx context.Context, o Options) (string, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &l); err != nil {
 		return "", err
 	}
+	// Twice the duration, because the holder wrote the time by its own clock.
 	if l.Spec.HolderIdentity == nil || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil ||
 		l.Spec.RenewTime.Add(2*time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second).Before(time.Now()) {
 		return "", nil

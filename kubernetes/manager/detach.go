@@ -15,6 +15,7 @@ type Parting struct {
 	By    string // who asked, for the timeline
 }
 
+// An admin waits for the command. A cluster that needs longer is one for --force.
 const partFor = 60 * time.Second
 
 // KubeconfigSecret is the name of the secret with the kubeconfig of a cluster that was attached from a file. Detach
@@ -38,9 +39,12 @@ func (a *Attacher) Detach(ctx context.Context, name string, how Parting) error {
 	if err != nil {
 		return err
 	}
+	// The last defer runs first: Serve may start the cluster again, and only then it is woken.
 	done := a.leave(name)
 	defer a.Wake()
 	defer done()
+	// The cluster first, and the row last. If the process dies in between, the cluster is attached again, and an admin
+	// detaches it again.
 	if err := a.part(ctx, c, how); err != nil && !how.Force {
 		e := asError(name, err)
 		if e.Kind == inventory.Conflict {
@@ -59,6 +63,7 @@ func (a *Attacher) leave(name string) (done func()) {
 	f := a.followed[name]
 	delete(a.followed, name)
 	a.mu.Unlock()
+	// Waited for, because a controller that still runs would put its finalizer back.
 	if f != nil {
 		f.stop()
 		<-f.done
@@ -87,6 +92,7 @@ func (a *Attacher) part(ctx context.Context, c inventory.Cluster, how Parting) e
 	if err != nil {
 		return err
 	}
+	// The controllers elsewhere need their finalizers: their machines must be released before their objects go.
 	if holder != "" && holder != a.cfg.Identity+"/"+c.Name {
 		if how.Purge {
 			return inventory.Errorf(inventory.Conflict, "the controllers of cluster %s run at %s: Slipway keeps the objects that they need", c.Name, inventory.Clean(holder, 200)).
@@ -110,6 +116,7 @@ func (a *Attacher) forget(ctx context.Context, c inventory.Cluster, how Parting)
 			return err
 		}
 		if c.Kubeconfig == KubeconfigSecret(c.Name) {
+			// Conflict: something else uses the secret as well, so it stays.
 			if err := tx.Secrets().Delete(c.Kubeconfig); err != nil && inventory.KindOf(err) != inventory.Conflict &&
 				inventory.KindOf(err) != inventory.NotFound {
 				return err

@@ -24,6 +24,7 @@ func asError(cluster string, err error) *inventory.Error {
 	case errors.As(err, &e):
 		return e
 	}
+	// The text of err may quote addresses and answers of a server that anybody chose. It goes to the log only.
 	e = describe(cluster, err)
 	e.Err = err
 	return e
@@ -69,6 +70,7 @@ func describe(cluster string, err error) *inventory.Error {
 		return inventory.Errorf(inventory.Unavailable, "cluster %s did not answer in time%s", cluster, kubeconfig.Place(err)).WithHint("%s", check)
 	case strings.Contains(err.Error(), "leader election lost"): // an error of controller-runtime that is a text only
 		return inventory.Errorf(inventory.Unavailable, "cluster %s did not answer for so long that its lease is lost", cluster).WithHint("%s", check)
+	// The watch of a kind did not begin: mostly an API server that is overloaded, or a kind that it does not serve yet.
 	case strings.Contains(err.Error(), "timed out waiting for cache") || strings.Contains(err.Error(), "timed out waiting for the condition"):
 		return inventory.Errorf(inventory.Unavailable, "the objects of cluster %s could not be read in time", cluster).WithHint("%s", check)
 	}

@@ -67,6 +67,7 @@ func install(ctx context.Context, p *peer, modes []inventory.ClusterMode, versio
 			if err != nil {
 				return err
 			}
+			// An older definition would drop fields of the newer one, and with them what stands in stored objects.
 			if isNewer {
 				continue
 			}
@@ -121,6 +122,8 @@ func isAfter(theirs, ours string) bool {
 
 // establish waits until an API server serves the kinds among objects.
 func (p *peer) establish(ctx context.Context, objects []*unstructured.Unstructured) error {
+	// The API server accepts a definition at once, and serves its kind some moments later. A controller that starts in
+	// between fails.
 	ctx, cancel := context.WithTimeout(ctx, establishFor)
 	defer cancel()
 	for {
@@ -206,6 +209,7 @@ func (p *peer) letGo(ctx context.Context, namespaces []string) error {
 	for _, kind := range all {
 		isCluster := kind.Kind == metal.KindMetalHost || kind.Kind == metal.KindMetalPool
 		switch {
+		// Such an account may not write them, and its controllers never gave them a finalizer.
 		case isCluster && p.isNarrow:
 			continue
 		case isCluster || len(namespaces) == 0:
@@ -237,6 +241,7 @@ func (p *peer) letGoIn(ctx context.Context, kind schema.GroupVersionKind, namesp
 		}
 		for i := range list.Items {
 			o := &list.Items[i]
+			// A list of metadata has no kind in its items, and a patch needs one.
 			o.SetGroupVersionKind(kind)
 			if err := p.release(ctx, o); err != nil {
 				return err
@@ -252,6 +257,7 @@ func (p *peer) letGoIn(ctx context.Context, kind schema.GroupVersionKind, namesp
 // conflict, so that it never drops the finalizer of somebody else.
 func (p *peer) release(ctx context.Context, o *metav1.PartialObjectMetadata) error {
 	for {
+		// By the prefix: whichever controller of ours has put it there.
 		isOurs := func(f string) bool { return strings.HasPrefix(f, finalizerPrefix) }
 		if !slices.ContainsFunc(o.Finalizers, isOurs) {
 			return nil
@@ -263,6 +269,7 @@ func (p *peer) release(ctx context.Context, o *metav1.PartialObjectMetadata) err
 			return err
 		}
 		err = p.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+		// Somebody else has written to the object. Their finalizers are read and kept.
 		if apierrors.IsConflict(err) {
 			err = p.client.Get(ctx, client.ObjectKeyFromObject(o), o)
 			if err == nil {

@@ -33,6 +33,7 @@ func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 // Handle implements slog.Handler.
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = lower(r.Level)
+	// By its text, because controller-runtime gives this message no level of its own.
 	if r.Message == stopNoise {
 		r.Level = slog.LevelDebug // a manager that is told to stop gives up its lease, and calls that an error
 	}

@@ -25,6 +25,7 @@ func (a *Attacher) note(ctx context.Context, c inventory.Cluster, change func(*i
 		change(&is)
 		is.Reason, is.Hint = inventory.Clean(is.Reason, 500), inventory.Clean(is.Hint, 500)
 		isSame := is.State == stored.State && is.Reason == stored.Reason && is.Hint == stored.Hint && is.UID == stored.UID && is.Kubernetes == stored.Kubernetes
+		// Each probe comes here. Without this each would be a write to the disk that says nothing new.
 		if isSame && is.SeenAt.Sub(stored.SeenAt) < seenEvery {
 			return nil
 		}
@@ -53,6 +54,7 @@ func (a *Attacher) note(ctx context.Context, c inventory.Cluster, change func(*i
 
 // mindIssue opens or closes the issue of a cluster.
 func (a *Attacher) mindIssue(tx inventory.Tx, c inventory.Cluster) error {
+	// Attaching opens and closes nothing: whether it works is not known yet.
 	switch c.State {
 	case inventory.ClusterUnreachable, inventory.ClusterFailed:
 		i := inventory.Issue{

@@ -36,6 +36,7 @@ func (p *peer) narrow(ctx context.Context, namespaces []string) error {
 	if len(namespaces) == 0 {
 		return nil
 	}
+	// MetalHosts have no namespace: who may list them has rights in the whole cluster.
 	isWide, err := p.may(ctx, authorizationv1.ResourceAttributes{Group: metal.Group, Resource: "metalhosts", Verb: "list"})
 	p.isNarrow = err == nil && !isWide
 	return err
@@ -65,6 +66,7 @@ func (p *peer) reach(ctx context.Context, namespaces []string) (*controllers.Rea
 	if err != nil || isEverywhere {
 		return r, err
 	}
+	// From here on the cache of Secrets is made for single namespaces. follow looks whether there are more of them.
 	r.IsLimited = true
 	if len(namespaces) == 0 {
 		if namespaces, err = p.inhabited(ctx); err != nil {
@@ -73,6 +75,7 @@ func (p *peer) reach(ctx context.Context, namespaces []string) (*controllers.Rea
 	}
 	namespaces = slices.Clone(namespaces)
 	slices.Sort(namespaces)
+	// Each goroutine writes a place of its own. No lock is needed, and the order stays.
 	may := make([]bool, len(namespaces))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
@@ -110,6 +113,7 @@ func (p *peer) inhabited(ctx context.Context) (names []string, err error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(metal.GroupVersion.WithKind(kind + "List"))
 		err := p.client.List(ctx, list)
+		// The kind is not installed yet, so that it has no objects.
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -146,10 +150,12 @@ func (p *peer) follow(ctx context.Context, namespaces []string, is *controllers.
 			t.Stop()
 		case <-t.C:
 		}
+		// A question without an answer changes nothing: controllers that run are not ended for it.
 		now, err := p.reach(ctx, namespaces)
 		if err == nil && !now.Same(is) {
 			return errReach
 		}
+		// Refusals come in crowds, one for each object. One look answers all that came meanwhile.
 		pause(ctx, reachSoon)
 	}
 }

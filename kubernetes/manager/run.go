@@ -78,6 +78,7 @@ func (o Options) LeaseName() string {
 	if len(o.Namespaces) == 0 && o.WatchFilter == "" {
 		return "slipway"
 	}
+	// A hash, because a name has 63 characters at most. Sorted, so that the order of flags makes no second lease.
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, slices.Sorted(slices.Values(o.Namespaces)), o.WatchFilter)
 	return fmt.Sprintf("slipway-%08x", h.Sum32())
@@ -86,6 +87,8 @@ func (o Options) LeaseName() string {
 // ManagerOptions returns the options of every manager of ours. Several live in one process, come and go, and serve no
 // metrics. They never cache Secrets and ConfigMaps: a typed Get is one request, and a watch sees metadata only.
 func ManagerOptions(scheme *runtime.Scheme, o Options) manager.Options {
+	// A Reconcile that hangs must not keep its cluster from being attached again: after stop it is left alone. Attached
+	// clusters have controllers of the same names, so that names are not checked.
 	yes, stop := true, 10*time.Second
 	opts := manager.Options{
 		Scheme: scheme, Logger: logrOf(o.Log), Metrics: metricsserver.Options{BindAddress: "0"},
@@ -103,6 +106,7 @@ func ManagerOptions(scheme *runtime.Scheme, o Options) manager.Options {
 		}
 	}
 	if o.WatchFilter != "" && scheme.Recognizes(metal.GroupVersion.WithKind("MetalMachine")) {
+		// The filter is in the watch, and not in the controllers: objects of other managers are not even read.
 		only := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{watchFilterLabel: o.WatchFilter})}
 		opts.Cache.ByObject = map[client.Object]cache.ByObject{&metal.MetalMachine{}: only, &metal.JoinTarget{}: only}
 	}
@@ -154,6 +158,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	for {
+		// Only new rights start the controllers again at once. After all other ends the caller waits before it tries again.
 		err := runOnce(ctx, cfg, o)
 		if !errors.Is(err, errReach) || ctx.Err() != nil {
 			return err
@@ -165,7 +170,8 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 // runOnce runs the controllers as far as the account goes now; it ends with errReach when that changes.
 func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 	cfg, hangUp := ownConnections(cfg)
-	defer hangUp()
+	defer hangUp() // runs last: until then a Reconcile that is ending may still write its status
+	// A client without a cache, because these questions decide how the cache is made.
 	p, err := newPeer(o.Cluster, cfg)
 	if err != nil {
 		return err
@@ -174,6 +180,7 @@ func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := p.narrow(ctx, o.Namespaces); err != nil {
 		return err
 	}
+	// Before the manager: one informer that may not read its namespace would keep the whole cache from its first sync.
 	reach, err := p.reach(ctx, o.Namespaces)
 	if err != nil {
 		return err
@@ -196,10 +203,12 @@ func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return fmt.Errorf("make the manager of cluster %s: %w", o.Cluster, err)
 	}
+	// Asked again over the connections of this manager: since session asked, another cluster may have taken the address.
 	uid, err := uidOf(ctx, mgr.GetAPIReader(), o.Namespaces)
 	if err != nil {
 		return err
 	}
+	// Before Setup: no controller may run in a cluster that is not the one that was checked, or that the token is for.
 	if err := isSame(o.Cluster, o.UID, uid); err != nil {
 		return err
 	}
@@ -216,6 +225,8 @@ func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 		}
 	}
 	if o.Health != "" {
+		// A pod that waits for the lease is well, and takes over when the other one goes. A probe that asks for more would
+		// have it restarted for nothing.
 		always := func(*http.Request) error { return nil }
 		if err := mgr.AddHealthzCheck("ping", always); err != nil {
 			return err
@@ -228,6 +239,7 @@ func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	// In a goroutine of its own: Elected is closed while Start runs, which returns only at the end.
 	if o.OnElected != nil {
 		wg.Go(func() {
 			select {
@@ -237,12 +249,14 @@ func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 			}
 		})
 	}
+	// changed is read after Wait only. follow ends the manager, and Run starts one with a cache that fits the new rights.
 	var changed error
 	wg.Go(func() {
 		if changed = p.follow(ctx, o.Namespaces, reach); changed != nil {
 			cancel()
 		}
 	})
+	// Start fails when the lease is lost. Then another process may lead, and nothing here may write any more.
 	err = mgr.Start(ctx)
 	cancel()
 	wg.Wait()
@@ -273,6 +287,7 @@ func namespacesOf(c client.Reader, names []string) backend.Namespaces {
 		ctx, cancel := context.WithTimeout(ctx, callFor)
 		defer cancel()
 		if len(names) == 0 {
+			// Asked of the API server, and not of a cache: the answer is used for some seconds, and decides who may use a host.
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 			err := c.List(ctx, list)
@@ -314,7 +329,10 @@ func elect(cfg *rest.Config, o Options, opts *manager.Options) error {
 		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: o.LeaseName()}, Client: leases,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
 	}
+	// When this process stops in order, another one need not wait for the end of the lease.
 	opts.LeaderElectionReleaseOnCancel = true
+	// A leader that cannot renew gives up before others may take the lease. The difference is for writes that are still on
+	// their way.
 	opts.LeaseDuration, opts.RenewDeadline, opts.RetryPeriod = &l.Duration, &l.Renew, &l.Retry
 	return nil
 }
@@ -326,6 +344,7 @@ func uidOf(ctx context.Context, c client.Reader, namespaces []string) (string, e
 	defer cancel()
 	n := &metav1.PartialObjectMetadata{}
 	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	// No field of a cluster says who it is. This namespace exists as long as the cluster, and cannot be deleted.
 	err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, n)
 	if apierrors.IsForbidden(err) && len(namespaces) > 0 {
 		return uidOfNamespace(ctx, c, first(namespaces))
@@ -376,6 +395,7 @@ func ownConnections(cfg *rest.Config) (own *rest.Config, hangUp func()) {
 	own.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		mu.Lock()
 		defer mu.Unlock()
+		// Each client wraps its own transport, also those that controller-runtime makes later: so the lock.
 		all = append(all, rt)
 		return rt
 	})

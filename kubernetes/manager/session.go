@@ -82,6 +82,7 @@ func (p *peer) greet(ctx context.Context, namespaces []string) error {
 	if err != nil {
 		return err
 	}
+	// Kept before it is judged, because Check shows the version of a cluster that is too old.
 	p.version = v
 	if is, err := version.ParseGeneric(v); err == nil && is.LessThan(version.MustParseGeneric(minVersion)) {
 		return inventory.Errorf(inventory.Invalid, "cluster %s runs Kubernetes %s; 1.30 or newer is needed", p.name, inventory.Clean(v, 64)).
@@ -131,10 +132,12 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	if err != nil {
 		return err
 	}
+	// Each session has its own connections. They are closed with it, so that a detached cluster costs nothing.
 	defer p.hangUp()
 	if c.State == "" {
 		a.note(ctx, c, func(n *inventory.Cluster) { n.State = inventory.ClusterAttaching })
 	}
+	// Who is it? greet only reads, and so do the comparisons after it.
 	if err := p.greet(ctx, c.Namespaces); err != nil {
 		return err
 	}
@@ -146,12 +149,15 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	if err := a.isImpostor(ctx, c, p); err != nil {
 		return err
 	}
+	// From here on no other attachment can take this cluster.
 	if err := a.take(ctx, c, p.uid, authorityOf(p.cfg)); err != nil {
 		return err
 	}
+	// This is the first call that writes to the cluster.
 	if err := a.prepare(ctx, p, c); err != nil {
 		return err
 	}
+	// An account that may not read the UID has been told by prepare what it lacks. Without a UID no machine has an owner.
 	if err := isSame(c.Name, "", p.uid); err != nil {
 		return err
 	}
@@ -163,12 +169,14 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	// probe ends before session returns. So no note of this session comes after one of the next.
 	l := &life{a: a, p: p, c: c, opts: opts, version: p.version}
 	opts.OnElected = func() {
 		up()
 		l.elect(ctx)
 	}
 	wg.Go(func() { l.probe(ctx) })
+	// When Run has returned, no Reconcile runs any more: the next session may have other rights or another set.
 	return Run(ctx, p.cfg, opts)
 }
 
@@ -182,6 +190,7 @@ func (a *Attacher) isTwice(ctx context.Context, c inventory.Cluster, uid string)
 // so in one transaction: of two that attach the same cluster in one instant, one continues.
 func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string, authority []string) error {
 	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		// The row may have changed since Serve read it: the calls to the cluster took their time.
 		stored, err := tx.Clusters().Find(c.Name)
 		if inventory.KindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
 			return nil // detached meanwhile: this session is about to end
@@ -195,12 +204,15 @@ func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string, au
 		if err := isSame(c.Name, stored.UID, uid); err != nil {
 			return err
 		}
+		// The identity and what vouches for it are stored in one transaction. After a crash between the two, a stranger could be
+		// the first to vouch for the cluster.
 		if err := vouched(tx, stored, uid, authority); err != nil {
 			return err
 		}
 		if err := a.keepAuthority(tx, uid, authority); err != nil || stored.UID == uid && !stored.TakesOver {
 			return err
 		}
+		// The admin has vouched for this one server. The next one has to prove itself again.
 		stored.UID, stored.TakesOver = uid, false
 		return tx.NoteCluster(&stored)
 	})
@@ -217,6 +229,7 @@ func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
 		return err
 	}
 	for _, o := range all {
+		// Both sides must come to the same answer, whichever asks first. Otherwise two would refuse each other for ever.
 		isFirst := c.UID != uid || o.CreatedAt.Before(c.CreatedAt) || o.CreatedAt.Equal(c.CreatedAt) && o.Name < c.Name
 		if o.Name != c.Name && o.UID == uid && isFirst && overlap(o, c) {
 			return inventory.Errorf(inventory.Conflict, "this cluster is attached as %s already", o.Name).
@@ -247,6 +260,7 @@ func (a *Attacher) isImpostor(ctx context.Context, c inventory.Cluster, p *peer)
 		if err != nil {
 			return err
 		}
+		// Without authorities in both kubeconfigs, only the address can tell the two servers apart.
 		ours, theirs := bytes.TrimSpace(p.cfg.CAData), bytes.TrimSpace(cfg.CAData)
 		if !bytes.Equal(ours, theirs) || len(ours) == 0 && cfg.Host != p.cfg.Host {
 			return inventory.Errorf(inventory.Conflict, "this cluster says that it is the one that is attached as %s, and its certificate authority is another", o.Name).
@@ -269,6 +283,7 @@ func overlap(a, b inventory.Cluster) bool {
 // prepare makes sure that a cluster has the kinds, and gives the rights, that the controllers need.
 func (a *Attacher) prepare(ctx context.Context, p *peer, c inventory.Cluster) error {
 	modes := modesOf(c)
+	// A refused installation is not final. What counts is whether the controllers can run.
 	installed := install(ctx, p, modes, a.cfg.Version)
 	if installed != nil && inventory.KindOf(asError(c.Name, installed)) != inventory.Forbidden {
 		return installed
@@ -347,6 +362,7 @@ func (l *life) probe(ctx context.Context) {
 		}
 		if err != nil {
 			wait = min(l.a.cfg.ProbeEvery, lostEvery)
+			// One lost answer is normal while an API server is upgraded. Two in a row are shown.
 			if lostN++; lostN >= lostAfter {
 				e := asError(l.p.name, err)
 				l.a.note(ctx, l.c, func(n *inventory.Cluster) {
@@ -367,6 +383,7 @@ func (l *life) found(ctx context.Context, version string) {
 	l.mu.Unlock()
 	holder := ""
 	if !isElected {
+		// Without the lock, because the call may take seconds. elect may come meanwhile: it is looked at again below.
 		holder, _ = l.p.holder(ctx, l.opts)
 	}
 	l.mu.Lock()

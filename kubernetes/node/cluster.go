@@ -75,6 +75,7 @@ func (c *Cluster) failure(action string, err error) error {
 
 // find asks the cluster for the node of a machine: by its name first, then by its label, then among all.
 func (c *Cluster) find(ctx context.Context, id Identity) (*corev1.Node, error) {
+	// One request is enough for most nodes: they are named after their machine.
 	if id.Hostname != "" {
 		n, err := c.api.CoreV1().Nodes().Get(ctx, id.Hostname, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -86,6 +87,7 @@ func (c *Cluster) find(ctx context.Context, id Identity) (*corev1.Node, error) {
 			}
 		}
 	}
+	// Provider IDs cannot be selected by. So the last resort is to read all nodes, page by page.
 	selectors := []string{""}
 	if id.Machine != "" {
 		selectors = []string{metal.LabelMachine + "=" + id.Machine, ""}
@@ -144,6 +146,7 @@ func (c *Cluster) Taint(ctx context.Context, id Identity, t corev1.Taint, on boo
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for try := 1; ; try++ {
+		// The list of taints is one field. It is read anew for each try, so that a taint of somebody else is not lost.
 		n, err := c.find(ctx, id)
 		if err != nil || n == nil {
 			return err

@@ -50,6 +50,8 @@ func (c *Cluster) Drain(ctx context.Context, id Identity, d inventory.Drain, _ t
 	r := &round{c: c, node: n, d: &d}
 	r.helper = &drain.Helper{
 		Ctx: ctx, Client: c.api, Out: io.Discard, ErrOut: io.Discard,
+		// With Force and DeleteEmptyDirData the helper refuses no node because of one pod. holdLocalData then decides for each
+		// pod whether it stays.
 		IgnoreAllDaemonSets: true, Force: true, DeleteEmptyDirData: true, ChunkSize: pageSize, GracePeriodSeconds: -1,
 		AdditionalFilters: []drain.PodFilter{r.holdLocalData},
 	}
@@ -87,6 +89,7 @@ func (r *round) run(ctx context.Context) (inventory.DrainState, error) {
 		return inventory.DrainState{}, r.c.failure("list the pods of node "+r.node.Name, errs[0])
 	}
 	r.evict(ctx, list.Pods())
+	// The time for volumes begins when the last pod is gone. A pod that comes back begins it again.
 	if state, isLeft := r.state(); isLeft {
 		r.c.emptied(r.node.UID, false)
 		return state, nil
@@ -146,6 +149,7 @@ func (r *round) settle(ctx context.Context, p *corev1.Pod, err error) {
 	case err == nil, apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		r.leaving = append(r.leaving, name) // asked, or to be asked again
 	default:
+		// The pod is still there, so the drain is not done, whatever the reason was.
 		r.leaving = append(r.leaving, name)
 		if r.refused == nil {
 			r.refused = r.c.failure("evict pods", err)

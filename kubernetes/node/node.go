@@ -87,6 +87,7 @@ func match(id Identity, nodes []*corev1.Node) found {
 	for _, n := range nodes {
 		if n.Spec.ProviderID == id.ProviderID && id.ProviderID != "" {
 			f.twins = append(f.twins, n.Name)
+			// Only this claim has the provider ID: it beats every likeness.
 			f.node, best = n, likeLabel+1
 			continue
 		}
@@ -99,6 +100,7 @@ func match(id Identity, nodes []*corev1.Node) found {
 			}
 		case id.isOlder(n):
 			f.older = n
+		// A name alone proves nothing. Without the time of the claim, a node of years ago could have it.
 		case like == likeName && id.ClaimedAt.IsZero():
 		case like > best:
 			f.node, best = n, like

@@ -52,6 +52,7 @@ func (s *Set) Start(ctx context.Context) error {
 	s.mu.Unlock()
 	<-ctx.Done()
 	s.mu.Lock()
+	// From here on run starts no watch: a new one would race with the Wait below.
 	s.ctx = nil
 	s.mu.Unlock()
 	s.running.Wait()
@@ -74,6 +75,7 @@ func (s *Set) Cluster(ctx context.Context, key, version string, load func(contex
 	if c := s.kept(key, version); c != nil {
 		return c, nil
 	}
+	// Without the lock: load asks an API server. Two callers may both load; the second one takes what the first has kept.
 	text, err := load(ctx)
 	if err != nil {
 		return nil, err
@@ -114,6 +116,7 @@ func (s *Set) Drop(key string) {
 
 func (s *Set) drop(key string) {
 	if m := s.clusters[key]; m != nil && m.stop != nil {
+		// Not waited for: the watch may be about to tell a reader, which needs the lock that the caller holds.
 		m.stop()
 	}
 	delete(s.clusters, key)
@@ -135,6 +138,7 @@ func (s *Set) Source(fn func(key string, n *Node) []reconcile.Request) source.So
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		// A new array each time, because tell reads the old one without the lock.
 		s.readers = append(s.readers[:len(s.readers):len(s.readers)], func(key string, n *Node) {
 			for _, r := range fn(key, n) {
 				q.Add(r)

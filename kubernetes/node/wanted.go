@@ -61,6 +61,7 @@ func plan(n *corev1.Node, providerID string, w Wanted) change {
 	if isKnown && json.Unmarshal([]byte(note), &before) != nil {
 		before = owned{} // somebody else wrote it: nothing that is there now is ours
 	}
+	// What is ours is written into the same patch as the values. If the process dies, both are there or neither.
 	c := change{metadata: map[string]any{}, spec: map[string]any{}}
 	var after owned
 	labels := c.pairs("label", n.Labels, w.Labels, before.Labels, !isKnown, &after.Labels)

@@ -59,6 +59,7 @@ func (c *Cluster) watched() (nodes []*corev1.Node, isRead bool, problem error) {
 // run watches until ctx ends.
 func (w *watch) run(ctx context.Context, c *Cluster, wake func(*Node)) {
 	lw := cache.NewListWatchFromClient(c.api.CoreV1().RESTClient(), "nodes", "", fields.Everything())
+	// The informer lists and watches again after each failure, with pauses of its own. Nothing here has to start it anew.
 	informer := cache.NewSharedInformer(lw, &corev1.Node{}, 0)
 	_ = informer.SetTransform(func(o any) (any, error) { // fails only when it runs already, as do the next two
 		if n, ok := o.(*corev1.Node); ok {
@@ -67,6 +68,7 @@ func (w *watch) run(ctx context.Context, c *Cluster, wake func(*Node)) {
 		return o, nil
 	})
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		// A version that is too old is no failure: the informer lists everything again.
 		if s := apierrors.ReasonForError(err); ctx.Err() == nil && s != "Expired" && s != "Gone" {
 			w.failed(err)
 		}
@@ -126,6 +128,7 @@ func (w *watch) failed(err error) {
 	w.turn(func() bool {
 		w.failing = err
 		if w.timer == nil {
+			// A timer, because a cluster that does not answer may take a minute until its next failure.
 			w.timer = time.AfterFunc(w.patience, func() { w.turn(func() bool { return w.failing != nil }) })
 		}
 		return w.isDown
@@ -151,6 +154,7 @@ func (w *watch) turn(isDown func() bool) {
 	w.isDown = isDown()
 	wake, is, err := w.wake, w.isDown, w.failing
 	w.mu.Unlock()
+	// After the unlock: whoever is woken asks for the nodes, which takes the lock.
 	if is == was || wake == nil {
 		return
 	}
