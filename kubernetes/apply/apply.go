@@ -157,7 +157,7 @@ func (r *run) pool(ctx context.Context, o *Object, mp *v1alpha1.MetalPool, c *Ch
 	if i := slices.IndexFunc(all, func(s inventory.Pool) bool { return s.Name == p.Name }); i >= 0 {
 		stored := all[i]
 		p.CreatedAt, p.UpdatedAt, p.Version, p.BurnInFor = stored.CreatedAt, stored.UpdatedAt, stored.Version, stored.BurnInFor
-		if c.Op = Changed; isSame(stored, p) {
+		if c.Op = Changed; translate.IsSame(stored, p) {
 			c.Op = Unchanged
 			return nil
 		}
@@ -191,7 +191,7 @@ func (r *run) target(ctx context.Context, o *Object, jt *v1alpha1.JoinTarget, c 
 		if t.IsInit && !stored.IsInit {
 			return &translate.Invalid{Field: "spec.init", Msg: "target " + t.Name + " is a cluster that was there before: delete it first, or give this one another name"}
 		}
-		if c.Op = Changed; isSame(stored, t) {
+		if c.Op = Changed; translate.IsSame(stored, t) {
 			c.Op = Unchanged
 		}
 	}

@@ -70,7 +70,7 @@ func (r *run) host(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, c *Ch
 	if isFound && mh.Spec.InventoryID == "" && isUnnamed(&h) { // it was heard before it was declared
 		w.Name = mh.Name
 	}
-	if !isSame(w, h) {
+	if !translate.IsSame(w, h) {
 		changed()
 		if !r.DryRun {
 			if h, err = r.Appliance.UpdateHost(ctx, w); err != nil {

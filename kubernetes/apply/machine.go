@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -10,12 +9,6 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig"
 )
-
-func isSame(a, b any) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
-}
 
 // machine makes a machine or brings it up to date, as its update policy allows.
 func (r *run) machine(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, c *Change) error {

@@ -130,9 +130,7 @@ func isOurs(ev inventory.Event) bool {
 	if ev.Kind == "" || ev.Kind == inventory.EventChanged && (kind == "target" || kind == "secret") {
 		return true
 	}
-	data, _ := ev.Data.(map[string]any)
-	owner, _ := data["owner"].(string)
-	return strings.HasPrefix(owner, contract.LocalCluster+"/")
+	return contract.IsOf(contract.OwnerOf(ev), contract.LocalCluster)
 }
 
 // look looks at all machines once. It is busy while something has to be asked again that no event tells of.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
 )
 
 const (
@@ -43,8 +44,7 @@ func (a *Scoped) Watch(ctx context.Context, fn func(inventory.Event)) error {
 // machines may wait for. It learns what happened by reading the thing.
 func (a *Scoped) Hear(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
 	said := inventory.Event{ID: e.ID, At: e.At, Kind: e.Kind}
-	data, _ := e.Data.(map[string]any)
-	if owner, _ := data["owner"].(string); owner != "" && a.isOwn(owner) {
+	if owner := contract.OwnerOf(e); owner != "" && a.isOwn(owner) {
 		said.HostID, said.Subject, said.Data = e.HostID, e.Subject, map[string]any{"owner": owner}
 		return said, true
 	}

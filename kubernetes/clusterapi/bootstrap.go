@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/translate"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -42,7 +43,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	version, missing, err := r.versionOf(ctx, p)
 	if inventory.IsKind(err, inventory.Forbidden) {
 		p.again = takeAgain
-		b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, hinted(err)
+		b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, controllers.Explain(err)
 		return nil
 	}
 	if err != nil {

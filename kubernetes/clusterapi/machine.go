@@ -130,7 +130,7 @@ func (r *machines) offer(ctx context.Context, p *pass) error {
 	}
 	err := r.env.Appliance.Offer(ctx, p.owner, to)
 	if isSaid && inventory.IsKind(err, inventory.Invalid) {
-		r.events.Eventf(p.sm, nil, corev1.EventTypeWarning, "BadHandOver", "Offer", "annotation %s: %s", metalv1.AnnotationHandOverTo, hinted(err))
+		r.events.Eventf(p.sm, nil, corev1.EventTypeWarning, "BadHandOver", "Offer", "annotation %s: %s", metalv1.AnnotationHandOverTo, controllers.Explain(err))
 		return nil
 	}
 	if err != nil {

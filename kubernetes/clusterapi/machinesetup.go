@@ -132,7 +132,7 @@ func (r *objects) ofEvent(ev inventory.Event) []reconcile.Request {
 	if ev.Kind == inventory.EventChanged && (strings.HasPrefix(ev.Subject, "profile/") || strings.HasPrefix(ev.Subject, "image/") || strings.HasPrefix(ev.Subject, "pool/")) {
 		return r.unclaimed()
 	}
-	name, ok := r.requestOf(ev)
+	name, ok := r.env.ObjectOf(contract.OwnerOf(ev), kindMachine)
 	if !ok {
 		return nil
 	}
@@ -165,12 +165,9 @@ func (r *objects) all(ctx context.Context) ([]reconcile.Request, error) {
 	}
 	all := r.listed(ctx)
 	for _, v := range views {
-		o, err := contract.ParseOwner(v.Machine.Owner)
-		if err != nil || o.Kind != kindMachine || len(r.env.Namespaces) > 0 && !slices.Contains(r.env.Namespaces, o.Namespace) {
-			continue
+		if name, ok := r.env.ObjectOf(v.Machine.Owner, kindMachine); ok && r.env.Watches(name.Namespace) {
+			all = append(all, reconcile.Request{NamespacedName: name})
 		}
-		name := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-		all = append(all, reconcile.Request{NamespacedName: name})
 	}
 	return all, nil
 }

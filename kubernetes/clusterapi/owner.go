@@ -13,7 +13,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
@@ -124,17 +123,6 @@ func (k *kit) reuseKey(m *clusterv1.Machine, sm *infrav1.SlipwayMachine) string 
 		return prefix + "/" + sm.Annotations[clusterv1.TemplateClonedFromGroupKindAnnotation] + "/" + from
 	}
 	return ""
-}
-
-// requestOf returns the object whose machine an event concerns; ok is false for other events.
-func (k *kit) requestOf(ev inventory.Event) (types.NamespacedName, bool) {
-	data, _ := ev.Data.(map[string]any)
-	text, _ := data["owner"].(string)
-	o, err := contract.ParseOwner(text)
-	if err != nil || o.ClusterUID != k.env.ClusterUID || o.Kind != kindMachine {
-		return types.NamespacedName{}, false
-	}
-	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true
 }
 
 func isSet(b *bool) bool { return b != nil && *b }

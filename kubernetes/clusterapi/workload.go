@@ -55,7 +55,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 			"workload cluster "+p.Cluster.Name+": "+inventory.MessageOf(err)
 		return nil
 	}
-	o, err := c.Observe(ctx, identityOf(p.view), node.Wanted{})
+	o, err := c.Observe(ctx, node.IdentityOf(p.view), node.Wanted{})
 	n.IsJoined, n.IsHealthy, n.Reason, n.Message = o.Found, o.IsReady, o.Reason, o.Message
 	switch {
 	case !o.IsKnown:
@@ -64,15 +64,6 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 		n.IsJoined = o.Found || wasJoined
 	}
 	return err
-}
-
-// hinted returns the message of an error for people, with its hint.
-func hinted(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) && e.Hint != "" {
-		return e.Msg + " (" + e.Hint + ")"
-	}
-	return inventory.MessageOf(err)
 }
 
 // ofNode returns the machines that a node of a workload cluster may be: the one with its provider ID, and those
@@ -112,20 +103,8 @@ func (k *kit) outOfService(ctx context.Context, f family, v *contract.View, on b
 	if err != nil {
 		return fmt.Errorf("workload cluster %s: %w", f.Cluster.Name, err)
 	}
-	if err := c.Taint(ctx, identityOf(v), outOfService, on); err != nil {
+	if err := c.Taint(ctx, node.IdentityOf(v), outOfService, on); err != nil {
 		return fmt.Errorf("taint the node of %s: %w", v.Machine.Name, err)
 	}
 	return nil
-}
-
-// identityOf returns the facts by which the node of a machine is found.
-func identityOf(v *contract.View) node.Identity {
-	id := node.Identity{ProviderID: v.ProviderID, Machine: v.Machine.Name, Hostname: v.Machine.Hostname}
-	if v.Host != nil {
-		id.SystemUUID = v.Host.UUID
-	}
-	if v.Claim != nil {
-		id.ClaimedAt = v.Claim.CreatedAt
-	}
-	return id
 }

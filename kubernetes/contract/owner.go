@@ -27,6 +27,13 @@ func ParseOwner(s string) (Owner, error) {
 	return Owner{p[0], p[1], p[2], p[3], p[4]}, nil
 }
 
+// OwnerOf returns the owner of the machine that an event is about, "" for none.
+func OwnerOf(e inventory.Event) string {
+	data, _ := e.Data.(map[string]any)
+	owner, _ := data["owner"].(string)
+	return owner
+}
+
 // HiddenClaim stands for a claim that is not shown.
 const HiddenClaim inventory.ClaimID = "hidden"
 

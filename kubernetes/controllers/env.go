@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -23,6 +25,29 @@ type Env struct {
 	Log         *slog.Logger
 	Reach       *Reach         // how far the account goes; nil: everywhere
 	Egress      *egress.Policy // which addresses may be connected to for objects of the cluster; nil: all
+}
+
+// Watches reports whether the controllers look at objects of a namespace. In other namespaces they cannot know that an object
+// is gone.
+func (e *Env) Watches(namespace string) bool {
+	return len(e.Namespaces) == 0 || slices.Contains(e.Namespaces, namespace)
+}
+
+// ObjectOf returns the object of a kind that an owner is; ok is false for an owner in another cluster, or of another kind.
+func (e *Env) ObjectOf(owner, kind string) (key types.NamespacedName, ok bool) {
+	o, err := contract.ParseOwner(owner)
+	if err != nil || o.ClusterUID != e.ClusterUID || o.Kind != kind {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true
+}
+
+// Explain returns the message of an error for people, with its hint in brackets.
+func Explain(err error) string {
+	if hint := inventory.HintOf(err); hint != "" {
+		return inventory.MessageOf(err) + " (" + hint + ")"
+	}
+	return inventory.MessageOf(err)
 }
 
 // Reach is how far the account goes with which the controllers of a cluster look into it. The zero value, and nil, go

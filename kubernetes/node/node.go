@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"slipway.dev/slipway/kubernetes/contract"
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
@@ -25,6 +26,18 @@ type Identity struct {
 	// ClaimedAt is when the machine got its host. An older node without a provider ID is never taken for ours.
 	// Without ClaimedAt, no node is taken for ours by its name alone.
 	ClaimedAt time.Time
+}
+
+// IdentityOf returns how the node of a machine is recognised, as far as the machine has a host and a claim.
+func IdentityOf(v *contract.View) Identity {
+	id := Identity{ProviderID: v.ProviderID, Machine: v.Machine.Name, Hostname: v.Machine.Hostname}
+	if v.Host != nil {
+		id.SystemUUID = v.Host.UUID
+	}
+	if v.Claim != nil {
+		id.ClaimedAt = v.Claim.CreatedAt
+	}
+	return id
 }
 
 // Node is what is kept of a node of a workload cluster.

@@ -333,7 +333,7 @@ func (r *hosts) drop(ctx context.Context, id inventory.HostID, why error) error 
 		}
 		text := "the host is not in Slipway any more; delete this object, and apply it again without spec.inventoryID to declare a new host"
 		if inventory.IsKind(why, inventory.Forbidden) {
-			text = messageWithHint(why)
+			text = controllers.Explain(why)
 		}
 		if err := r.tellGone(ctx, o, text); err != nil {
 			return err

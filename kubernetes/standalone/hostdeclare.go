@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -31,7 +32,7 @@ func (r *hosts) declare(ctx context.Context, name string) (again time.Duration, 
 	switch {
 	case inventory.IsKind(err, inventory.Conflict), inventory.IsKind(err, inventory.Invalid), inventory.IsKind(err, inventory.Forbidden),
 		translate.IsInvalid(err):
-		r.warn(&mh, string(v1alpha1.FailureInvalidConfiguration), messageWithHint(err))
+		r.warn(&mh, string(v1alpha1.FailureInvalidConfiguration), controllers.Explain(err))
 		return undeclaredAgain, r.tell(ctx, &mh, undeclared(&mh, err, r.now())) // what is in the way may go
 	case err != nil:
 		return 0, fmt.Errorf("declare host %s: %w", name, err)

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +23,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -125,11 +125,11 @@ func (r *hosts) versionOf(ctx context.Context, ref *v1alpha1.SecretReference) (s
 	if ref == nil {
 		return "", nil
 	}
-	if len(r.env.Namespaces) > 0 && !slices.Contains(r.env.Namespaces, ref.Namespace) {
+	if !r.env.Watches(ref.Namespace) {
 		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: "Slipway does not look into namespace " + ref.Namespace + " of this cluster"}
 	}
 	if err := r.env.Reach.MaySecrets(ref.Namespace); err != nil {
-		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: messageWithHint(err)}
+		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: controllers.Explain(err)}
 	}
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -17,6 +17,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
@@ -70,7 +71,7 @@ func undeclared(mh *v1alpha1.MetalHost, err error, now time.Time) v1alpha1.Metal
 	s := *mh.Status.DeepCopy()
 	s.ObservedGeneration = mh.Generation
 	setCondition(&s.Conditions, mh.Generation, now, v1alpha1.Ready, metav1.ConditionFalse, string(v1alpha1.FailureInvalidConfiguration),
-		messageWithHint(err))
+		controllers.Explain(err))
 	return s
 }
 
@@ -160,7 +161,7 @@ func conditionsOf(v *contract.HostView, problem error, mh *v1alpha1.MetalHost, n
 	}
 	switch {
 	case problem != nil:
-		say(v1alpha1.Ready, metav1.ConditionFalse, string(v1alpha1.FailureInvalidConfiguration), messageWithHint(problem))
+		say(v1alpha1.Ready, metav1.ConditionFalse, string(v1alpha1.FailureInvalidConfiguration), controllers.Explain(problem))
 	case h.State == inventory.Discovered:
 		say(v1alpha1.Ready, metav1.ConditionFalse, "NotAccepted", "nobody has accepted it")
 	case h.State == inventory.Failed:

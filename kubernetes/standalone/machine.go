@@ -257,7 +257,7 @@ func (r *machines) offer(ctx context.Context, p *pass) error {
 	err := r.env.Appliance.Offer(ctx, p.owner.String(), to)
 	if inventory.IsKind(err, inventory.Invalid) {
 		r.once(p, "offer", to, func() {
-			r.tellf(p.mm, corev1.EventTypeWarning, "BadHandOver", "annotation %s: %s", v1alpha1.AnnotationHandOverTo, messageWithHint(err))
+			r.tellf(p.mm, corev1.EventTypeWarning, "BadHandOver", "annotation %s: %s", v1alpha1.AnnotationHandOverTo, controllers.Explain(err))
 		})
 		return nil
 	}

@@ -106,7 +106,7 @@ func (r *machines) seal(ctx context.Context, p *pass) error {
 		version, err := secretVersion(ctx, r.client, r.env.Reach, key)
 		if inventory.IsKind(err, inventory.Forbidden) {
 			p.again = unreachableAgain
-			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: %s", u.Field, messageWithHint(err))
+			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: %s", u.Field, controllers.Explain(err))
 			return nil
 		}
 		if err != nil {
@@ -160,7 +160,7 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 	version, err := secretVersion(ctx, r.client, r.env.Reach, key)
 	if inventory.IsKind(err, inventory.Forbidden) {
 		p.again = unreachableAgain
-		p.wait(v1alpha1.ReasonWaitingForBootstrapData, "Secret %s: %s", name, messageWithHint(err))
+		p.wait(v1alpha1.ReasonWaitingForBootstrapData, "Secret %s: %s", name, controllers.Explain(err))
 		return nil
 	}
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 	data := contract.Bootstrap{Value: value, Format: strings.TrimSpace(string(s.Data["format"]))}
 	err = r.env.Appliance.GiveBootstrap(ctx, p.view.Machine.Name, data, !isAsked)
 	if reason := contract.BootstrapReason(err); reason != "" {
-		p.wait(reason, "Secret %s: %s", name, messageWithHint(err))
+		p.wait(reason, "Secret %s: %s", name, controllers.Explain(err))
 		r.boots.Answered(object)
 		return nil
 	}
@@ -295,7 +295,7 @@ func (r *machines) quorum(ctx context.Context, p *pass) (wait string, err error)
 	}
 	plane, err := cluster.ControlPlane(ctx)
 	if err != nil {
-		return "the cluster does not answer how its etcd is: " + messageWithHint(err), nil
+		return "the cluster does not answer how its etcd is: " + controllers.Explain(err), nil
 	}
 	if plane.Healthy < plane.Members {
 		return fmt.Sprintf("%d of %d members of etcd are well: another control plane joins when all are", plane.Healthy, plane.Members), nil
@@ -312,7 +312,7 @@ func (r *machines) seed(ctx context.Context) (map[string]slot, error) {
 	all := map[string]slot{}
 	for i := range views {
 		m := &views[i].Machine
-		key, ok := r.objects.keyOfOwner(m.Owner)
+		key, ok := r.env.ObjectOf(m.Owner, v1alpha1.KindMetalMachine)
 		var mm v1alpha1.MetalMachine
 		if !ok || r.client.Get(ctx, key, &mm) != nil || !translate.IsNode(&mm) || r.ownerOf(&mm).String() != m.Owner {
 			continue
@@ -369,10 +369,10 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 	was := func(kind string) bool { return apimeta.IsStatusConditionTrue(p.mm.Status.Conditions, kind) }
 	cluster, err := clusterOf(ctx, r.client, r.env.Reach, r.nodes, p.target)
 	if err != nil {
-		n.IsJoined, n.Reason, n.Message = wasJoined, v1alpha1.ReasonWorkloadClusterUnreachable, messageWithHint(err)
+		n.IsJoined, n.Reason, n.Message = wasJoined, v1alpha1.ReasonWorkloadClusterUnreachable, controllers.Explain(err)
 		return nil
 	}
-	o, err := cluster.Observe(ctx, r.identity(p), wantedOn(p))
+	o, err := cluster.Observe(ctx, node.IdentityOf(p.view), wantedOn(p))
 	if !o.IsKnown {
 		n.IsJoined, n.IsHealthy, n.Reason, n.Message = was(v1alpha1.NodeJoined), was(v1alpha1.NodeHealthy), o.Reason, o.Message
 		return err
@@ -404,16 +404,6 @@ func (r *machines) lateness(p *pass) {
 		return
 	}
 	p.facts.Node.IsLate = true
-}
-
-func (r *machines) identity(p *pass) node.Identity {
-	id := node.Identity{
-		ProviderID: p.view.ProviderID, Machine: p.view.Machine.Name, Hostname: p.view.Machine.Hostname, ClaimedAt: p.view.Claim.CreatedAt,
-	}
-	if p.view.Host != nil {
-		id.SystemUUID = p.view.Host.UUID
-	}
-	return id
 }
 
 // wantedOn returns what the node must carry: the labels of the object, and the place of the machine.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -40,7 +41,7 @@ func (r *machines) delete(ctx context.Context, p *pass) error {
 		r.tellf(p.mm, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "%s", farewell(p, isForced))
 		_, err := r.env.Appliance.DeleteMachine(ctx, m.Name, isForced)
 		if inventory.IsKind(err, inventory.Forbidden) || translate.IsInvalid(err) { // its host is protected
-			p.facts.Refused, p.again = messageWithHint(err), protectedAgain
+			p.facts.Refused, p.again = controllers.Explain(err), protectedAgain
 			return r.report(ctx, p)
 		}
 		if err != nil && !inventory.IsKind(err, inventory.NotFound) {
@@ -77,7 +78,7 @@ func (r *machines) refresh(ctx context.Context, p *pass) error {
 	}
 	m, isNew := translate.Apply(p.view.Machine, wanted, false)
 	m.Placement, m.Pool, m.Hostname = p.view.Machine.Placement, p.view.Machine.Pool, p.view.Machine.Hostname
-	if !isNew || sameMachine(p.view.Machine, m) {
+	if !isNew || translate.IsSame(p.view.Machine, m) {
 		return nil
 	}
 	updated, err := r.env.Appliance.UpdateMachine(ctx, m)

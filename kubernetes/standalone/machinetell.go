@@ -2,7 +2,6 @@ package standalone
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,12 +22,6 @@ import (
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
-
-func sameMachine(a, b inventory.Machine) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
-}
 
 // applyTo writes the fields of one field manager by server-side apply. It is a conflict when somebody made the object
 // anew under the same name (the UID differs).

@@ -18,6 +18,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig"
@@ -133,7 +134,7 @@ func (r *machines) save(ctx context.Context, p *pass) (err error) {
 		p.again = takeAgain
 	}
 	if translate.IsInvalid(err) || inventory.IsKind(err, inventory.Forbidden) {
-		p.facts.Invalid = errors.New(messageWithHint(err))
+		p.facts.Invalid = errors.New(controllers.Explain(err))
 		return nil
 	}
 	return err
@@ -147,18 +148,6 @@ func roleOf(p *pass) machineconfig.Role {
 		return ""
 	}
 	return machineconfig.Init
-}
-
-// messageWithHint returns the message of an error for people, with its hint in brackets.
-func messageWithHint(err error) string {
-	var e *inventory.Error
-	if !errors.As(err, &e) {
-		return err.Error()
-	}
-	if e.Hint != "" {
-		return e.Msg + " (" + e.Hint + ")"
-	}
-	return e.Msg
 }
 
 // create makes the machine. If another owner has the name, it uses one with a part of the UID, which nobody else can
@@ -210,7 +199,7 @@ func (r *machines) update(ctx context.Context, p *pass) error {
 		m.Config = config
 	}
 	m.Config = withMarks(m.Config, now)
-	if !sameMachine(stored, m) {
+	if !translate.IsSame(stored, m) {
 		updated, err := r.env.Appliance.UpdateMachine(ctx, m)
 		if err != nil {
 			return fmt.Errorf("update machine %s: %w", m.Name, err)
@@ -297,7 +286,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	v, err := r.env.Appliance.Takeable(ctx, id, p.owner.String())
 	if inventory.IsKind(err, inventory.Forbidden) {
 		p.again = takeAgain
-		return missing("%s", messageWithHint(err))
+		return missing("%s", controllers.Explain(err))
 	}
 	if inventory.IsKind(err, inventory.NotFound) {
 		return missing("claim %s is gone: its machine was deleted in Slipway; delete this object too, or create it without claimID and providerID", id)
@@ -345,7 +334,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 func (r *machines) handOver(ctx context.Context, p *pass, id inventory.ClaimID) (bool, error) {
 	_, err := r.env.Appliance.HandOver(ctx, id, p.owner.String())
 	if inventory.IsKind(err, inventory.Forbidden) {
-		p.facts.NoHostReason, p.facts.NoHost, p.again = v1alpha1.ReasonHostMissing, messageWithHint(err), takeAgain
+		p.facts.NoHostReason, p.facts.NoHost, p.again = v1alpha1.ReasonHostMissing, controllers.Explain(err), takeAgain
 		return false, nil
 	}
 	if err != nil {

@@ -219,10 +219,8 @@ func (r *objects) refused() []reconcile.Request {
 }
 
 func (r *objects) keyOf(ev inventory.Event) (types.NamespacedName, bool) {
-	if data, ok := ev.Data.(map[string]any); ok {
-		if text, ok := data["owner"].(string); ok && text != "" {
-			return r.keyOfOwner(text)
-		}
+	if owner := contract.OwnerOf(ev); owner != "" {
+		return r.env.ObjectOf(owner, v1alpha1.KindMetalMachine)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,15 +232,6 @@ func (r *objects) keyOf(ev inventory.Event) (types.NamespacedName, bool) {
 	return key, ok && ev.HostID != ""
 }
 
-// keyOfOwner returns the object of an owner; ok is false for an owner in another cluster, or of another kind.
-func (r *objects) keyOfOwner(text string) (types.NamespacedName, bool) {
-	o, err := contract.ParseOwner(text)
-	if err != nil || o.ClusterUID != r.env.ClusterUID || o.Kind != v1alpha1.KindMetalMachine {
-		return types.NamespacedName{}, false
-	}
-	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true
-}
-
 // all returns the objects of all machines of this cluster in the inventory, also those whose objects are gone. It
 // runs once after the start.
 func (r *objects) all(ctx context.Context) ([]reconcile.Request, error) {
@@ -252,18 +241,12 @@ func (r *objects) all(ctx context.Context) ([]reconcile.Request, error) {
 	}
 	var all []reconcile.Request
 	for i := range views {
-		if key, ok := r.keyOfOwner(views[i].Machine.Owner); ok && r.isWatched(key.Namespace) {
+		if key, ok := r.env.ObjectOf(views[i].Machine.Owner, v1alpha1.KindMetalMachine); ok && r.env.Watches(key.Namespace) {
 			all = append(all, reconcile.Request{NamespacedName: key})
 		}
 	}
 	mms, err := listMachines(ctx, r.client) // those that the appliance lost
 	return append(all, requests(mms)...), err
-}
-
-// isWatched reports whether the cache holds the objects of a namespace. In other namespaces the controller cannot
-// know that an object is gone.
-func (r *objects) isWatched(namespace string) bool {
-	return len(r.env.Namespaces) == 0 || slices.Contains(r.env.Namespaces, namespace)
 }
 
 // ofNode returns the machines that a change in a workload cluster concerns: the machine of node n, or all machines

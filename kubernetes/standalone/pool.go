@@ -120,9 +120,9 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	switch {
 	case translate.IsInvalid(err), inventory.IsKind(err, inventory.Invalid):
-		return reconcile.Result{}, r.tell(ctx, &mp, string(v1alpha1.FailureInvalidConfiguration), messageWithHint(err))
+		return reconcile.Result{}, r.tell(ctx, &mp, string(v1alpha1.FailureInvalidConfiguration), controllers.Explain(err))
 	case inventory.IsKind(err, inventory.Conflict):
-		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, &mp, "NameTaken", messageWithHint(err))
+		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, &mp, "NameTaken", controllers.Explain(err))
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("save pool %s: %w", mp.Name, err)
 	}
@@ -137,7 +137,7 @@ func (r *pools) remove(ctx context.Context, mp *v1alpha1.MetalPool) (reconcile.R
 	}
 	err := r.env.Appliance.DeletePool(ctx, mp.Name, r.owner(mp).String())
 	if inventory.IsKind(err, inventory.Conflict) && r.isOurs(ctx, mp) {
-		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, mp, v1alpha1.ReasonDeleting, messageWithHint(err))
+		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, mp, v1alpha1.ReasonDeleting, controllers.Explain(err))
 	}
 	if err != nil && !inventory.IsKind(err, inventory.Conflict) {
 		return reconcile.Result{}, fmt.Errorf("delete pool %s: %w", mp.Name, err)

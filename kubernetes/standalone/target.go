@@ -236,7 +236,7 @@ func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 	owner := p.owner.String()
 	if err := r.env.Reach.MaySecrets(p.jt.Namespace); err != nil {
 		p.again = unreachableAgain
-		return &refused{reasonSecretMissing, messageWithHint(err)}
+		return &refused{reasonSecretMissing, controllers.Explain(err)}
 	}
 	if translate.IsInit(p.jt) {
 		if err := r.makePKI(ctx, p.jt, owner); err != nil {
@@ -254,7 +254,7 @@ func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 		if u.Name == t.Kubeconfig {
 			cfg, err := kubeconfig.Parse("JoinTarget "+p.jt.Name+": Secret "+u.Secret, value)
 			if err != nil {
-				return &refused{reasonInvalid, messageWithHint(err)}
+				return &refused{reasonInvalid, controllers.Explain(err)}
 			}
 			t.CA = string(cfg.CAData)
 		} else {
@@ -282,9 +282,9 @@ func (r *targets) secrets(jt *v1alpha1.JoinTarget) []translate.SecretUse {
 func (r *targets) saved(err error) error {
 	switch {
 	case inventory.IsKind(err, inventory.Conflict):
-		return &refused{reasonNameTaken, messageWithHint(err)}
+		return &refused{reasonNameTaken, controllers.Explain(err)}
 	case inventory.IsKind(err, inventory.Invalid):
-		return &refused{reasonInvalid, messageWithHint(err)}
+		return &refused{reasonInvalid, controllers.Explain(err)}
 	}
 	return err
 }
@@ -310,7 +310,7 @@ func (r *targets) ask(ctx context.Context, p *targetPass) error {
 	}
 	isInitialized := was || !translate.IsInit(jt) && err == nil
 	if err != nil {
-		p.tell(v1alpha1.Reachable, metav1.ConditionFalse, reasonUnreachable, messageWithHint(err))
+		p.tell(v1alpha1.Reachable, metav1.ConditionFalse, reasonUnreachable, controllers.Explain(err))
 		p.again = unreachableAgain
 	} else {
 		p.tell(v1alpha1.Reachable, metav1.ConditionTrue, reasonAnswers, "")

@@ -44,7 +44,7 @@ func Frozen(stored, wanted inventory.Machine) error {
 	placement := stored.Placement
 	placement.OnlyPools = wanted.Placement.OnlyPools // an admin says them, no object
 	switch {
-	case !same(placement, wanted.Placement) || stored.Pool != wanted.Pool:
+	case !IsSame(placement, wanted.Placement) || stored.Pool != wanted.Pool:
 		return invalid("spec.placement", "cannot be changed once a host is claimed: delete the machine and create it again")
 	case stored.Hostname != wanted.Hostname:
 		return invalid("spec.hostname", "cannot be changed once a host is claimed: delete the machine and create it again")
@@ -58,7 +58,8 @@ func isPlane(r machineconfig.Role) bool {
 	return r == machineconfig.ControlPlane || r == machineconfig.Init
 }
 
-func same(a, b any) bool {
+// IsSame reports whether two things are stored as the same text.
+func IsSame(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)
@@ -80,7 +81,7 @@ func Changed(stored, wanted inventory.Machine) string {
 		{"providerConfig.rootDevice", stored.RootDisk, wanted.RootDisk, false},
 		{"bootstrap.dataSecretName", stored.BootstrapFrom, wanted.BootstrapFrom, false},
 	} {
-		if !f.isEmpty && !same(f.a, f.b) {
+		if !f.isEmpty && !IsSame(f.a, f.b) {
 			fields = append(fields, f.name)
 		}
 	}
@@ -94,13 +95,13 @@ func Changed(stored, wanted inventory.Machine) string {
 		{"users", a.Users, b.Users},
 		{"bootstrap.commands", a.Commands, b.Commands},
 	} {
-		if !same(part.a, part.b) {
+		if !IsSame(part.a, part.b) {
 			fields = append(fields, part.name)
 		}
 	}
 	a.Bootstrap, a.Files, a.Users, a.Commands = nil, nil, nil, nil
 	b.Bootstrap, b.Files, b.Users, b.Commands = nil, nil, nil, nil
-	if !same(a, b) {
+	if !IsSame(a, b) {
 		fields = append(fields, "providerConfig.config")
 	}
 	slices.Sort(fields)

@@ -91,8 +91,17 @@ type source struct {
 func parseMachine(t *testing.T) *source {
 	t.Helper()
 	s := &source{functions: map[string]*ast.FuncDecl{}, names: map[string]bool{}, consts: map[string]string{}}
-	tree := stdos.DirFS("..")
-	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
+	for _, folder := range []string{"..", "../../cmd/slipway/cli/kubectl"} { // the plugin tells people what the reasons mean
+		if err := s.parse(stdos.DirFS(folder)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// parse reads the code of a folder.
+func (s *source) parse(tree fs.FS) error {
+	return fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "zz_") {
 			return err
 		}
@@ -124,10 +133,6 @@ func parseMachine(t *testing.T) *source {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // constants notes the typed texts that a file of kinds has.
