@@ -1,8 +1,9 @@
-// Package web owns the admin door: the REST API with its OpenAPI description, the event stream, who may come in, and
-// the shape of errors. It never decides anything about a host: it reads and writes the inventory, and asks the engine.
+// Package web owns the admin door: the REST API with its OpenAPI description, the event stream and the web UI. It never decides
+// anything about a host: it reads and writes the inventory, and asks the engine.
 //
-// Start reading at New, then noun.go (what most nouns share), then hosts.go. Every operation is registered in a method
-// called addNOUN; Spec returns what they add up to.
+// Its rooms are web/rest (what all operations share), web/access (who sends a request), web/scoped (what the caller may see)
+// and web/audit (who asked for what). Start reading at New, then rest.AddNoun, then hosts.go. Every operation is registered in
+// a method called addNOUN or Register; Spec returns what they add up to.
 package web
 
 import (
@@ -157,9 +158,7 @@ func New(cfg Config) *Server {
 	if cfg.WriteFor == 0 {
 		cfg.WriteFor = 10 * time.Second
 	}
-	s := &Server{
-		cfg: cfg, closing: make(chan struct{}),
-	}
+	s := &Server{cfg: cfg, closing: make(chan struct{})}
 	s.lines.s = s
 	s.consolesN, s.streams = newShares("consoles", consolesMax, consolesEach), newShares("event streams", streamsMax, streamsEach)
 	s.whole, s.cfg.Store = cfg.Store, nil

@@ -37,7 +37,7 @@ func NewAPI(version string) huma.Config {
 			},
 			Security: []map[string][]string{{"token": {}}},
 		},
-		Formats:                      map[string]huma.Format{"application/json": StrictJSON, "json": StrictJSON},
+		Formats:                      map[string]huma.Format{"application/json": strictJSON, "json": strictJSON},
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 		Transformers:                 []huma.Transformer{reshape},

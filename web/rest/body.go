@@ -10,9 +10,9 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// StrictJSON reads bodies as JSON that is UTF-8. The decoder of Go puts U+FFFD where a byte is none, so that a document in
+// strictJSON reads bodies as JSON that is UTF-8. The decoder of Go puts U+FFFD where a byte is none, so that a document in
 // Latin-1 would be stored, and served, as something that nobody wrote.
-var StrictJSON = huma.Format{
+var strictJSON = huma.Format{
 	Marshal: huma.DefaultJSONFormat.Marshal,
 	Unmarshal: func(data []byte, v any) error {
 		if err := TextFault(data); err != nil {
