@@ -43,7 +43,6 @@ const (
 	passwordBurst = 10
 	providerEvery = 100 * time.Millisecond // the same of logins at the identity provider per source
 	providerBurst = 200
-	triedMax      = 4096        // sources and names remembered
 	touchEvery    = time.Minute // how often a last use is written down
 	secretMax     = 512         // longest token that is looked up
 

@@ -11,6 +11,9 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
+// triedMax is how many sources or names are remembered.
+const triedMax = 4096
+
 // tries counts failed tries, and refuses more for a while when there were too many. It remembers a bounded number of those
 // who try; when there are more, the ones that have waited long enough are forgotten, and if there are none, any one: whoever
 // comes from many addresses wins no new tries at the others.
