@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -103,7 +104,7 @@ func (s *Server) addAppliance() {
 	s.addApplianceHosts()
 	s.addApplianceNouns()
 	s.addApplianceEvents()
-	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(req *rest.Request, a Appliance, in *bodied[Pool]) (done, error) {
+	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(req *rest.Request, a Appliance, in *bodied[records.Pool]) (done, error) {
 		if err := rest.SameName("pool", &in.Body.Name, in.Name); err != nil {
 			return done{}, err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/files"
 )
 
 // fakeBackups sends a text, or breaks in the middle of it.
@@ -18,7 +19,7 @@ type fakeBackups struct {
 	during   func()
 }
 
-func (f *fakeBackups) Backup(context.Context) (Backup, error) {
+func (f *fakeBackups) Backup(context.Context) (files.Backup, error) {
 	f.openN++
 	return f, nil
 }
@@ -41,7 +42,7 @@ func (f *fakeBackups) Write(w io.Writer) error {
 func TestABackupIsSentOneAtATimeAndNoted(t *testing.T) {
 	f := &fakeBackups{}
 	r := newRig(t, func(c *Config) { c.Backups = f })
-	var s BackupStatus
+	var s files.BackupStatus
 	r.must(200, &s, "GET", "/api/v1/backup/status", "")
 	if !s.LastAt.IsZero() || s.DatabaseBytes != 10 || s.FreeBytes != 20 {
 		t.Errorf("status %+v", s)
@@ -74,7 +75,7 @@ func TestABackupThatIsCutShortIsNoAnswer(t *testing.T) {
 		}()
 		r.ask("GET", "/api/v1/backup", "")
 	}()
-	var s BackupStatus
+	var s files.BackupStatus
 	r.must(200, &s, "GET", "/api/v1/backup/status", "")
 	if !s.LastAt.IsZero() || f.openN != 0 {
 		t.Errorf("counts as taken: %+v", s)

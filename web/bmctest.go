@@ -20,7 +20,7 @@ func (s *Server) testBMC(req *rest.Request, in *putBMCInput) (*rest.One[BMCCheck
 		return nil, err
 	}
 	b.HostID = h.ID
-	c := BMCCheck{Host: h.Name, Power: inventory.PowerUnknown, Capabilities: []string{}, Results: []TargetCheckResult{}, IsGood: true}
+	c := BMCCheck{Host: h.Name, Power: inventory.PowerUnknown, Capabilities: []string{}, Results: []rest.TargetCheckResult{}, IsGood: true}
 	err = s.cfg.Lifecycle.TryBMC(req, b, in.Body.Password, func(t bmc.Target, open bmc.Opener) error {
 		steps, power := trial.Run(req, t, open)
 		if !rest.IsAdminEverywhere(req) {
@@ -28,7 +28,7 @@ func (s *Server) testBMC(req *rest.Request, in *putBMCInput) (*rest.One[BMCCheck
 		}
 		c.Power = power
 		for _, x := range steps {
-			r := TargetCheckResult{Name: x.Name, IsGood: x.Err == nil, Detail: x.Detail}
+			r := rest.TargetCheckResult{Name: x.Name, IsGood: x.Err == nil, Detail: x.Detail}
 			var said *inventory.Error
 			if errors.As(x.Err, &said) {
 				r.Detail, r.Hint = said.Msg, said.Hint

@@ -9,16 +9,17 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/history"
 	"slipway.dev/slipway/web/rest"
 )
 
 // BMCCheck says whether a host's controller does what we need.
 type BMCCheck struct {
-	Host         string               `json:"host"`
-	IsGood       bool                 `json:"isGood" doc:"All results are"`
-	Power        inventory.PowerState `json:"power"`
-	Capabilities []string             `json:"capabilities"`
-	Results      []TargetCheckResult  `json:"results" doc:"In the order of the checks"`
+	Host         string                   `json:"host"`
+	IsGood       bool                     `json:"isGood" doc:"All results are"`
+	Power        inventory.PowerState     `json:"power"`
+	Capabilities []string                 `json:"capabilities"`
+	Results      []rest.TargetCheckResult `json:"results" doc:"In the order of the checks"`
 }
 
 // BMCSensors are the readings of a controller.
@@ -123,7 +124,7 @@ func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler f
 
 // withBMC runs fn with the driver of a host's controller, as what it can do besides switching power.
 func withBMC[D any](req *rest.Request, s *Server, ref, what string, fn func(h inventory.Host, d D, b inventory.BMC) error) error {
-	h, err := s.readHost(req, ref)
+	h, err := s.rest.ReadHost(req, ref)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (s *Server) checkBMC(req *rest.Request, in *rest.HostRef) (*rest.One[BMCChe
 		asked   []string // what it says that it can do
 	)
 	add := func(name, good string, err error) {
-		r := TargetCheckResult{Name: name, IsGood: err == nil, Detail: good}
+		r := rest.TargetCheckResult{Name: name, IsGood: err == nil, Detail: good}
 		var said *inventory.Error
 		if errors.As(err, &said) {
 			r.Detail, r.Hint = said.Msg, said.Hint
@@ -416,7 +417,7 @@ func (s *Server) rotateBMC(req *rest.Request, in *rest.HostRef) (*rest.One[inven
 		return nil, err
 	}
 	o, err := s.cfg.Lifecycle.RotateBMC(req, h.ID, s.rest.Asker(req))
-	return &rest.One[inventory.Operation]{ETag: rest.ETag(o.Version), Body: told(o)}, err
+	return &rest.One[inventory.Operation]{ETag: rest.ETag(o.Version), Body: history.Told(o)}, err
 }
 
 // What these inputs ask for, in words.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -98,14 +99,14 @@ func TestHostRowsAreReadWholeAndByID(t *testing.T) {
 func TestAViewIsKept(t *testing.T) {
 	r := newRig(t, nil)
 	const path = "/api/v1/views/Rack%203"
-	var v KeptView
+	var v records.KeptView
 	r.must(200, &v, "PUT", path, `{"isShared":true,"query":"rack=R3","columns":["name"]}`)
 	if v.Name != "Rack 3" || !v.IsShared || v.Version != 1 {
 		t.Errorf("stored: %+v", v)
 	}
 	r.must(412, nil, "PUT", path, `{"isShared":true,"query":"x"}`, "If-Match", `"9"`)
 	r.must(422, nil, "PUT", path, `{"isShared":true,"query":"`+strings.Repeat("x", 1001)+`"}`)
-	var all rest.List[KeptView]
+	var all rest.List[records.KeptView]
 	r.must(200, &all, "GET", "/api/v1/views", "")
 	if len(all.Items) != 1 || all.Items[0].Query != "rack=R3" {
 		t.Errorf("listed: %+v", all)

@@ -9,11 +9,13 @@ import (
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/configs"
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestAFileLargerThanAnyOtherBodyIsTaken(t *testing.T) {
 	r := newRig(t, nil)
-	big := bodyMax + 1000
+	big := rest.BodyMax + 1000
 	var a inventory.Artefact
 	r.must(http.StatusCreated, &a, "POST", "/api/v1/artefacts?name=disk.raw", string(bytes.Repeat([]byte{'x'}, big)), "Content-Type", "application/octet-stream")
 	if a.SizeBytes != int64(big) || a.Source != "upload:disk.raw" {
@@ -52,7 +54,7 @@ func TestASecretSaysAllThatUseIt(t *testing.T) {
 	}
 	r.must(200, nil, "PUT", "/api/v1/profiles/worker", `{"image":"debian","config":"files: [{path: /etc/pw, secret: 'secret://db'}]\n"}`)
 	r.must(200, nil, "PUT", "/api/v1/layers/rack%2Fr9", `{"config":"files: [{path: /etc/pw, secret: 'secret://db'}]\n"}`)
-	var u SecretUses
+	var u configs.SecretUses
 	r.must(200, &u, "GET", "/api/v1/secrets/db/uses", "")
 	if !slices.Equal(u.UsedBy, []string{"profile worker", "layer rack/r9"}) {
 		t.Errorf("db is used by %q", u.UsedBy)

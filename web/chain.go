@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/imports"
 	"slipway.dev/slipway/web/rest"
 )
 
 // Time limits of a request; streams and artefact checks set their own.
 const (
 	answerFor = 2 * time.Minute // until the answer has been taken
-	// bodyMax bounds every body. Operations set less; only imports of inventory files come near it.
-	bodyMax = 32 << 20
 )
 
 // chain puts around a handler what every request needs: an id, a limit on time and size, an answer even after a panic,
@@ -34,8 +33,8 @@ func (s *Server) chain(next http.Handler) http.Handler {
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(began.Add(rest.ReadFor)) // not every connection has deadlines; real ones do
 		_ = control.SetWriteDeadline(began.Add(answerFor))
-		if r.Method != http.MethodPost || r.URL.Path != "/api/v1"+uploadPath { // a file is bounded by what receives it
-			r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
+		if r.Method != http.MethodPost || r.URL.Path != "/api/v1"+imports.UploadPath { // a file is bounded by what receives it
+			r.Body = http.MaxBytesReader(w, r.Body, rest.BodyMax)
 		}
 		out := &statusWriter{ResponseWriter: w}
 		defer func() {

@@ -23,11 +23,11 @@ type Clusters interface {
 
 // ClusterCheck says whether a cluster can be attached.
 type ClusterCheck struct {
-	Cluster    string              `json:"cluster"`
-	Kubernetes string              `json:"kubernetes,omitempty" doc:"Version of its API server"`
-	UID        string              `json:"uid,omitempty" doc:"Of its namespace kube-system"`
-	IsGood     bool                `json:"isGood" doc:"All results are"`
-	Results    []TargetCheckResult `json:"results" doc:"In the order of the checks"`
+	Cluster    string                   `json:"cluster"`
+	Kubernetes string                   `json:"kubernetes,omitempty" doc:"Version of its API server"`
+	UID        string                   `json:"uid,omitempty" doc:"Of its namespace kube-system"`
+	IsGood     bool                     `json:"isGood" doc:"All results are"`
+	Results    []rest.TargetCheckResult `json:"results" doc:"In the order of the checks"`
 }
 
 // CheckClusterInput is a cluster that is not attached yet.
@@ -134,7 +134,7 @@ func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconf
 		k.IsGood = k.IsGood && r.IsGood
 	}
 	if k.Results == nil {
-		k.Results = []TargetCheckResult{}
+		k.Results = []rest.TargetCheckResult{}
 	}
 	return &rest.One[ClusterCheck]{Body: k}, nil
 }
@@ -170,4 +170,23 @@ func (s *Server) detachCluster(req *rest.Request, n rest.Noun[inventory.Cluster]
 		return nil, err
 	}
 	return n.Respond(&c, nil, false, http.StatusNoContent), nil
+}
+
+func countsOfCluster(tx inventory.Tx, c inventory.Cluster) (map[string]int, error) {
+	if c.UID == "" {
+		return nil, nil
+	}
+	machines, err := tx.ListMachines(inventory.MachineFilter{OwnerPrefix: c.UID + "/"}, inventory.Page{})
+	return map[string]int{"machine": len(machines)}, err
+}
+
+// detaching tells the ways of letting a cluster go apart.
+func (in *deleteClusterInput) how() string {
+	switch {
+	case in.Force:
+		return "force"
+	case in.Purge:
+		return "purge"
+	}
+	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/rest"
 )
 
 // attacher notes what it is asked.
@@ -18,7 +19,7 @@ type attacher struct {
 
 func (a *attacher) CheckCluster(_ context.Context, c inventory.Cluster, text []byte) ClusterCheck {
 	a.kubeconf = string(text)
-	return ClusterCheck{Cluster: c.Name, Results: []TargetCheckResult{{Name: "server", IsGood: true, Detail: "answers"}, {Name: "rights", Detail: "may not", Hint: "bind it"}}}
+	return ClusterCheck{Cluster: c.Name, Results: []rest.TargetCheckResult{{Name: "server", IsGood: true, Detail: "answers"}, {Name: "rights", Detail: "may not", Hint: "bind it"}}}
 }
 
 func (a *attacher) DetachCluster(ctx context.Context, name string, purge, force bool, by string) error {

@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -133,7 +134,7 @@ func TestRevisionsAreListedShownAndRolledBackTo(t *testing.T) {
 	for _, locale := range []string{"aa_AA", "bb_BB", "bb_BB"} {
 		r.must(200, nil, "PUT", "/api/v1/profiles/worker", `{"image":"debian","selector":"rack=r1","config":"host: {locale: `+locale+`}\n"}`)
 	}
-	var l, more rest.List[Revision[inventory.Profile]]
+	var l, more rest.List[configs.Revision[inventory.Profile]]
 	r.must(200, &l, "GET", "/api/v1/profiles/worker/revisions?limit=2", "")
 	if len(l.Items) != 2 || l.Items[0].N != 3 || l.Items[0].Body != nil || strings.Join(l.Items[0].Changed, " ") != "config" || l.Next != "2" {
 		t.Errorf("revisions %+v", l)
@@ -142,7 +143,7 @@ func TestRevisionsAreListedShownAndRolledBackTo(t *testing.T) {
 	if len(more.Items) != 1 || more.Items[0].N != 1 || len(more.Items[0].Changed) != 0 {
 		t.Errorf("the rest of the revisions %+v", more)
 	}
-	var one Revision[inventory.Profile]
+	var one configs.Revision[inventory.Profile]
 	r.must(200, &one, "GET", "/api/v1/profiles/worker/revisions/2", "")
 	if one.Body.Config != "host: {locale: aa_AA}\n" || one.Changed[0] != "config" {
 		t.Errorf("revision %+v", one)
@@ -292,10 +293,10 @@ func TestAHostThatNothingIsForHasAnAnswer(t *testing.T) {
 func TestTheCapabilityTableIsForATarget(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
-	var c CapabilityTable
+	var c configs.CapabilityTable
 	r.must(200, &c, "GET", "/api/v1/capabilities?image=debian", "")
 	if c.Target != "debian 12" || len(c.Formats) != 1 || !c.Formats[0].IsRead || c.Formats[0].Tool != "1" || len(c.Fields) < 20 ||
-		c.Formats[0].Cells["/network/bonds"] != (CapabilityCell{Support: "unsupported", Note: "use one interface"}) {
+		c.Formats[0].Cells["/network/bonds"] != (configs.CapabilityCell{Support: "unsupported", Note: "use one interface"}) {
 		t.Errorf("table %+v", c)
 	}
 	if note := c.Formats[0].Cells["/host/locale"].Note; note != "by version 1" {
@@ -403,14 +404,6 @@ func TestFilesBesideADocumentAreUploadedWithIt(t *testing.T) {
 	r.teams()
 	const document = `"document":{"format":"butane","text":"variant: fcos\nversion: 1.5.0\nstorage:\n  files:\n    - {path: /etc/motd, contents: {local: motd}}\n"`
 	body := func(files string) string { return `{"name":"bu","image":"debian",` + document + files + `}}` }
-	p := inventory.Profile{Document: &inventory.Document{Format: inventory.DocButane, Text: "a: {local: motd}\n", Files: map[string][]byte{"motd": []byte("hello")}}}
-	if err := takeFiles(&p); err != nil || !strings.Contains(p.Document.Text, "base64,aGVsbG8=") || p.Document.Files != nil {
-		t.Errorf("taken: %v, %+v", err, p.Document)
-	}
-	p.Document = &inventory.Document{Format: inventory.DocIgnition, Files: map[string][]byte{"motd": nil}}
-	if err := takeFiles(&p); !inventory.IsKind(err, inventory.Invalid) {
-		t.Errorf("files beside Ignition: %v", err)
-	}
 	for _, path := range []string{"/api/v1/profiles", "/api/v1/profiles/bu/check"} {
 		a := r.ask("POST", path, body(`,"files":{"../motd":"aGVsbG8="}`))
 		if e := a.problem(t); a.status != 422 || !strings.Contains(e.Detail, "no name of a file in the folder") || len(e.Errors) != 1 || e.Errors[0].Location != "body.document.files" {

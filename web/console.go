@@ -44,7 +44,7 @@ func (s *Server) console(c echo.Context) error {
 	defer cancel()
 	req = req.With(ctx)
 	defer context.AfterFunc(s.life, cancel)()
-	h, err := s.readHost(req, c.Param("host"))
+	h, err := s.rest.ReadHost(req, c.Param("host"))
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (s *Server) addConsoles() {
 		Summary: "Type into the serial console of a host that is open", Errors: []int{http.StatusNotFound, http.StatusConflict},
 	},
 		func(req *rest.Request, in *typeInput) (*struct{}, error) {
-			h, err := s.readHost(req, in.Host)
+			h, err := s.rest.ReadHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
@@ -89,7 +89,7 @@ func plainText(b []byte) string {
 }
 
 func (s *Server) consoleLog(req *rest.Request, in *consoleLogInput) (*rest.One[ConsoleLog], error) {
-	h, err := s.readHost(req, in.Host)
+	h, err := s.rest.ReadHost(req, in.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ const historyBytes = 32 << 10
 
 // followConsole gives a browser the serial console of a host, until either of them goes or the server stops.
 func (s *Server) followConsole(req *rest.Request, in *rest.HostRef) (*huma.StreamResponse, error) {
-	h, err := s.readHost(req, in.Host)
+	h, err := s.rest.ReadHost(req, in.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -234,14 +234,14 @@ func (s *Server) recordWhile(ctx context.Context, events <-chan inventory.Event,
 				return last
 			}
 			last = e.ID
-			state := inventory.OperationState(dataText(e, "state"))
+			state := inventory.OperationState(rest.EventText(e, "state"))
 			isOpen := state == inventory.OpRunning || state == inventory.OpWaiting
 			if l := open[e.HostID]; l != nil && !isOpen {
 				_ = l.Close()
 				delete(open, e.HostID)
 			}
-			id := dataText(e, "operation")
-			if !isOpen || open[e.HostID] != nil || tried[id] || len(open) >= consolesMax || dataText(e, "kind") == string(inventory.OpPower) {
+			id := rest.EventText(e, "operation")
+			if !isOpen || open[e.HostID] != nil || tried[id] || len(open) >= consolesMax || rest.EventText(e, "kind") == string(inventory.OpPower) {
 				continue
 			}
 			if len(tried) > recordingsMax {

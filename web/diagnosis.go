@@ -49,7 +49,7 @@ func (s *Server) addDiagnoses() {
 		Summary: "Download the latest packets of a host's boots as a capture file", Errors: []int{http.StatusNotFound},
 		About: "The last packets of each port are kept in memory. File contents, configurations and keys are left out.",
 	},
-		func(req *rest.Request, in *portInput) (*textOutput, error) {
+		func(req *rest.Request, in *portInput) (*rest.Text, error) {
 			id, mac, err := s.port(req, in)
 			if err != nil {
 				return nil, err
@@ -72,7 +72,7 @@ func (s *Server) addDiagnoses() {
 		Method: http.MethodGet, Path: "/strangers/{mac}/packets", ID: "packets-of-stranger", Needs: inventory.Operator, Tag: "hosts", Plain: packetsType,
 		Summary: "Download the latest packets of a machine that is not listed", Errors: []int{http.StatusNotFound},
 	},
-		func(req *rest.Request, in *strangerInput) (*textOutput, error) {
+		func(req *rest.Request, in *strangerInput) (*rest.Text, error) {
 			mac, err := s.stranger(req, in.MAC)
 			if err != nil {
 				return nil, err
@@ -83,7 +83,7 @@ func (s *Server) addDiagnoses() {
 
 // port finds the host, and the port of it that a request names.
 func (s *Server) port(req *rest.Request, in *portInput) (inventory.HostID, inventory.MAC, error) {
-	h, err := s.readHost(req, in.Host)
+	h, err := s.rest.ReadHost(req, in.Host)
 	if err != nil || in.MAC == "" {
 		return h.ID, "", err
 	}
@@ -103,7 +103,7 @@ func (s *Server) stranger(req *rest.Request, text string) (inventory.MAC, error)
 	if err != nil {
 		return "", err
 	}
-	if h, err := s.readHost(req, string(mac)); err == nil {
+	if h, err := s.rest.ReadHost(req, string(mac)); err == nil {
 		return "", inventory.Errorf(inventory.NotFound, "%s is no stranger: it is a port of host %s", mac, h.Name).WithHint("slipway host explain %s", h.Name)
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return "", err
@@ -111,10 +111,10 @@ func (s *Server) stranger(req *rest.Request, text string) (inventory.MAC, error)
 	return mac, nil
 }
 
-func (s *Server) packets(ctx context.Context, id inventory.HostID, mac inventory.MAC) (*textOutput, error) {
+func (s *Server) packets(ctx context.Context, id inventory.HostID, mac inventory.MAC) (*rest.Text, error) {
 	frames, err := s.cfg.Lifecycle.Record(ctx, id, mac)
 	if err != nil {
 		return nil, err
 	}
-	return &textOutput{ContentType: packetsType, Body: trace.AppendPCAP(nil, frames)}, nil
+	return &rest.Text{ContentType: packetsType, Body: trace.AppendPCAP(nil, frames)}, nil
 }

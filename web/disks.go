@@ -32,7 +32,7 @@ func (s *Server) addDisks() {
 	},
 		func(req *rest.Request, in *rest.HostRef) (*rest.One[HostDisks], error) {
 			out := HostDisks{Items: []HostDisk{}}
-			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
+			err := s.rest.OfHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				i, err := tx.FindInspection(h.ID, 0)
 				if inventory.IsKind(err, inventory.NotFound) {
 					out.Problem, out.Hint = "it was never inspected", "slipway host inspect "+h.Name

@@ -41,7 +41,7 @@ func (s *Server) addHardware() {
 	},
 		func(req *rest.Request, in *hardwareInput) (*rest.One[inventory.Inspection], error) {
 			var i inventory.Inspection
-			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
+			err := s.rest.OfHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
 				i, err = tx.FindInspection(h.ID, in.N)
 				if inventory.IsKind(err, inventory.NotFound) && in.N == 0 {
 					err = inventory.Errorf(inventory.NotFound, "host %s was never inspected", h.Name).WithHint("look at it with: slipway host inspect %s", h.Name)
@@ -56,7 +56,7 @@ func (s *Server) addHardware() {
 	},
 		func(req *rest.Request, in *inspectionsInput) (*rest.One[rest.List[inventory.Inspection]], error) {
 			out := rest.List[inventory.Inspection]{Items: []inventory.Inspection{}}
-			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
+			err := s.rest.OfHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				rows, err := tx.ListInspections(h.ID, in.Limit)
 				out.Items = append(out.Items, rows...)
 				return err
@@ -69,7 +69,7 @@ func (s *Server) addHardware() {
 	},
 		func(req *rest.Request, in *reportsInput) (*rest.One[rest.List[inventory.Report]], error) {
 			out := rest.List[inventory.Report]{Items: []inventory.Report{}}
-			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
+			err := s.rest.OfHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				rows, err := tx.ListReports(h.ID, in.Kind, in.Limit)
 				out.Items = append(out.Items, rows...)
 				return err
@@ -99,24 +99,13 @@ func (s *Server) addSheets() {
 		})
 }
 
-// ofHost runs fn on a host in one snapshot.
-func (s *Server) ofHost(req *rest.Request, ref string, fn func(inventory.Tx, inventory.Host) error) error {
-	return s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		h, err := rest.FindHost(tx, ref)
-		if err != nil {
-			return err
-		}
-		return fn(tx, h)
-	})
-}
-
 // sheetReports bounds how far back a sheet looks.
 const sheetReports = 500
 
 // sheet writes the acceptance sheet of a host.
 func (s *Server) sheet(req *rest.Request, ref string, isPage bool) (*huma.StreamResponse, error) {
 	in := acceptance.Input{At: s.cfg.Now()}
-	err := s.ofHost(req, ref, func(tx inventory.Tx, h inventory.Host) (err error) {
+	err := s.rest.OfHost(req, ref, func(tx inventory.Tx, h inventory.Host) (err error) {
 		in.Host = h
 		i, err := tx.FindInspection(h.ID, 0)
 		if in.Inspection, err = known(i, err); err != nil {

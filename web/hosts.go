@@ -38,7 +38,7 @@ func (s *Server) addHosts() {
 		})
 	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/hosts/{host}", ID: "get-host", Scope: rest.OfPools, Tag: "hosts", Summary: "Show a host", Errors: []int{http.StatusNotFound}},
 		func(req *rest.Request, in *rest.HostRef) (*rest.One[inventory.Host], error) {
-			h, err := s.readHost(req, in.Host)
+			h, err := s.rest.ReadHost(req, in.Host)
 			return &rest.One[inventory.Host]{ETag: rest.ETag(h.Version), Body: h}, err
 		})
 	rest.Register(s.rest, rest.Operation{
@@ -102,14 +102,6 @@ func selectHosts(tx inventory.Tx, in hostQuery) (rows []inventory.Host, err erro
 			return rows, nil
 		}
 	}
-}
-
-func (s *Server) readHost(req *rest.Request, ref string) (h inventory.Host, err error) {
-	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		h, err = rest.FindHost(tx, ref)
-		return err
-	})
-	return h, err
 }
 
 // HostRole is what the caller may do with a host.

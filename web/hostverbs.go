@@ -86,7 +86,7 @@ func (s *Server) addHostVerbs() {
 		Method: http.MethodGet, Path: "/hosts/{host}/script", ID: "script-of-host", Scope: rest.OfPools, Tag: "hosts", Plain: "text/plain",
 		Summary: "Show the boot script that a host would get now", Errors: []int{http.StatusNotFound},
 	},
-		func(req *rest.Request, in *rest.HostRef) (*textOutput, error) {
+		func(req *rest.Request, in *rest.HostRef) (*rest.Text, error) {
 			x, err := s.explain(req, in.Host)
 			if err == nil {
 				err = s.discreetly(req, func(d *discretion) (err error) {
@@ -94,18 +94,12 @@ func (s *Server) addHostVerbs() {
 					return err
 				})
 			}
-			return &textOutput{ContentType: "text/plain; charset=utf-8", Body: []byte(x.Script)}, err
+			return &rest.Text{ContentType: "text/plain; charset=utf-8", Body: []byte(x.Script)}, err
 		})
 }
 
-// textOutput is a body that is not JSON.
-type textOutput struct {
-	ContentType string `header:"Content-Type"`
-	Body        []byte
-}
-
 func (s *Server) explain(req *rest.Request, ref string) (provision.Explanation, error) {
-	h, err := s.readHost(req, ref)
+	h, err := s.rest.ReadHost(req, ref)
 	if err != nil {
 		return provision.Explanation{}, err
 	}
@@ -125,7 +119,7 @@ func addVerb[I any, P interface {
 		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(req *rest.Request, in *I) (*rest.One[inventory.Host], error) {
-			h, err := s.readHost(req, P(in).NamedHost())
+			h, err := s.rest.ReadHost(req, P(in).NamedHost())
 			if err != nil {
 				return nil, err
 			}

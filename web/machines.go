@@ -7,7 +7,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/web/rest"
@@ -224,15 +223,6 @@ func (s *Server) editMachine(req *rest.Request, o rest.WriteOptions, name string
 		return nil
 	})
 	return machineWritten(&old, m, o.DryRun, http.StatusOK), s.unnamed(req, err)
-}
-
-// checkExpression compiles what is required, so that nonsense is refused before anything waits for it.
-func checkExpression(r inventory.HardwareRequirements) error {
-	if r.Expression == "" {
-		return nil
-	}
-	_, err := hardware.Compile(r.Expression)
-	return err
 }
 
 type deleteMachineInput struct {

@@ -90,7 +90,7 @@ func (s *Server) adoptMachine(req *rest.Request, in *adoptMachineInput) (*rest.O
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.readHost(req, in.Body.Host)
+	h, err := s.rest.ReadHost(req, in.Body.Host)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/history"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -32,12 +33,12 @@ func (s *Server) addPower() {
 		About: "Answers the operation, which ends when the controller has confirmed the change.",
 	},
 		func(req *rest.Request, in *powerInput) (*rest.One[inventory.Operation], error) {
-			h, err := s.readHost(req, in.Host)
+			h, err := s.rest.ReadHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
 			o, err := s.cfg.Lifecycle.Power(req, h.ID, in.Body.Action, s.rest.Asker(req))
-			return &rest.One[inventory.Operation]{ETag: rest.ETag(o.Version), Body: told(o)}, err
+			return &rest.One[inventory.Operation]{ETag: rest.ETag(o.Version), Body: history.Told(o)}, err
 		})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPost, Path: "/hosts/{host}/power/confirm", ID: "confirm-power", Scope: rest.OfPools, Tag: "hosts",
@@ -45,7 +46,7 @@ func (s *Server) addPower() {
 		About: "Confirm off only if you have seen it: all later steps rely on it.",
 	},
 		func(req *rest.Request, in *confirmInput) (*rest.One[inventory.Host], error) {
-			h, err := s.readHost(req, in.Host)
+			h, err := s.rest.ReadHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}

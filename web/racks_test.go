@@ -8,13 +8,15 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/web/network"
+	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
 )
 
 func TestARackIsThereWithItsHosts(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
-	var r1 Rack
+	var r1 records.Rack
 	a := r.must(200, &r1, "GET", "/api/v1/racks/r1", "")
 	if r1.ID != "r1" || r1.Height != 42 || r1.HostN != 1 || r1.Version != 0 || a.header.Get("ETag") != "" {
 		t.Errorf("a rack that only a host names is %+v", r1)
@@ -33,7 +35,7 @@ func TestARackIsThereWithItsHosts(t *testing.T) {
 	if !strings.Contains(bad.body, `"location":"body.height"`) {
 		t.Errorf("a wrong height is refused with %s", bad.body)
 	}
-	var far Rack
+	var far records.Rack
 	r.must(201, &far, "POST", "/api/v1/racks", `{"site":"fra","row":"a/b","name":"r1"}`)
 	r.must(200, &far, "GET", "/api/v1/racks/fra%2Fa%252Fb%2Fr1", "")
 	if far.ID != "fra/a%2Fb/r1" || far.HostN != 0 {
@@ -41,7 +43,7 @@ func TestARackIsThereWithItsHosts(t *testing.T) {
 	}
 
 	r.must(200, nil, "PATCH", "/api/v1/hosts/r2-u01", `{"place":{"rack":"r1","unit":20,"height":2}}`)
-	var all rest.List[Rack]
+	var all rest.List[records.Rack]
 	r.must(200, &all, "GET", "/api/v1/racks", "")
 	if len(all.Items) != 2 || all.Items[1].ID != "r1" || all.Items[1].HostN != 2 || len(all.Items[1].Faults) != 1 || all.Items[1].Faults[0].Kind != "outside" {
 		t.Errorf("racks are %+v", all.Items)
@@ -105,15 +107,15 @@ func TestCablesComeFromInspections(t *testing.T) {
 func TestNetworksSayWhatTheyDo(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.BootPort = 80
-		c.Interfaces = func() []Interface {
-			return []Interface{
+		c.Interfaces = func() []network.Interface {
+			return []network.Interface{
 				{Name: "eno1", IsServed: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/24")}, BootURL: "http://10.0.0.2"},
 				{Name: "eno2", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}},
 			}
 		}
 	})
 	r.seed()
-	var ifs rest.List[Interface]
+	var ifs rest.List[network.Interface]
 	r.must(200, &ifs, "GET", "/api/v1/interfaces", "")
 	if len(ifs.Items) != 2 || ifs.Items[0].Subnet != "rack1" {
 		t.Errorf("interfaces are %+v", ifs)

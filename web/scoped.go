@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"errors"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
+	"slipway.dev/slipway/web/system"
 )
 
 // scopedStore shows each caller its part of the inventory. Handlers reach the store only through it, so that none of them
@@ -66,4 +68,37 @@ func mayPlace(tx inventory.Tx, m *inventory.Machine) error {
 // mayPlace is the same outside of a transaction.
 func (s *Server) mayPlace(req *rest.Request, m *inventory.Machine) error {
 	return s.rest.Store.Read(req, func(tx inventory.Tx) error { return mayPlace(tx, m) })
+}
+
+// unnamed takes out of a refusal the names of machines and hosts that the caller may not know: an address is taken, whoever
+// has it.
+func (s *Server) unnamed(req *rest.Request, err error) error {
+	var e *inventory.Error
+	if !errors.As(err, &e) || e.Kind != inventory.Invalid {
+		return err
+	}
+	said := *e
+	if failed := s.discreetly(req, func(d *discretion) (err error) {
+		said.Msg, err = d.text(e.Msg, nil)
+		return err
+	}); failed != nil {
+		return failed
+	}
+	if said.Msg == e.Msg {
+		return err
+	}
+	return &said
+}
+
+// CheckOIDC says whether the provider of identities answers; ok is false without one.
+func (s *Server) CheckOIDC(ctx context.Context) (c system.Check, ok bool) {
+	p, err := s.access.Provider(ctx)
+	if p == nil {
+		return c, false
+	}
+	c = system.Check{Name: "single sign-on", Status: "ok", Detail: p.Title + " answers at " + p.Issuer}
+	if err != nil {
+		c.Status, c.Detail, c.Hint = "warning", err.Error(), "people can log in with passwords and tokens meanwhile; see docs/sso.md"
+	}
+	return c, true
 }

@@ -155,3 +155,10 @@ func loosen(api *huma.OpenAPI) {
 		s.PrecomputeMessages()
 	}
 }
+
+func modeWords() (words []string) {
+	for _, m := range inventory.SubnetModes() {
+		words = append(words, string(m))
+	}
+	return words
+}

@@ -5,17 +5,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"slipway.dev/slipway/web/system"
 )
 
 func TestStatsAreWhatWasSampled(t *testing.T) {
 	var asked time.Duration
 	r := newRig(t, func(c *Config) {
-		c.Samples = func(step time.Duration) []Sample {
+		c.Samples = func(step time.Duration) []system.Sample {
 			asked = step
-			return []Sample{{At: testStart, DHCPReplies: 12.5}}
+			return []system.Sample{{At: testStart, DHCPReplies: 12.5}}
 		}
 	})
-	var got Stats
+	var got system.Stats
 	r.must(http.StatusOK, &got, "GET", "/api/v1/stats", "")
 	if asked != time.Minute || got.StepSeconds != 60 || len(got.Samples) != 1 || got.Samples[0].DHCPReplies != 12.5 {
 		t.Errorf("asked for %s, got %+v", asked, got)
@@ -29,7 +31,7 @@ func TestStatsAreWhatWasSampled(t *testing.T) {
 
 func TestAboutNamesWhatIsBuiltIn(t *testing.T) {
 	r := newRig(t, nil)
-	var got About
+	var got system.About
 	r.must(http.StatusOK, &got, "GET", "/api/v1/about", "")
 	if got.Version != "test" || !strings.HasPrefix(got.Go, "go") || !got.StartedAt.Equal(testStart) {
 		t.Errorf("got %+v", got)

@@ -38,8 +38,8 @@ func (s *Server) addStickers() {
 		Method: http.MethodGet, Path: "/hosts/{host}/sticker.svg", ID: "get-sticker", Scope: rest.OfPools, Tag: "hosts", Plain: "image/svg+xml",
 		Summary: "Draw a sticker for a host: its name, serial and MAC, and a QR code of its page", Errors: []int{http.StatusNotFound},
 	},
-		func(req *rest.Request, in *stickerInput) (*textOutput, error) {
-			h, err := s.readHost(req, in.Host)
+		func(req *rest.Request, in *stickerInput) (*rest.Text, error) {
+			h, err := s.rest.ReadHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
@@ -48,7 +48,7 @@ func (s *Server) addStickers() {
 				return nil, err
 			}
 			svg, err := sticker(h, strings.TrimSuffix(base, "/")+"/hosts/"+url.PathEscape(h.Name))
-			return &textOutput{ContentType: "image/svg+xml", Body: svg}, err
+			return &rest.Text{ContentType: "image/svg+xml", Body: svg}, err
 		})
 }
 

@@ -7,29 +7,22 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/rest"
 )
 
 // TargetCheck says whether hosts can join a target.
 type TargetCheck struct {
-	Target  string              `json:"target"`
-	Version string              `json:"version,omitempty" doc:"Of its API server"`
-	IsGood  bool                `json:"isGood" doc:"All results are"`
-	Results []TargetCheckResult `json:"results" doc:"In the order of the checks"`
+	Target  string                   `json:"target"`
+	Version string                   `json:"version,omitempty" doc:"Of its API server"`
+	IsGood  bool                     `json:"isGood" doc:"All results are"`
+	Results []rest.TargetCheckResult `json:"results" doc:"In the order of the checks"`
 }
 
 // rbacInput says what a cluster is to allow.
 type rbacInput struct {
 	rest.NameRef
 	Nodes bool `query:"nodes" doc:"With what is needed to look after nodes: labels, taints, emptying, deleting"`
-}
-
-// TargetCheckResult is one thing that was looked at.
-type TargetCheckResult struct {
-	Name   string `json:"name"`
-	IsGood bool   `json:"isGood"`
-	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"`
 }
 
 // addTargets registers the operations on join targets.
@@ -61,7 +54,7 @@ func (s *Server) addTargets() {
 		Create: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Create(in, now()) },
 		Update: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Update(in, now()) },
 		Remove: func(tx inventory.Tx, name string) error {
-			if err := unused(tx, "target", name, targetRE(name)); err != nil {
+			if err := configs.Unused(tx, "target", name, configs.TargetRE(name)); err != nil {
 				return err
 			}
 			return tx.JoinTargets().Delete(name)
@@ -76,7 +69,7 @@ func (s *Server) addTargets() {
 		Method: http.MethodGet, Path: "/targets/{name}/rbac", ID: "get-target-rbac", Scope: rest.OfNobody, Tag: "targets", Plain: "application/yaml",
 		Summary: "Write what the cluster's administrator applies once, so that hosts can join", Errors: []int{http.StatusNotFound},
 	},
-		func(req *rest.Request, in *rbacInput) (*textOutput, error) {
+		func(req *rest.Request, in *rbacInput) (*rest.Text, error) {
 			if _, err := s.readTarget(req, in.Name); err != nil {
 				return nil, err
 			}
@@ -87,7 +80,7 @@ func (s *Server) addTargets() {
 			if in.Nodes {
 				body = slices.Concat(body, []byte("---\n"), s.cfg.TargetNodesRBAC)
 			}
-			return &textOutput{ContentType: "application/yaml", Body: body}, nil
+			return &rest.Text{ContentType: "application/yaml", Body: body}, nil
 		})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPost, Path: "/targets/{name}/kubeconfig", ID: "issue-target-kubeconfig", Needs: inventory.Admin, Scope: rest.OfNobody, Tag: "targets",
@@ -175,7 +168,19 @@ func (s *Server) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[T
 		c.IsGood = c.IsGood && r.IsGood
 	}
 	if c.Results == nil {
-		c.Results = []TargetCheckResult{}
+		c.Results = []rest.TargetCheckResult{}
 	}
 	return &rest.One[TargetCheck]{Body: c}, nil
+}
+
+// countsOfTarget counts the machines whose node a target's cluster has.
+func countsOfTarget(tx inventory.Tx, t inventory.JoinTarget) (map[string]int, error) {
+	machines, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
+	n := 0
+	for i := range machines {
+		if machines[i].Drain.Target == t.Name {
+			n++
+		}
+	}
+	return map[string]int{"node": n}, err
 }

@@ -46,7 +46,7 @@ func (s *Server) undoHost(req *rest.Request, a inventory.Audit, isDryRun bool) (
 		}
 		return s.createHost(req, in)
 	}
-	h, err := s.readHost(req, string(a.HostID))
+	h, err := s.rest.ReadHost(req, string(a.HostID))
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Server) undoBMC(req *rest.Request, a inventory.Audit, isDryRun bool) (*
 		if err == nil {
 			return nil, rest.ChangedSince(a, "")
 		}
-		h, err = s.readHost(req, ref.Host)
+		h, err = s.rest.ReadHost(req, ref.Host)
 	}
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ package web
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -28,26 +27,17 @@ import (
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/audit"
+	"slipway.dev/slipway/web/configs"
+	"slipway.dev/slipway/web/files"
+	"slipway.dev/slipway/web/history"
+	"slipway.dev/slipway/web/imports"
+	"slipway.dev/slipway/web/network"
 	"slipway.dev/slipway/web/proxy"
+	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
+	"slipway.dev/slipway/web/system"
 )
-
-// Jobs is the image imports.
-type Jobs interface {
-	Start(r images.ImportRequest) (images.Job, error)
-	List() []images.Job
-	Next(ctx context.Context, id string, revision int64) (images.Job, error)
-	Cancel(id string) error
-	Retry(id string, allowLocal, isAdmin bool) (images.Job, error)
-}
-
-// Artefacts looks after the artefact folder.
-type Artefacts interface {
-	Verify(ctx context.Context) ([]images.Fault, error)
-	Prune(ctx context.Context, isDryRun bool) (images.Pruned, error)
-	Take(ctx context.Context, in io.Reader, name string, size int64) (inventory.Artefact, error)
-}
 
 // Events is the stream of committed events.
 type Events interface {
@@ -63,13 +53,13 @@ type Logs interface {
 type Config struct {
 	Store     inventory.Store
 	Lifecycle Lifecycle
-	Jobs      Jobs
-	Artefacts Artefacts
+	Jobs      imports.Jobs
+	Artefacts imports.Artefacts
 	Catalogue []images.Entry
 	Events    Events
-	Configs   Configs   // nil: there is nothing to render, and configurations are saved unseen
-	Secrets   Sealer    // nil: no secret can be stored
-	Appliance Appliance // what controllers in a cluster are told; nil: there are none
+	Configs   configs.Renderer // nil: there is nothing to render, and configurations are saved unseen
+	Secrets   configs.Sealer   // nil: no secret can be stored
+	Appliance Appliance        // what controllers in a cluster are told; nil: there are none
 	// ClusterView returns it as the holder of a token may use it that is bound to a cluster, by its UID, and to namespaces of it.
 	ClusterView func(uid string, namespaces []string) ClusterView
 	// CheckTarget looks whether hosts can join a target, and TargetRBAC is what its cluster needs for that; nil: nobody
@@ -80,16 +70,16 @@ type Config struct {
 	IssueKubeconfig func(ctx context.Context, target, user string, life time.Duration) ([]byte, error)
 	// TargetNodesRBAC is what is added where Slipway looks after nodes too.
 	TargetNodesRBAC []byte
-	Clusters        Clusters // nil: no cluster can be attached
-	Backups         Backups  // nil: no backup can be taken
-	Logs            Logs     // of machines; nil: they are in the events
-	SelfCheck       func(ctx context.Context) []Check
+	Clusters        Clusters      // nil: no cluster can be attached
+	Backups         files.Backups // nil: no backup can be taken
+	Logs            Logs          // of machines; nil: they are in the events
+	SelfCheck       func(ctx context.Context) []system.Check
 	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
 	Scan    func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)
-	TLS     TLSKeeper    // of the certificate of the admin door; nil: it speaks without TLS
-	Metrics http.Handler // what /metrics answers; nil: there is none
-	UI      fs.FS        // the web UI as it was built; nil: there is none
-	OIDC    *access.OIDC // nil: people log in with passwords
+	TLS     system.TLSKeeper // of the certificate of the admin door; nil: it speaks without TLS
+	Metrics http.Handler     // what /metrics answers; nil: there is none
+	UI      fs.FS            // the web UI as it was built; nil: there is none
+	OIDC    *access.OIDC     // nil: people log in with passwords
 	// Proxies stand in front of the admin door, and are believed where a request comes from.
 	Proxies proxy.Trusted
 	// ExternalURL is the address by which browsers reach the admin door, such as https://slipway.example.org; "": not said.
@@ -103,7 +93,7 @@ type Config struct {
 	Ready      func() []ReadyPart // of the doors; nil: only the admin door is known
 	Key        []byte             // signs cookies that outlive a start; nil: one that is drawn for this start
 	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.
-	Samples func(step time.Duration) []Sample
+	Samples func(step time.Duration) []system.Sample
 
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
@@ -112,7 +102,7 @@ type Config struct {
 	BootBase       string // address of the boot door in script previews, such as http://10.0.0.1
 	BootPort       int    // of the boot door
 	// Interfaces lists the network interfaces, but for their subnets; nil: none is known.
-	Interfaces func() []Interface
+	Interfaces func() []network.Interface
 	// Probe asks a subnet's network for other DHCP servers, or one of them as a relay agent; nil: nobody asks.
 	Probe func(ctx context.Context, n inventory.Subnet, server netip.Addr) ([]pxe.ProbeLine, error)
 	// ForeignServers returns the other DHCP servers that were noticed on a subnet; nil: none ever is.
@@ -140,12 +130,10 @@ type Server struct {
 	life    context.Context // ends with closing, for what takes a context
 	end     context.CancelFunc
 
-	backing      sync.Mutex // held while a backup is taken
 	scanning     sync.Mutex // held while a scan runs
 	consoles     sync.WaitGroup
 	consolesN    *shares
 	streams      *shares
-	pace         pace
 	lines        lines
 	clusterViews clusterViews
 }
@@ -197,13 +185,14 @@ func New(cfg Config) *Server {
 
 // addAll registers every operation.
 func (s *Server) addAll() {
+	cfg := &s.cfg
 	s.addHosts()
 	s.addHostVerbs()
 	s.addHostRows()
 	s.addBulk()
-	s.addViews()
+	records.New(records.Config{Frame: s.rest, Now: cfg.Now}).Register()
 	s.addHardware()
-	s.addTimeline()
+	history.New(history.Config{Frame: s.rest, Now: cfg.Now, Engine: cfg.Lifecycle}).Register()
 	s.addDisks()
 	s.addConsoles()
 	s.addStickers()
@@ -213,40 +202,30 @@ func (s *Server) addAll() {
 	s.addMachines()
 	s.addMachineVerbs()
 	s.addForesight()
-	s.addPools()
-	s.addGoldens()
-	s.addOperations()
-	s.addSubnets()
-	s.addReservations()
-	s.addClasses()
-	s.addLeases()
-	s.addAddresses()
-	s.addNetworks()
-	s.addRacks()
-	s.addArtefacts()
-	s.addImages()
-	s.addImports()
-	s.addProfiles()
-	s.addLayers()
-	s.addRenderings()
-	s.addSecrets()
+	network.New(network.Config{
+		Frame: s.rest, Now: cfg.Now, Addresses: cfg.Lifecycle, Unnamed: s.unnamed,
+		Interfaces: cfg.Interfaces, BootPort: cfg.BootPort, Probe: cfg.Probe, ForeignServers: cfg.ForeignServers,
+	}).Register()
+	imports.New(imports.Config{
+		Frame: s.rest, Jobs: cfg.Jobs, Artefacts: cfg.Artefacts, Catalogue: cfg.Catalogue, Life: s.life,
+	}).Register()
+	configs.New(configs.Config{
+		Frame: s.rest, Now: cfg.Now, Renderer: cfg.Configs, Secrets: cfg.Secrets, Catalogue: cfg.Catalogue,
+	}).Register()
 	s.addTargets()
 	s.addClusters()
 	s.addClusterAccess()
-	s.addSessions()
 	s.addEvents()
-	s.addIssues()
-	s.addAcceptRules()
 	s.access.Register()
-	s.addTransfer()
+	files.New(files.Config{
+		Frame: s.rest, Now: cfg.Now, Log: cfg.Log, Backups: cfg.Backups, Life: s.life, NewHostID: cfg.NewHostID, Engine: cfg.Lifecycle,
+	}).Register()
 	audit.New(s.rest).Register()
 	s.addUndoers()
-	s.addBackup()
 	s.addAppliance()
-	s.addTLS()
-	s.addAuthorities()
-	s.addSystem()
-	s.addStats()
+	system.New(system.Config{
+		Frame: s.rest, Now: cfg.Now, Version: cfg.Version, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS, RotateAuthority: cfg.RotateAuthority,
+	}).Register()
 }
 
 // Handler returns the API for requests that need a token.

@@ -34,6 +34,7 @@ import (
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/system"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -130,8 +131,8 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 	}
 	cfg := Config{
 		Store: store, Lifecycle: engine, Jobs: r.jobs, Artefacts: fakeArtefacts{}, Catalogue: catalogue.Entries(), Events: r.hub,
-		SelfCheck: func(context.Context) []Check {
-			return []Check{{Name: "clock", Status: "ok", Detail: "it ticks"}}
+		SelfCheck: func(context.Context) []system.Check {
+			return []system.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}}
 		},
 		Metrics:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "slipway_up 1\n") }),
 		Appliance: here, ClusterView: func(uid string, namespaces []string) ClusterView {
@@ -139,7 +140,7 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		},
 		Configs: engine, Secrets: r.box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) TargetCheck {
-			return TargetCheck{Target: t.Name, Results: []TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
+			return TargetCheck{Target: t.Name, Results: []rest.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},
 		NewHostID: newID, Vendor: func(inventory.MAC) string { return "QEMU" }, BootBase: "http://10.0.0.1", Version: "test", Now: r.clock, Log: log,
 	}

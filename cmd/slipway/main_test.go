@@ -36,6 +36,9 @@ import (
 	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/network"
+	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/system"
 )
 
 func TestMain(m *testing.M) {
@@ -118,8 +121,8 @@ func startRig(dir string) (*rig, error) {
 	here := backend.NewLocal(backend.LocalConfig{Engine: engine, Store: store, Events: hub, Secrets: box, Now: time.Now})
 	srv := web.New(web.Config{
 		Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
-		SelfCheck: func(context.Context) []web.Check {
-			return []web.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}, {Name: "interface eno1", Status: "error", Detail: "is down", Hint: "ip link set eno1 up"}}
+		SelfCheck: func(context.Context) []system.Check {
+			return []system.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}, {Name: "interface eno1", Status: "error", Detail: "is down", Hint: "ip link set eno1 up"}}
 		},
 		Scan: func(context.Context, string, []string) ([]web.FoundBMC, error) {
 			return []web.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
@@ -129,11 +132,11 @@ func startRig(dir string) (*rig, error) {
 		},
 		Configs: engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) web.TargetCheck {
-			return web.TargetCheck{Target: t.Name, Results: []web.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
+			return web.TargetCheck{Target: t.Name, Results: []rest.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},
 		Probe: r.probe,
-		Interfaces: func() []web.Interface {
-			return []web.Interface{{Name: "eno1", IsUp: true, IsServed: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}
+		Interfaces: func() []network.Interface {
+			return []network.Interface{{Name: "eno1", IsUp: true, IsServed: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}
 		},
 		NewHostID: newID, BootBase: "http://10.0.0.1", Version: "test", Now: time.Now, Log: log,
 	})

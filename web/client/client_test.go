@@ -22,7 +22,10 @@ import (
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/configs"
+	"slipway.dev/slipway/web/files"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/system"
 )
 
 // shape lists the JSON fields of a type with their kinds, as deep as they go.
@@ -68,21 +71,21 @@ func TestTheClientKnowsTheServersTypes(t *testing.T) {
 		"explanation": {client.Explanation{}, provision.Explanation{}},
 		"diagnosis":   {client.Diagnosis{}, provision.Diagnosis{}},
 		"patch":       {client.HostPatch{}, web.HostPatch{}},
-		"check":       {client.Check{}, web.Check{}},
-		"version":     {client.Version{}, web.VersionInfo{}},
-		"about":       {client.About{}, web.About{}},
-		"stats":       {client.Stats{}, web.Stats{}},
-		"file import": {client.FileImport{}, web.FileImport{}},
+		"check":       {client.Check{}, system.Check{}},
+		"version":     {client.Version{}, system.VersionInfo{}},
+		"about":       {client.About{}, system.About{}},
+		"stats":       {client.Stats{}, system.Stats{}},
+		"file import": {client.FileImport{}, files.FileImport{}},
 		"file change": {client.FileChange{}, transfer.Change{}},
 		"difference":  {client.Change{}, rest.Difference{}},
 		"problem":     {client.Problem{}, rest.Problem{}},
 		"preview":     {client.Preview{}, provision.Preview{}},
 		"impact":      {client.Impact{}, provision.Impact{}},
 		"diff":        {client.Diff{}, rest.Diff{}},
-		"revision":    {client.Revision[int]{}, web.Revision[int]{}},
-		"secret":      {client.SecretInput{}, web.SecretInput{}},
+		"revision":    {client.Revision[int]{}, configs.Revision[int]{}},
+		"secret":      {client.SecretInput{}, configs.SecretInput{}},
 		"target":      {client.TargetCheck{}, web.TargetCheck{}},
-		"table":       {client.CapabilityTable{}, web.CapabilityTable{}},
+		"table":       {client.CapabilityTable{}, configs.CapabilityTable{}},
 	} {
 		if diff := cmp.Diff(shapeOf(pair[1]), shapeOf(pair[0])); diff != "" {
 			t.Errorf("%s (-server +client):\n%s", name, diff)

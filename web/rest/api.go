@@ -107,6 +107,9 @@ type Operation struct {
 	ForClusters  bool               // the token of a cluster is let in: the handler keeps it to what is the cluster's
 }
 
+// BodyMax bounds the body of every request. Operations set less; only imports of inventory files come near it.
+const BodyMax = 32 << 20
+
 // ReadFor is how long the body of a request may take to arrive.
 const ReadFor = 2 * time.Minute
 

@@ -73,3 +73,9 @@ func escaped(data []byte) (r int, ok bool) {
 	}
 	return r, true
 }
+
+// Text is a body that is not JSON.
+type Text struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}

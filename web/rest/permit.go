@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/scoped"
 )

@@ -8,11 +8,11 @@ import (
 	"net/netip"
 	"time"
 
-	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/system"
 )
 
 // Check is one line: what was looked at, how it is, and what to do.
-type Check = web.Check
+type Check = system.Check
 
 // The statuses of a check.
 const (

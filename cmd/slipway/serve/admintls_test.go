@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
-	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/system"
 )
 
 // signed makes a certificate for a name, signed by itself.
@@ -100,7 +100,7 @@ func write(t *testing.T, p keys.Pair, cert, key []byte) {
 func TestBeyondLoopbackTheSitesOwnAuthoritySigns(t *testing.T) {
 	d := newTLSDoor(t, keys.Pair{})
 	roots := x509.NewCertPool()
-	if s := d.TLSState(); s.From != web.TLSSite || !roots.AppendCertsFromPEM([]byte(s.CA)) {
+	if s := d.TLSState(); s.From != system.TLSSite || !roots.AppendCertsFromPEM([]byte(s.CA)) {
 		t.Fatalf("%+v", s)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -175,7 +175,7 @@ func TestACertificateIsUploadedAndTakenAway(t *testing.T) {
 	if err := d.SetTLS(cert, key); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.names(t); got[0] != "up.example" || d.TLSState().From != web.TLSUploaded || d.TLSState().CA != "" {
+	if got := d.names(t); got[0] != "up.example" || d.TLSState().From != system.TLSUploaded || d.TLSState().CA != "" {
 		t.Errorf("%s %+v", got, d.TLSState())
 	}
 	if i, err := os.Stat(filepath.Join(d.dir, keys.AdminKey)); err != nil || i.Mode().Perm() != 0o600 {
@@ -184,7 +184,7 @@ func TestACertificateIsUploadedAndTakenAway(t *testing.T) {
 	if err := d.DropTLS(); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.names(t); d.TLSState().From != web.TLSSite || got[len(got)-1] != "127.0.0.1" {
+	if got := d.names(t); d.TLSState().From != system.TLSSite || got[len(got)-1] != "127.0.0.1" {
 		t.Errorf("%s %+v", got, d.TLSState())
 	}
 	if err := d.DropTLS(); err == nil {
@@ -212,7 +212,7 @@ func TestACertificateThatCannotBeShownIsRefused(t *testing.T) {
 			if err := d.SetTLS(c.cert, c.key); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
 			}
-			if d.TLSState().From != web.TLSSite {
+			if d.TLSState().From != system.TLSSite {
 				t.Error("it is in force")
 			}
 		})

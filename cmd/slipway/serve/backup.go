@@ -10,7 +10,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
-	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/files"
 )
 
 // backups takes backups of a running server.
@@ -21,8 +21,8 @@ type backups struct {
 	key     string // fingerprint
 }
 
-// Backup implements web.Backups.
-func (b backups) Backup(ctx context.Context) (web.Backup, error) {
+// Backup implements files.Backups.
+func (b backups) Backup(ctx context.Context) (files.Backup, error) {
 	f, err := backup.Make(ctx, backup.Config{Store: b.store, DataDir: b.dataDir, Version: b.version, Key: b.key, Now: time.Now()})
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (b backups) Backup(ctx context.Context) (web.Backup, error) {
 	return f, nil
 }
 
-// BackupSpace implements web.Backups.
+// BackupSpace implements files.Backups.
 func (b backups) BackupSpace() (databaseBytes, freeBytes int64, err error) {
 	return backup.Space(b.dataDir)
 }

@@ -19,6 +19,7 @@ import (
 	"slipway.dev/slipway/kubernetes/standalone"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/rest"
 )
 
 // Sets are the controllers that exist. The in-cluster manager runs the same.
@@ -96,9 +97,9 @@ func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
 // CheckCluster implements web.Clusters.
 func (a *appliance) CheckCluster(ctx context.Context, c inventory.Cluster, text []byte) web.ClusterCheck {
 	k := a.attacher.Check(ctx, c, text)
-	out := web.ClusterCheck{Cluster: k.Cluster, Kubernetes: k.Kubernetes, UID: k.UID, Results: []web.TargetCheckResult{}}
+	out := web.ClusterCheck{Cluster: k.Cluster, Kubernetes: k.Kubernetes, UID: k.UID, Results: []rest.TargetCheckResult{}}
 	for _, r := range k.Results {
-		out.Results = append(out.Results, web.TargetCheckResult(r))
+		out.Results = append(out.Results, rest.TargetCheckResult(r))
 	}
 	return out
 }

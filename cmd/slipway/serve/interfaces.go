@@ -10,22 +10,22 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/network"
 )
 
 // interfaces lists the machine's network interfaces, those that are served and those that could be.
-func (a *appliance) interfaces() []web.Interface {
+func (a *appliance) interfaces() []network.Interface {
 	found, err := net.Interfaces()
 	if err != nil {
 		a.log.Error("interfaces not read", "err", err)
 		return nil
 	}
-	var all []web.Interface
+	var all []network.Interface
 	for _, i := range found {
 		if i.Flags&net.FlagLoopback != 0 {
 			continue
 		}
-		out := web.Interface{
+		out := network.Interface{
 			Name: i.Name, MAC: inventory.MAC(i.HardwareAddr.String()), IsUp: i.Flags&net.FlagUp != 0,
 			IsServed: slices.Contains(a.cfg.Interfaces, i.Name), Addresses: []netip.Prefix{},
 		}

@@ -10,7 +10,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/system"
 )
 
 // openAdminTLS returns what the admin door shows, nil where it speaks without TLS: on loopback, unless files are given.
@@ -56,7 +56,7 @@ func beyondLoopback(at string) bool {
 }
 
 // tlsKeeper is the admin door's certificate as the API shows it, nil where there is none.
-func (a *appliance) tlsKeeper() web.TLSKeeper {
+func (a *appliance) tlsKeeper() system.TLSKeeper {
 	if a.tls == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (a *appliance) adminURL(at net.Addr) string {
 		return "http://" + at.String()
 	}
 	s := a.tls.TLSState()
-	if s.From == web.TLSSite {
+	if s.From == system.TLSSite {
 		ca := filepath.Join(a.cfg.DataDir, keys.AdminCA.Cert)
 		return fmt.Sprintf("https://%s (its authority is %s, SHA-256 %s)", at, ca, s.Fingerprint)
 	}
@@ -83,7 +83,7 @@ func checkTLS(t *keys.AdminTLS) Check {
 	switch {
 	case s.Refused != "":
 		return Check{Name: "admin TLS", Status: failed, Detail: "the newest certificate is not in force: " + s.Refused, Hint: "give a certificate and the key it was made for"}
-	case s.From != web.TLSSite && left < keys.TlsWarnFor:
+	case s.From != system.TLSSite && left < keys.TlsWarnFor:
 		return Check{Name: "admin TLS", Status: warning, Detail: fmt.Sprintf("the certificate ends on %s, in %d days", s.NotAfter.Format(time.DateOnly), int(left.Hours()/24)), Hint: "renew it: slipway tls set --cert FILE --key FILE"}
 	}
 	return Check{Name: "admin TLS", Status: ok, Detail: fmt.Sprintf("certificate of %s, until %s", s.From, s.NotAfter.Format(time.DateOnly))}

@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/kubernetes/join"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/rest"
 )
 
 // vault opens stored secrets by name, and seals what is not stored under one.
@@ -51,9 +52,9 @@ func (a *appliance) noteJoin(ctx context.Context, alarm join.Alarm) {
 // checkTarget looks whether hosts can join a target.
 func (a *appliance) checkTarget(ctx context.Context, t inventory.JoinTarget) web.TargetCheck {
 	found := a.joiner.Check(ctx, t)
-	out := web.TargetCheck{Target: found.Target, Version: found.Version, IsGood: found.IsGood(), Results: []web.TargetCheckResult{}}
+	out := web.TargetCheck{Target: found.Target, Version: found.Version, IsGood: found.IsGood(), Results: []rest.TargetCheckResult{}}
 	for _, r := range found.Results {
-		out.Results = append(out.Results, web.TargetCheckResult(r))
+		out.Results = append(out.Results, rest.TargetCheckResult(r))
 	}
 	return out
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/system"
 )
 
 // AdminTLS has the certificate of the admin listener. The pair of files that the settings name wins over an uploaded pair,
@@ -32,7 +32,7 @@ type AdminTLS struct {
 	at      time.Time // of the last look
 	seen    string    // what the files looked like then
 	Current *tls.Certificate
-	from    string // web.TLSFiles, TLSUploaded or TLSSite
+	from    string // system.TLSFiles, TLSUploaded or TLSSite
 	Refused string // why the newest files are not in force
 }
 
@@ -75,9 +75,9 @@ func (t *AdminTLS) Look() {
 		return
 	}
 	t.at = now
-	files, from := t.Given, web.TLSFiles
+	files, from := t.Given, system.TLSFiles
 	if files.Cert == "" {
-		files, from = t.Uploaded, web.TLSUploaded
+		files, from = t.Uploaded, system.TLSUploaded
 	}
 	seen := files.stamp()
 	// Each change of the files is judged once, so that a bad pair is logged once and not every five seconds.
@@ -88,8 +88,8 @@ func (t *AdminTLS) Look() {
 	c, err := files.load(now)
 	switch {
 	// Nothing was uploaded, or DropTLS has removed it: the authority signs again.
-	case errors.Is(err, fs.ErrNotExist) && from == web.TLSUploaded:
-		t.Current, t.from, t.Refused = nil, web.TLSSite, ""
+	case errors.Is(err, fs.ErrNotExist) && from == system.TLSUploaded:
+		t.Current, t.from, t.Refused = nil, system.TLSSite, ""
 	case err != nil:
 		t.Refused = err.Error()
 		t.Log.Warn("certificate of the admin listener not taken", "err", err)
@@ -138,12 +138,12 @@ func checkPair(cert, key []byte, now time.Time) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// TLSState implements web.TLSKeeper.
-func (t *AdminTLS) TLSState() web.TLSState {
+// TLSState implements system.TLSKeeper.
+func (t *AdminTLS) TLSState() system.TLSState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Look()
-	s := web.TLSState{IsOn: true, From: t.from, Refused: t.Refused}
+	s := system.TLSState{IsOn: true, From: t.from, Refused: t.Refused}
 	// An authority that Prepare has made is shown before it signs anything, so that clients can trust it in time.
 	leaf, trusted, isPrepared := t.Site.Trusted()
 	s.IsPrepared = isPrepared
@@ -169,7 +169,7 @@ func NamesOf(c *x509.Certificate) (names []string) {
 	return names
 }
 
-// SetTLS implements web.TLSKeeper.
+// SetTLS implements system.TLSKeeper.
 func (t *AdminTLS) SetTLS(cert, key []byte) error {
 	if t.Given.Cert != "" {
 		return inventory.Errorf(inventory.Conflict, "the settings name the certificate's files").WithHint("write the new one to %s; it is read within seconds", t.Given.Cert)
@@ -191,11 +191,11 @@ func (t *AdminTLS) SetTLS(cert, key []byte) error {
 	return nil
 }
 
-// DropTLS implements web.TLSKeeper.
+// DropTLS implements system.TLSKeeper.
 func (t *AdminTLS) DropTLS() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.from != web.TLSUploaded {
+	if t.from != system.TLSUploaded {
 		return inventory.Errorf(inventory.NotFound, "no certificate was uploaded").WithHint("slipway tls show says which is in force")
 	}
 	err := errors.Join(os.Remove(t.Uploaded.Cert), os.Remove(t.Uploaded.Key))

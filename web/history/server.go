@@ -1,0 +1,44 @@
+// Package history has the operations of the REST API on what happened to hosts: boot sessions, issues, operations and the timeline.
+//
+// Start reading at Server.Register, then timeline.go.
+package history
+
+import (
+	"context"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/web/rest"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	Frame  *rest.Frame
+	Now    func() time.Time
+	Engine Engine
+}
+
+// Server answers these requests.
+type Server struct {
+	cfg  Config
+	rest *rest.Frame
+	pace pace
+}
+
+// New returns a Server; Register makes its operations known.
+func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
+
+// Register adds the operations to the frame.
+func (s *Server) Register() {
+	s.addTimeline()
+	s.addOperations()
+	s.addSessions()
+	s.addIssues()
+}
+
+// Engine is what the engine knows of operations.
+type Engine interface {
+	Expects(tx inventory.Tx, h inventory.Host) (*provision.Expected, error)
+	CancelOperation(ctx context.Context, id string, who provision.Asker) (inventory.Operation, error)
+}

@@ -1,0 +1,56 @@
+// Package network has the operations of the REST API on subnets, ranges, reservations, leases and static addresses, and on the other DHCP
+// servers of a network.
+//
+// Start reading at Server.Register, then network.go.
+package network
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/web/rest"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	Frame *rest.Frame
+	Now   func() time.Time
+	// Addresses keeps static addresses for machines, and frees them.
+	Addresses Addresses
+	// Unnamed takes out of a refusal the names that its reader may not know.
+	Unnamed func(req *rest.Request, err error) error
+	// Interfaces lists the network interfaces, but for their subnets; nil: none is known.
+	Interfaces func() []Interface
+	BootPort   int // of the boot door
+	// Probe asks a subnet's network for other DHCP servers, or one of them as a relay agent; nil: nobody asks.
+	Probe func(ctx context.Context, n inventory.Subnet, server netip.Addr) ([]pxe.ProbeLine, error)
+	// ForeignServers returns the other DHCP servers that were noticed on a subnet; nil: none ever is.
+	ForeignServers func(subnet string) []pxe.ForeignServer
+}
+
+// Server answers these requests.
+type Server struct {
+	cfg  Config
+	rest *rest.Frame
+}
+
+// New returns a Server; Register makes its operations known.
+func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
+
+// Register adds the operations to the frame.
+func (s *Server) Register() {
+	s.addSubnets()
+	s.addReservations()
+	s.addLeases()
+	s.addAddresses()
+	s.addNetworks()
+}
+
+// Addresses is what the engine does with static addresses, in a transaction of the caller's.
+type Addresses interface {
+	FixAddress(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, a netip.Addr) (inventory.Allocation, error)
+	FreeAddress(tx inventory.Tx, a netip.Addr) error
+}

@@ -1,0 +1,36 @@
+// Package records has the operations of the REST API on plain records: accept rules, classes of DHCP clients, pools, golden hardware,
+// racks and views.
+//
+// Start reading at Server.Register.
+package records
+
+import (
+	"time"
+
+	"slipway.dev/slipway/web/rest"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	Frame *rest.Frame
+	Now   func() time.Time
+}
+
+// Server answers these requests.
+type Server struct {
+	cfg  Config
+	rest *rest.Frame
+}
+
+// New returns a Server; Register makes its operations known.
+func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
+
+// Register adds the operations to the frame.
+func (s *Server) Register() {
+	s.addViews()
+	s.addPools()
+	s.addGoldens()
+	s.addClasses()
+	s.addRacks()
+	s.addAcceptRules()
+}

@@ -1,0 +1,108 @@
+package system
+
+import (
+	"net/http"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/rest"
+)
+
+// TLSKeeper has the certificate of the admin door.
+type TLSKeeper interface {
+	TLSState() TLSState
+	// SetTLS checks and stores a certificate and its key, both PEM; they are in force at once.
+	SetTLS(cert, key []byte) error
+	// DropTLS takes what SetTLS stored away.
+	DropTLS() error
+}
+
+// Where the certificate of the admin door comes from.
+const (
+	TLSFiles    = "files"    // named in the settings
+	TLSUploaded = "uploaded" // through this API
+	TLSSite     = "site"     // signed by this site's own authority, for whatever address is asked
+)
+
+// TLSState is how the admin door speaks.
+type TLSState struct {
+	IsOn        bool      `json:"isOn" doc:"false: the listener is on loopback and speaks without TLS"`
+	From        string    `json:"from,omitempty" enum:"files,uploaded,site" doc:"Where the certificate comes from; site is this site's own authority, which signs one for each address"`
+	Subject     string    `json:"subject,omitempty"`
+	Issuer      string    `json:"issuer,omitempty"`
+	Names       []string  `json:"names,omitempty" doc:"Names and addresses that it is good for"`
+	NotBefore   time.Time `json:"notBefore,omitzero"`
+	NotAfter    time.Time `json:"notAfter,omitzero"`
+	Fingerprint string    `json:"fingerprint,omitempty" doc:"SHA-256 of the certificate in hex; of the authority's where from is site"`
+	CA          string    `json:"ca,omitempty" doc:"The authority's certificate, PEM, where from is site; clients trust it with --ca-file"`
+	IsPrepared  bool      `json:"isPrepared,omitempty" doc:"The authority that comes after is made; ca has it, too"`
+	Refused     string    `json:"refused,omitempty" doc:"Why the newest files are not in force"`
+}
+
+// TLSPair is a certificate for the admin door.
+type TLSPair struct {
+	Certificate string `json:"certificate" maxLength:"65536" doc:"PEM, followed by those between it and its authority"`
+	Key         string `json:"key" maxLength:"65536" doc:"PEM; the server stores it next to the database and never shows it"`
+}
+
+// addTLS registers the operations on the certificate of the admin door.
+func (s *Server) addTLS() {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/tls", ID: "get-tls", Tag: "tls",
+		Summary: "Show the certificate of the admin listener", Scope: rest.OfNobody,
+	}, func(*rest.Request, *struct{}) (*rest.One[TLSState], error) {
+		if s.cfg.TLS == nil {
+			return &rest.One[TLSState]{}, nil
+		}
+		return &rest.One[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
+	})
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPut, Path: "/tls", ID: "put-tls", Tag: "tls",
+		Summary: "Upload a certificate for the admin listener", Needs: inventory.Admin,
+		About: "It is in force for the next connection.", Errors: []int{http.StatusConflict},
+	}, func(_ *rest.Request, in *struct{ Body TLSPair }) (*rest.One[TLSState], error) {
+		if s.cfg.TLS == nil {
+			return nil, errNoTLS()
+		}
+		if err := s.cfg.TLS.SetTLS([]byte(in.Body.Certificate), []byte(in.Body.Key)); err != nil {
+			return nil, err
+		}
+		return &rest.One[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
+	})
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/tls", ID: "delete-tls", Tag: "tls",
+		Summary: "Take an uploaded certificate away", Needs: inventory.Admin,
+		About: "The site's own authority signs for the admin listener again.", Status: http.StatusNoContent, Errors: []int{http.StatusConflict, http.StatusNotFound},
+	}, func(*rest.Request, *struct{}) (*struct{}, error) {
+		if s.cfg.TLS == nil {
+			return nil, errNoTLS()
+		}
+		return nil, s.cfg.TLS.DropTLS()
+	})
+}
+
+// addAuthorities registers the rotation of this site's own authorities.
+func (s *Server) addAuthorities() {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/tls/authority", ID: "rotate-authority", Tag: "tls",
+		Summary: "Replace this site's own authority of a listener", Needs: inventory.Admin,
+		About:  "In two steps. The first makes the next authority, for clients to trust it. With isFinish it is in force, and the old one is deleted.",
+		Errors: []int{http.StatusConflict}, Status: http.StatusNoContent,
+	}, func(_ *rest.Request, in *struct {
+		Body struct {
+			Door     string `json:"door" enum:"admin,boot"`
+			IsFinish bool   `json:"isFinish,omitempty" doc:"Put it in force"`
+		}
+	},
+	) (*struct{}, error) {
+		if s.cfg.RotateAuthority == nil {
+			return nil, errNoTLS()
+		}
+		return nil, s.cfg.RotateAuthority(in.Body.Door, in.Body.IsFinish)
+	})
+}
+
+func errNoTLS() error {
+	return inventory.Errorf(inventory.Conflict, "the admin listener speaks without TLS").
+		WithHint("start the server with --admin-listen on an address beyond loopback, or with --admin-tls-cert and --admin-tls-key")
+}
