@@ -147,7 +147,7 @@ var impure = []string{"database/sql", "net/http", "os", "os/exec", "syscall", "m
 // owners names the only packages that may import a third-party library; a library missing here may not be imported.
 var owners = map[string][]string{
 	"github.com/alecthomas/kong":             {"cmd/slipway"},
-	"github.com/danielgtaylor/huma":          {"web", "web/rest", "web/access"},
+	"github.com/danielgtaylor/huma":          {"web", "web/rest", "web/access", "web/files", "web/imports", "web/records"},
 	"github.com/labstack/echo":               {"web", "web/rest"},
 	"github.com/coreos/go-oidc":              {"web/access"},
 	"golang.org/x/oauth2":                    {"web/access"},
