@@ -42,7 +42,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	}
 	version, missing, err := r.versionOf(ctx, p)
 	if inventory.IsKind(err, inventory.Forbidden) {
-		p.again = takeAgain
+		p.again = controllers.TakeAgain
 		b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, controllers.Explain(err)
 		return nil
 	}

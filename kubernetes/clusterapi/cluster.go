@@ -139,7 +139,7 @@ func (r *clusters) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 }
 
 func (r *clusters) write(ctx context.Context, sc *infrav1.SlipwayCluster) error {
-	return r.applyStatus(ctx, sc, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayCluster), ManagerCluster, &sc.Status)
+	return controllers.ApplyStatus(ctx, r.client, sc, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayCluster), ManagerCluster, &sc.Status)
 }
 
 // run writes the failure domains and the endpoint of a cluster. The finalizer comes first, so that a deletion waits
@@ -279,8 +279,8 @@ func (r *clusters) endpoint(ctx context.Context, sc *infrav1.SlipwayCluster, clu
 	if own == sc.Spec.ControlPlaneEndpoint {
 		return "", nil
 	}
-	fields := map[string]any{"spec": map[string]any{"controlPlaneEndpoint": map[string]any{"host": own.Host, "port": int64(own.Port)}}}
-	if err := r.apply(ctx, sc, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayCluster), ManagerCluster+"-endpoint", fields, false); err != nil {
+	spec := map[string]any{"controlPlaneEndpoint": map[string]any{"host": own.Host, "port": int64(own.Port)}}
+	if _, err := controllers.ApplySpec(ctx, r.client, sc, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayCluster), ManagerCluster+"-endpoint", spec); err != nil {
 		return "", fmt.Errorf("write the endpoint: %w", err)
 	}
 	sc.Spec.ControlPlaneEndpoint = own

@@ -43,9 +43,6 @@ type pass struct {
 	again   time.Duration // when to look again, 0 when an event tells
 }
 
-// takeAgain is how often the controller repeats a refused claim: an admin may have granted it.
-const takeAgain = 30 * time.Second
-
 // Reconcile implements reconcile.Reconciler.
 func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	sm, err := find(ctx, r.client, req.Namespace, req.Name, &infrav1.SlipwayMachine{})
@@ -261,7 +258,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	id := inventory.ClaimID(p.sm.Spec.ClaimID)
 	v, err := r.env.Appliance.Takeable(ctx, id, p.owner)
 	if inventory.IsKind(err, inventory.Forbidden) {
-		p.facts.Invalid, p.again = refused(err), takeAgain
+		p.facts.Invalid, p.again = refused(err), controllers.TakeAgain
 		return nil
 	}
 	if inventory.IsKind(err, inventory.NotFound) {
@@ -281,7 +278,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	}
 	_, err = r.env.Appliance.HandOver(ctx, id, p.owner)
 	if inventory.IsKind(err, inventory.Forbidden) {
-		p.facts.Invalid, p.again = refused(err), takeAgain
+		p.facts.Invalid, p.again = refused(err), controllers.TakeAgain
 		return nil
 	}
 	if err != nil {
@@ -355,7 +352,7 @@ func (r *machines) bind(ctx context.Context, p *pass) error {
 		return nil
 	}
 	spec := map[string]any{"claimID": id, "providerID": p.view.ProviderID}
-	if err := r.apply(ctx, p.sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerClaim, map[string]any{"spec": spec}, false); err != nil {
+	if _, err := controllers.ApplySpec(ctx, r.client, p.sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerClaim, spec); err != nil {
 		return fmt.Errorf("write the claim: %w", err)
 	}
 	if p.sm.Spec.ClaimID == "" {

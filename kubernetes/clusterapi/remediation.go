@@ -324,7 +324,7 @@ func (r *remediations) end(ctx context.Context, sr *infrav1.SlipwayRemediation, 
 }
 
 func (r *remediations) write(ctx context.Context, sr *infrav1.SlipwayRemediation) error {
-	return r.applyStatus(ctx, sr, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayRemediation), ManagerRemediation, &sr.Status)
+	return controllers.ApplyStatus(ctx, r.client, sr, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayRemediation), ManagerRemediation, &sr.Status)
 }
 
 // tell sets a condition, and writes the status when it changed.

@@ -2,57 +2,23 @@ package clusterapi
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/translate"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// apply writes the fields of one field manager by server-side apply. The UID makes it a conflict when somebody made
-// the object anew under the same name.
-func (k *kit) apply(ctx context.Context, o client.Object, kind schema.GroupVersionKind, manager string, fields map[string]any, isStatus bool) error {
-	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(kind)
-	u.SetNamespace(o.GetNamespace())
-	u.SetName(o.GetName())
-	u.SetUID(o.GetUID())
-	ac := client.ApplyConfigurationFromUnstructured(u)
-	if isStatus {
-		return k.client.Status().Apply(ctx, ac, client.FieldOwner(manager), client.ForceOwnership)
-	}
-	return k.client.Apply(ctx, ac, client.FieldOwner(manager), client.ForceOwnership)
-}
-
-// applyStatus writes a whole status.
-func (k *kit) applyStatus(ctx context.Context, o client.Object, kind schema.GroupVersionKind, manager string, status any) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
-	if err != nil {
-		return fmt.Errorf("encode the status of %s %s: %w", kind.Kind, o.GetName(), err)
-	}
-	if err := k.apply(ctx, o, kind, manager, map[string]any{"status": fields}, true); err != nil {
-		return fmt.Errorf("write the status of %s %s: %w", kind.Kind, o.GetName(), err)
-	}
-	return nil
-}
-
 // writeStatus writes the status of a machine.
 func (r *machines) writeStatus(ctx context.Context, sm *infrav1.SlipwayMachine) error {
-	return r.applyStatus(ctx, sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerMachine, &sm.Status)
+	return controllers.ApplyStatus(ctx, r.client, sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerMachine, &sm.Status)
 }
-
-// unseenAgain is how often Reconcile looks for a sign of life of a system that sends no reports.
-const unseenAgain = 30 * time.Second
 
 // report writes the status of a machine when it changed. Provisioned never becomes false again: Cluster API takes it
 // as a fact for the life of the object.
@@ -70,7 +36,7 @@ func (r *machines) report(ctx context.Context, p *pass) error {
 		st.Conditions = cs
 	}
 	if p.view != nil && p.view.IsUnseen && p.view.IsUp && p.again == 0 { // no event tells that it asks for an address
-		p.again = unseenAgain
+		p.again = controllers.UnseenAgain
 	}
 	yes := true
 	if told.IsProvisioned {

@@ -92,7 +92,7 @@ func (r *templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if equality.Semantic.DeepEqual(&t.Status, st) {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, r.applyStatus(ctx, t, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayMachineTemplate), ManagerTemplate, st)
+	return reconcile.Result{}, controllers.ApplyStatus(ctx, r.client, t, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayMachineTemplate), ManagerTemplate, st)
 }
 
 // clusterOf returns the Cluster of a template, or nil.

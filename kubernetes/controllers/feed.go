@@ -1,7 +1,7 @@
 // Package controllers holds what both sets of controllers, package standalone and package clusterapi, share in one attached
 // cluster: what they are given (Env, with the rights of the account in Reach), the events of the appliance that wake them
-// (Feed), which machines wait for bootstrap data (Bootstraps), and what becomes of a machine whose object is gone (Orphans).
-// It reads and writes no object of a cluster, and never polls.
+// (Feed), which machines wait for bootstrap data (Bootstraps), what becomes of a machine whose object is gone (Orphans), and how
+// objects are written (ApplySpec, ApplyStatus). It decides nothing about an object, and never polls.
 package controllers
 
 import (

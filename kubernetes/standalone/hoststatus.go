@@ -3,7 +3,6 @@ package standalone
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,8 +10,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
@@ -80,22 +77,7 @@ func (r *hosts) tell(ctx context.Context, mh *v1alpha1.MetalHost, s v1alpha1.Met
 	if equality.Semantic.DeepEqual(mh.Status, s) {
 		return nil
 	}
-	return client.IgnoreNotFound(applyStatus(ctx, r.client, mh, v1alpha1.KindMetalHost, managerHostStatus, &s))
-}
-
-// applyStatus writes the whole status of an object by server-side apply. The UID makes it a conflict when somebody
-// made the object anew under the same name.
-func applyStatus(ctx context.Context, c client.Client, o client.Object, kind, manager string, status any) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
-	if err != nil {
-		return fmt.Errorf("encode the status of %s %s: %w", kind, o.GetName(), err)
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-	u.SetNamespace(o.GetNamespace())
-	u.SetName(o.GetName())
-	u.SetUID(o.GetUID())
-	return c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)
+	return client.IgnoreNotFound(controllers.ApplyStatus(ctx, r.client, mh, v1alpha1.GroupVersion.WithKind(v1alpha1.KindMetalHost), managerHostStatus, &s))
 }
 
 func setCondition(all *[]metav1.Condition, generation int64, now time.Time, kind string, is metav1.ConditionStatus, reason, message string) {

@@ -315,7 +315,7 @@ func (r *machines) bind(ctx context.Context, p *pass) error {
 	s := &p.mm.Spec
 	if claim := string(p.view.Claim.ID); s.ClaimID != claim || s.ProviderID != p.view.ProviderID {
 		isNewHost := s.ClaimID != ""
-		if err := r.apply(ctx, p.mm, managerClaim, map[string]any{"spec": map[string]any{"claimID": claim, "providerID": p.view.ProviderID}}, false); err != nil {
+		if err := r.applySpec(ctx, p.mm, managerClaim, map[string]any{"claimID": claim, "providerID": p.view.ProviderID}); err != nil {
 			return fmt.Errorf("write the claim: %w", err)
 		}
 		s.ClaimID, s.ProviderID = claim, p.view.ProviderID
@@ -346,7 +346,7 @@ func (r *machines) writeVersions(ctx context.Context, p *pass) error {
 	if translate.IsControlPlane(p.mm) {
 		versions["controlPlane"], v.ControlPlane = version, version
 	}
-	if err := r.apply(ctx, p.mm, managerVersions, map[string]any{"spec": map[string]any{"versions": versions}}, false); err != nil {
+	if err := r.applySpec(ctx, p.mm, managerVersions, map[string]any{"versions": versions}); err != nil {
 		return fmt.Errorf("write the versions back: %w", err)
 	}
 	return nil

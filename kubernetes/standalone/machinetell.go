@@ -13,34 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
-
-// applyTo writes the fields of one field manager by server-side apply. It is a conflict when somebody made the object
-// anew under the same name (the UID differs).
-func applyTo(ctx context.Context, c client.Client, o client.Object, kind, manager string, fields map[string]any, isStatus bool) error {
-	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-	u.SetNamespace(o.GetNamespace())
-	u.SetName(o.GetName())
-	u.SetUID(o.GetUID())
-	ac := client.ApplyConfigurationFromUnstructured(u)
-	if isStatus {
-		return c.Status().Apply(ctx, ac, client.FieldOwner(manager), client.ForceOwnership)
-	}
-	err := c.Apply(ctx, ac, client.FieldOwner(manager), client.ForceOwnership)
-	if err == nil {
-		o.SetGeneration(u.GetGeneration()) // what is told next is told of this
-	}
-	return err
-}
 
 // reporter writes what became of MetalMachines: fields and status of the objects, and events on them. mu guards told.
 type reporter struct {
@@ -59,23 +39,20 @@ func (r *reporter) forget(owner string) {
 	maps.DeleteFunc(r.told, func(k, _ string) bool { return strings.HasPrefix(k, owner+"\x00") })
 }
 
-func (r *reporter) apply(ctx context.Context, mm *v1alpha1.MetalMachine, manager string, fields map[string]any, isStatus bool) error {
-	return applyTo(ctx, r.client, mm, v1alpha1.KindMetalMachine, manager, fields, isStatus)
+// applySpec writes fields of a concern into the spec. What is told next is told of the generation that this makes.
+func (r *reporter) applySpec(ctx context.Context, mm *v1alpha1.MetalMachine, manager string, spec map[string]any) error {
+	generation, err := controllers.ApplySpec(ctx, r.client, mm, v1alpha1.GroupVersion.WithKind(v1alpha1.KindMetalMachine), manager, spec)
+	if err == nil {
+		mm.SetGeneration(generation)
+	}
+	return err
 }
 
+// writeStatus writes the status of a MetalMachine. It is no error when the object is gone.
 func (r *reporter) writeStatus(ctx context.Context, mm *v1alpha1.MetalMachine) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&mm.Status)
-	if err != nil {
-		return fmt.Errorf("encode the status of MetalMachine %s: %w", mm.Name, err)
-	}
-	if err := r.apply(ctx, mm, managerMachine, map[string]any{"status": fields}, true); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of MetalMachine %s: %w", mm.Name, err)
-	}
-	return nil
+	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.KindMetalMachine)
+	return client.IgnoreNotFound(controllers.ApplyStatus(ctx, r.client, mm, kind, managerMachine, &mm.Status))
 }
-
-// unseenAgain is how often Reconcile looks for a sign of life of a system that sends no reports.
-const unseenAgain = 30 * time.Second
 
 // report writes the status of a MetalMachine when it changed. It runs last, so that the status never promises what
 // the spec or the inventory lacks.
@@ -95,7 +72,7 @@ func (r *reporter) report(ctx context.Context, p *pass) error {
 	st.ObservedGeneration = p.mm.Generation
 	st.FailureReason, st.FailureMessage = told.FailureReason, told.FailureMessage
 	if p.view != nil && p.view.IsUnseen && p.view.IsUp && p.again == 0 { // no event tells that it asks for an address
-		p.again = unseenAgain
+		p.again = controllers.UnseenAgain
 	}
 	if told.IsProvisioned {
 		yes := true

@@ -131,7 +131,7 @@ func (r *machines) save(ctx context.Context, p *pass) (err error) {
 		err = r.update(ctx, p)
 	}
 	if inventory.IsKind(err, inventory.Forbidden) { // an admin may say that what it names is for this machine
-		p.again = takeAgain
+		p.again = controllers.TakeAgain
 	}
 	if translate.IsInvalid(err) || inventory.IsKind(err, inventory.Forbidden) {
 		p.facts.Invalid = errors.New(controllers.Explain(err))
@@ -271,9 +271,6 @@ func (r *machines) again(ctx context.Context, p *pass, now marks) error {
 	return r.look(ctx, p)
 }
 
-// takeAgain is how often the controller repeats a refused claim: an admin may have granted it.
-const takeAgain = 30 * time.Second
-
 // adopt takes over the machine that holds the claim of the object. Somebody made the object again, or moved it from
 // another cluster; on the host nothing happens. It never takes a machine from an object that still exists, nor from
 // another namespace.
@@ -285,7 +282,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	}
 	v, err := r.env.Appliance.Takeable(ctx, id, p.owner.String())
 	if inventory.IsKind(err, inventory.Forbidden) {
-		p.again = takeAgain
+		p.again = controllers.TakeAgain
 		return missing("%s", controllers.Explain(err))
 	}
 	if inventory.IsKind(err, inventory.NotFound) {
@@ -334,7 +331,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 func (r *machines) handOver(ctx context.Context, p *pass, id inventory.ClaimID) (bool, error) {
 	_, err := r.env.Appliance.HandOver(ctx, id, p.owner.String())
 	if inventory.IsKind(err, inventory.Forbidden) {
-		p.facts.NoHostReason, p.facts.NoHost, p.again = v1alpha1.ReasonHostMissing, controllers.Explain(err), takeAgain
+		p.facts.NoHostReason, p.facts.NoHost, p.again = v1alpha1.ReasonHostMissing, controllers.Explain(err), controllers.TakeAgain
 		return false, nil
 	}
 	if err != nil {

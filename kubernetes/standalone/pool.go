@@ -174,5 +174,5 @@ func (r *pools) tell(ctx context.Context, mp *v1alpha1.MetalPool, reason, messag
 	if equality.Semantic.DeepEqual(s, mp.Status) {
 		return nil
 	}
-	return client.IgnoreNotFound(applyStatus(ctx, r.client, mp, v1alpha1.KindMetalPool, managerPoolStatus, &s))
+	return client.IgnoreNotFound(controllers.ApplyStatus(ctx, r.client, mp, v1alpha1.GroupVersion.WithKind(v1alpha1.KindMetalPool), managerPoolStatus, &s))
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -374,14 +373,7 @@ func (r *targets) report(ctx context.Context, p *targetPass) error {
 	if equality.Semantic.DeepEqual(&was.Status, st) {
 		return nil
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(st)
-	if err != nil {
-		return fmt.Errorf("encode the status of JoinTarget %s: %w", p.jt.Name, err)
-	}
-	if err := applyTo(ctx, r.client, p.jt, v1alpha1.KindJoinTarget, managerTarget, map[string]any{"status": fields}, true); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of JoinTarget %s: %w", p.jt.Name, err)
-	}
-	return nil
+	return client.IgnoreNotFound(controllers.ApplyStatus(ctx, r.client, p.jt, v1alpha1.GroupVersion.WithKind(v1alpha1.KindJoinTarget), managerTarget, st))
 }
 
 // delete waits until no machine names the target, and removes it and its secrets from the inventory. With the
