@@ -13,12 +13,6 @@ import (
 	"slipway.dev/slipway/machineconfig/kubeadm"
 )
 
-const (
-	// ownAccessFor is how long Slipway's own kubeconfig of a cluster that it makes is good for: as long as the authorities.
-	ownAccessFor = 10 * 365 * 24 * time.Hour
-	admins       = "system:masters"
-)
-
 // found makes what a cluster that is still to be made begins with, once: its authorities and Slipway's kubeconfig, sealed
 // as the secrets that the target names. It fills in the target's CA.
 func (l localNouns) found(ctx context.Context, t *inventory.JoinTarget) error {
@@ -55,17 +49,11 @@ func (l localNouns) found(ctx context.Context, t *inventory.JoinTarget) error {
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
-	text, err := kubeconfig.Issue(accessTo(t, files, "slipway", ownAccessFor), l.cfg.Now())
+	text, err := kubeconfig.Issue(kubeconfig.Admin(t.Name, t.Endpoint, files, "slipway", kubeconfig.OwnFor), l.cfg.Now())
 	if err != nil {
 		return err
 	}
 	return l.SaveSecret(ctx, t.Kubeconfig, t.Owner, text)
-}
-
-func accessTo(t *inventory.JoinTarget, files map[string]string, user string, life time.Duration) kubeconfig.Access {
-	return kubeconfig.Access{
-		Cluster: t.Name, Endpoint: t.Endpoint, CA: files["ca.crt"], Key: files["ca.key"], User: user, Groups: []string{admins}, For: life,
-	}
 }
 
 // authorities opens the secret with a cluster's authorities.
@@ -118,7 +106,7 @@ func (l localNouns) IssueKubeconfig(ctx context.Context, target, user string, li
 	if err != nil {
 		return nil, err
 	}
-	text, err := kubeconfig.Issue(accessTo(&t, files, user, life), l.cfg.Now())
+	text, err := kubeconfig.Issue(kubeconfig.Admin(t.Name, t.Endpoint, files, user, life), l.cfg.Now())
 	if err != nil {
 		return nil, err
 	}

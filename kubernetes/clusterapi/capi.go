@@ -133,7 +133,7 @@ type awaiting struct {
 // Start implements manager.Runnable. It returns when Cluster API is there or ctx is done. Its cache is its own, so
 // the watch ends when Start returns.
 func (a *awaiting) Start(ctx context.Context) error {
-	if r := a.kit.env.Reach; r != nil && r.IsNarrow {
+	if a.kit.env.Reach.Narrow() {
 		return a.poll(ctx)
 	}
 	ctx, stop := context.WithCancel(ctx)

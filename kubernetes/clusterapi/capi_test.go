@@ -4,7 +4,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
@@ -134,22 +132,6 @@ func TestControlPlanesAreSentWhereAHostIsFree(t *testing.T) {
 				t.Errorf("control planes may use %q, want %q", got, c.want)
 			}
 		})
-	}
-}
-
-func TestAMachineOfAClosedPoolIsKeptOut(t *testing.T) {
-	a := &allowed{namespace: "dev", labels: map[string]string{"team": "dev"}, pools: []inventory.Pool{
-		{Name: "all"}, {Name: "broken", AllowedNamespaces: "=="}, {Name: "dev", AllowedNamespaces: "team=dev", Selector: "tier=dev"}, {Name: "prod", AllowedNamespaces: "team in (prod)", Selector: "tier=prod"},
-	}}
-	var names []string
-	for _, p := range a.closed() {
-		names = append(names, p.Name)
-	}
-	if !slices.Equal(names, []string{"broken", "prod"}) {
-		t.Errorf("closed are %v", names)
-	}
-	if a.pools = slices.Delete(a.pools, 1, 2); a.host(&inventory.Host{Labels: map[string]string{"tier": "prod"}}) || !a.host(&inventory.Host{Labels: map[string]string{"tier": "dev"}}) {
-		t.Error("the wrong hosts may be used")
 	}
 }
 

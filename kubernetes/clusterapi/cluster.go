@@ -193,7 +193,7 @@ func (r *clusters) report(ctx context.Context, sc *infrav1.SlipwayCluster, was, 
 // domains returns the failure domains of the hosts that the namespace may use, ordered by name. Where the spec names
 // domains, it returns only those.
 func (r *clusters) domains(ctx context.Context, sc *infrav1.SlipwayCluster) ([]infrav1.FailureDomain, error) {
-	a, err := r.allowedFor(ctx, sc.Namespace)
+	pools, err := r.env.PoolsFor(ctx, r.client, r.direct, sc.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (r *clusters) domains(ctx context.Context, sc *infrav1.SlipwayCluster) ([]i
 	}
 	for i := range hosts {
 		h := &hosts[i].Host
-		if h.State == inventory.Discovered || !a.host(h) {
+		if h.State == inventory.Discovered || !pools.MayUse(h) {
 			continue
 		}
 		for _, d := range domainsOf(h, sc.Spec.FailureDomains) {

@@ -16,8 +16,6 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// The formats of bootstrap data that can be merged with configuration of one's own. A Secret that names none is a
-// cloud-config.
 const (
 	// The formats of bootstrap data that can be merged with extraConfig. A Secret without a format holds a
 	// cloud-config.

@@ -20,7 +20,6 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// How long a control plane is given to answer, and how long one that did not is left alone.
 const (
 	// How long a control plane has to answer, and how long a proxy avoids one that did not.
 	dialTimeout = 2 * time.Second

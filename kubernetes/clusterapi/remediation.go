@@ -25,7 +25,6 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// What a remediation is given when it does not say.
 const (
 	// The defaults of a remediation.
 	defaultRetries = 1
@@ -36,7 +35,6 @@ const (
 	fenceWithin = 2 * time.Minute
 )
 
-// The conditions of a SlipwayRemediation besides Ready and Paused.
 const (
 	// The conditions of a SlipwayRemediation in addition to Ready and Paused.
 	conditionFenced     = "Fenced"     // the host is off, and its node out of service

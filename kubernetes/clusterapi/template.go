@@ -139,7 +139,7 @@ func (r *templates) fit(ctx context.Context, t *infrav1.SlipwayMachineTemplate) 
 	if err != nil {
 		return f, err
 	}
-	a, err := r.allowedFor(ctx, t.Namespace)
+	pools, err := r.env.PoolsFor(ctx, r.client, r.direct, t.Namespace)
 	if err != nil {
 		return f, err
 	}
@@ -148,11 +148,11 @@ func (r *templates) fit(ctx context.Context, t *infrav1.SlipwayMachineTemplate) 
 		return f, fmt.Errorf("list hosts: %w", err)
 	}
 	pool := inventory.Pool{}
-	if p := a.named(m.Pool); p != nil {
+	if p := pools.Find(m.Pool); p != nil {
 		pool = *p
 	}
 	m.Placement.Reuse = ""
-	d := placement.Demand{Machine: m, Pool: pool, Image: image, Barred: a.closed(), Now: time.Now()}
+	d := placement.Demand{Machine: m, Pool: pool, Image: image, Barred: pools.Closed(), Now: time.Now()}
 	now, ever := candidates(views)
 	f.available = len(placed(d, now))
 	d.Pool.MinSpare = 0

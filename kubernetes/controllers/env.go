@@ -64,6 +64,9 @@ type Reach struct {
 	asked chan struct{}
 }
 
+// Narrow reports whether the account has rights in single namespaces only.
+func (r *Reach) Narrow() bool { return r != nil && r.IsNarrow }
+
 // HasSecrets reports whether Secrets may be read anywhere.
 func (r *Reach) HasSecrets() bool { return r == nil || !r.IsLimited || len(r.Secrets) > 0 }
 

@@ -30,6 +30,18 @@ type Access struct {
 	For      time.Duration
 }
 
+// OwnFor is how long Slipway's own kubeconfig of a cluster that it makes is good for: as long as the authorities.
+const OwnFor = 10 * 365 * 24 * time.Hour
+
+// Admin is the access of an administrator to a cluster whose authorities Slipway has, as the files of
+// /etc/kubernetes/pki.
+func Admin(cluster, endpoint string, authorities map[string]string, user string, life time.Duration) Access {
+	return Access{
+		Cluster: cluster, Endpoint: endpoint, CA: authorities["ca.crt"], Key: authorities["ca.key"], User: user,
+		Groups: []string{"system:masters"}, For: life,
+	}
+}
+
 // Issue makes a key and a certificate for it, signed by the cluster's authority, and returns a kubeconfig with both.
 func Issue(a Access, now time.Time) ([]byte, error) {
 	certBlock, _ := pem.Decode([]byte(a.CA))

@@ -32,7 +32,6 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// The field managers of what is written to MetalHosts.
 const (
 	// The field managers of MetalHosts. Each owns its own fields, so that server-side apply of one never removes a
 	// field of another.
@@ -48,7 +47,6 @@ const (
 
 // The indexes of MetalHosts in the cache.
 const (
-	// The indexes of MetalHosts in the cache.
 	byInventoryID = "spec.inventoryID"
 	byCredentials = "spec.power.credentialsRef"
 	byBootMAC     = "spec.bootMACs"

@@ -110,7 +110,7 @@ func setupMachines(mgr manager.Manager, env controllers.Env, feed *controllers.F
 	if env.Reach.HasSecrets() {
 		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.objects.ofSecret))
 	}
-	if !r.isNarrow() {
+	if !env.Reach.Narrow() { // else no watch of Namespaces works
 		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.objects.ofNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
 	}
 	if err := b.Complete(r); err != nil {
@@ -118,9 +118,6 @@ func setupMachines(mgr manager.Manager, env controllers.Env, feed *controllers.F
 	}
 	return nil
 }
-
-// isNarrow reports whether the account may read single namespaces only, so that no watch of Namespaces works.
-func (r *machines) isNarrow() bool { return r.env.Reach != nil && r.env.Reach.IsNarrow }
 
 // Reconcile implements reconcile.Reconciler. Its order is fixed: first what the inventory has, then what the object
 // wants, and the status last.

@@ -12,9 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -340,39 +338,13 @@ func (r *machines) handOver(ctx context.Context, p *pass, id inventory.ClaimID) 
 	return true, nil
 }
 
-// tenancy returns the pools that the namespace may not use, and records in p when the machine names one of them. A
-// selector that does not parse allows no namespace.
+// tenancy returns the pools that the namespace may not use, and records in p when the machine names one of them.
 func (r *machines) tenancy(ctx context.Context, p *pass) (bars []string, err error) {
-	pools, err := r.env.Appliance.ListPools(ctx)
+	pools, err := r.env.PoolsFor(ctx, r.client, r.direct, p.mm.Namespace)
 	if err != nil {
-		return nil, fmt.Errorf("list pools: %w", err)
+		return nil, err
 	}
-	var set labels.Set
-	for _, pool := range pools {
-		if pool.AllowedNamespaces == "" {
-			continue
-		}
-		sel, err := labels.Parse(pool.AllowedNamespaces)
-		if err != nil {
-			sel = labels.Nothing()
-		}
-		if set == nil {
-			ns := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
-			from := client.Reader(r.client)
-			if r.isNarrow() {
-				from = r.direct
-			}
-			if err := from.Get(ctx, client.ObjectKey{Name: p.mm.Namespace}, ns); err != nil {
-				return nil, fmt.Errorf("read namespace %s: %w", p.mm.Namespace, err)
-			}
-			set = labels.Set{}
-			for k, v := range ns.Labels {
-				set[k] = v
-			}
-		}
-		if sel.Matches(set) {
-			continue
-		}
+	for _, pool := range pools.Closed() {
 		bars = append(bars, pool.Name)
 		if pl := p.mm.Spec.Placement; pl != nil && pl.Pool == pool.Name {
 			p.facts.NoHostReason = v1alpha1.ReasonInsufficientResources

@@ -25,7 +25,6 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// The field managers of what is written to MetalPools.
 const (
 	// The field managers of MetalPools.
 	managerPool       = "slipway-pool"        // the finalizer

@@ -23,7 +23,7 @@ func Setup(mgr manager.Manager, env controllers.Env) error {
 	if err != nil {
 		return err
 	}
-	if env.Reach == nil || !env.Reach.IsNarrow { // else the account may not read kinds without namespaces
+	if !env.Reach.Narrow() { // else the account may not read kinds without namespaces
 		if err := setupHosts(mgr, env, feed); err != nil {
 			return err
 		}

@@ -40,7 +40,6 @@ const managerTarget = "slipway-jointarget"
 // conditionMirrored is the condition that the inventory has the target, with all Secrets that it names.
 const conditionMirrored = v1alpha1.Ready
 
-// How often a cluster is looked at that is just being made, and one that cannot be reached.
 const (
 	// How often the controller looks at a cluster that is being made, and at one that does not answer.
 	makingAgain      = 5 * time.Second

@@ -3,7 +3,6 @@ package standalone
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
@@ -21,9 +20,6 @@ import (
 // pkiKey is the key in the Secret of a new cluster that holds its certificate authorities. The target names the key
 // of the kubeconfig.
 const pkiKey = "pki"
-
-// kubeconfigFor is how long the kubeconfig of a new cluster is valid: as long as its certificate authorities.
-const kubeconfigFor = 10 * 365 * 24 * time.Hour
 
 // makePKI makes the certificate authorities of a new cluster and a kubeconfig for it, once. Both are in one Secret
 // next to the target, which one Create writes. So a crash leaves both or none, and two processes cannot make two
@@ -51,10 +47,7 @@ func (r *targets) createPKI(ctx context.Context, jt *v1alpha1.JoinTarget, ref v1
 	if err != nil {
 		return nil, err
 	}
-	admin, err := kubeconfig.Issue(kubeconfig.Access{
-		Cluster: jt.Name, Endpoint: jt.Spec.ControlPlaneEndpoint, CA: files["ca.crt"], Key: files["ca.key"],
-		User: "slipway", Groups: []string{"system:masters"}, For: kubeconfigFor,
-	}, r.now())
+	admin, err := kubeconfig.Issue(kubeconfig.Admin(jt.Name, jt.Spec.ControlPlaneEndpoint, files, "slipway", kubeconfig.OwnFor), r.now())
 	if err != nil {
 		return nil, err
 	}
