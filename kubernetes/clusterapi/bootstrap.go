@@ -80,6 +80,7 @@ func (r *machines) explain(p *pass, b *translate.BootstrapFacts) {
 // only a cache.
 func (r *machines) letBoot(ctx context.Context, p *pass, version string) error {
 	b := &p.facts.Bootstrap
+	// The image and the claim are part of it: another image may not be able to use the same data.
 	version += "\x00" + p.view.Image + "\x00" + string(p.view.Machine.ClaimID)
 	object := client.ObjectKeyFromObject(p.sm)
 	if !r.boots.HasPassed(object, p.owner, version) {

@@ -295,6 +295,7 @@ func (r *clusters) delete(ctx context.Context, sc *infrav1.SlipwayCluster, clust
 	if !controllerutil.ContainsFinalizer(sc, metalv1.FinalizerSlipwayCluster) {
 		return nil
 	}
+	// The drain of a machine needs the endpoint of its cluster. So the cluster goes last.
 	if n, err := r.machinesOf(ctx, sc, cluster); err != nil {
 		return err
 	} else if n > 0 {

@@ -60,6 +60,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if !r.isOurs(sm) {
 		return reconcile.Result{}, nil
 	}
+	// A copy: all readers of the cache share its objects.
 	p := &pass{sm: sm.DeepCopy(), owner: r.ownerOf(sm).String()}
 	if sm.Status.ObservedGeneration == 0 || sm.Spec.ClaimID == "" { // it is new: another one may have had its name
 		if err := r.orphans.Look(ctx, req.NamespacedName, p.owner); err != nil {
@@ -112,6 +113,7 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 			return err
 		}
 	}
+	// A workload cluster that fails must not hide the rest: the status is written in any case.
 	err := r.observe(ctx, p)
 	return errors.Join(err, r.report(ctx, p))
 }
@@ -142,6 +144,7 @@ func (r *machines) finalize(ctx context.Context, sm *infrav1.SlipwayMachine) err
 	if !controllerutil.AddFinalizer(sm, metalv1.FinalizerSlipwayMachine) {
 		return nil
 	}
+	// The list of finalizers is one field. Without the lock, this could remove the finalizer of Cluster API.
 	if err := r.client.Patch(ctx, sm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ManagerMachine)); err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)
 	}
@@ -165,6 +168,7 @@ func (r *machines) look(ctx context.Context, p *pass) error {
 // request makes the machine in the inventory, or updates it. What can never work goes into the status, and is no
 // error: a retry would not help.
 func (r *machines) request(ctx context.Context, p *pass) error {
+	// The contract of Cluster API: a machine waits until its cluster has an endpoint and failure domains.
 	if p.view == nil && !isProvisioned(p.Cluster) {
 		p.waiting = &metav1.Condition{
 			Reason: metalv1.ReasonWaitingForInfrastructure, Message: "the infrastructure of cluster " + p.Cluster.Name + " is not provisioned",
@@ -270,6 +274,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	if err != nil {
 		return fmt.Errorf("read claim %s: %w", id, err)
 	}
+	// Takeable asks the inventory, and mayAdopt asks this cluster. Both must agree.
 	if why, err := r.mayAdopt(ctx, p, &v); err != nil || why != "" {
 		if why != "" {
 			p.facts.Invalid = &translate.Invalid{Field: "spec.claimID", Msg: why}

@@ -65,10 +65,12 @@ func (r *machines) letGo(ctx context.Context, p *pass) error {
 func (r *machines) release(ctx context.Context, p *pass) error {
 	_, isForced := p.sm.Annotations[metalv1.AnnotationForceDelete]
 	isBegun := !p.view.Machine.DeletedAt.IsZero()
+	// A hook that is left out counts as acknowledged. So our own stays in the list as long as it holds the machine.
 	wanted := p.view.Machine
 	if hooks, err := translate.Hooks(p.sm.Annotations); err == nil {
 		wanted.Hooks = append(hooks, held(p.view.Machine.Hooks)...)
 	}
+	// Once, before the deletion begins: afterwards the engine drains with what was stored.
 	if !isBegun && !isForced && r.isDrainOurs(p) {
 		drain, err := r.drainOf(ctx, p)
 		if err != nil {

@@ -113,6 +113,7 @@ func (ps *proxies) set(name types.NamespacedName, f *forward) error {
 		delete(ps.running, name)
 		p = nil
 	}
+	// A Reconcile may still run while the manager ends. It must not open a listener that nobody closes.
 	if f == nil || ps.ended {
 		return nil
 	}
@@ -165,6 +166,7 @@ func (p *proxy) serve() {
 func (p *proxy) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// Set under the lock that keep takes: a connection is either in open, or its pipe sees closed.
 	p.closed = true
 	_ = p.listener.Close()
 	for c := range p.open {
@@ -204,6 +206,7 @@ func (p *proxy) pipe(client net.Conn) {
 		return
 	}
 	defer p.keep(server, false)
+	// A kubectl exec sends nothing more and still reads: so each direction ends by itself.
 	var back sync.WaitGroup
 	back.Go(func() {
 		_, _ = io.Copy(client, server)
@@ -218,6 +221,7 @@ func (p *proxy) pipe(client net.Conn) {
 // not answer within the last 5 s.
 func (p *proxy) dial() net.Conn {
 	for _, address := range p.order(time.Now()) {
+		// Without the lock: a control plane that is off takes the whole timeout, and other connections must go on.
 		c, err := p.egress.Dialer(dialTimeout).Dial("tcp", address)
 		p.mu.Lock()
 		if err != nil {
@@ -236,6 +240,7 @@ func (p *proxy) dial() net.Conn {
 func (p *proxy) order(now time.Time) (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// The next connection begins with the next control plane, so that they share the load.
 	p.next++
 	var last []string
 	for i := range p.behind {

@@ -175,6 +175,8 @@ func (r *remediations) climb(ctx context.Context, sr *infrav1.SlipwayRemediation
 		}
 	}
 	step := sr.Spec.Steps[at]
+	// The attempt comes before the note of it. After a crash in between the step is tried once more, which does less harm
+	// than a step that is noted and never done.
 	wait, err := r.attempt(ctx, sr, f, v, step)
 	if err != nil || wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, err
@@ -223,6 +225,7 @@ func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation
 		if left := since.Add(taintFor).Sub(r.now()); left > 0 {
 			return left, nil
 		}
+		// The host is switched on by the power cycle that follows. Its node must be in service before its kubelet comes back.
 		if err := r.taint(ctx, f, v, false); err != nil {
 			return 0, err
 		}
@@ -232,6 +235,7 @@ func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation
 		return 0, nil
 	}
 	before := sr.DeepCopy()
+	// Before the taint is set: a remediation that is deleted in between must not leave the node out of service.
 	if controllerutil.AddFinalizer(sr, finalizerRemediation) {
 		if err := r.client.Patch(ctx, sr, client.MergeFrom(before), client.FieldOwner(ManagerRemediation)); err != nil {
 			return 0, fmt.Errorf("add the finalizer: %w", err)
@@ -241,6 +245,7 @@ func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation
 	if err != nil {
 		return 0, fmt.Errorf("read host %s: %w", v.Host.Name, err)
 	}
+	// Only what the controller of the host says counts. That it was told to switch the host off proves nothing.
 	if host.BMC == nil || host.BMC.Power != inventory.PowerOff {
 		if host.BMC == nil {
 			return 0, nil // nobody can verify that it is off: without that no node is taken out of service
@@ -308,6 +313,7 @@ func (r *remediations) end(ctx context.Context, sr *infrav1.SlipwayRemediation, 
 	if !controllerutil.ContainsFinalizer(sr, finalizerRemediation) {
 		return nil
 	}
+	// The MachineHealthCheck deletes the object as soon as the Machine is healthy, perhaps within the minute of the taint.
 	if f.Machine != nil && v != nil && isTrue(sr.Status.Conditions, conditionFenced) {
 		if err := r.taint(ctx, f, v, false); err != nil {
 			return err

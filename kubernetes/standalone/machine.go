@@ -134,6 +134,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read MetalMachine %s: %w", req, err)
 	}
+	// A copy: all readers of the cache share its objects.
 	p := &pass{mm: mm.DeepCopy(), owner: r.ownerOf(&mm)}
 	p.facts.IsDeleting = !mm.DeletionTimestamp.IsZero()
 	if mm.Status.ObservedGeneration == 0 || mm.Spec.ClaimID == "" { // it is new: another one may have had its name
@@ -159,6 +160,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if isConflict(err) { // somebody wrote at the same time; what they wrote is looked at first
 		return reconcile.Result{RequeueAfter: time.Second, Priority: new(controllers.Told)}, nil
 	}
+	// Behind the objects that are new: nothing was done for those yet.
 	return reconcile.Result{RequeueAfter: p.again, Priority: new(controllers.Told)}, err
 }
 
@@ -196,6 +198,7 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 			return err
 		}
 	}
+	// A workload cluster that fails must not hide the rest: the status is written in any case.
 	err = r.observe(ctx, p)
 	r.noteTurn(p)
 	return errors.Join(err, r.report(ctx, p))
@@ -207,6 +210,7 @@ func (r *machines) ownerOf(mm *v1alpha1.MetalMachine) contract.Owner {
 
 // pausedBy returns the annotation that pauses an object, or "".
 func pausedBy(o client.Object) string {
+	// The second one is the annotation of Cluster API: people and tools know it.
 	for _, a := range []string{v1alpha1.AnnotationPaused, v1alpha1.CAPIPaused} {
 		if v, ok := o.GetAnnotations()[a]; ok && v != "false" {
 			return a
@@ -221,6 +225,7 @@ func (r *machines) finalize(ctx context.Context, mm *v1alpha1.MetalMachine) erro
 	if !controllerutil.AddFinalizer(mm, v1alpha1.FinalizerMachine) {
 		return nil
 	}
+	// The list of finalizers is one field. Without the lock, this could remove the finalizer of somebody else.
 	err := r.client.Patch(ctx, mm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerMachine))
 	if err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)
@@ -281,6 +286,7 @@ func (r *machines) pause(ctx context.Context, p *pass, by string) error {
 		if !isHeld {
 			m := p.view.Machine
 			m.Hooks = append(slices.DeleteFunc(slices.Clone(m.Hooks), func(h inventory.Hook) bool { return h.Step == hold.Step && h.Owner == hold.Owner }), hold)
+			// A conflict when the machine got its host meanwhile. The next Reconcile sees the host and holds nothing.
 			if _, err := r.env.Appliance.UpdateMachine(ctx, m); err != nil {
 				return fmt.Errorf("hold machine %s: %w", m.Name, err)
 			}
@@ -323,6 +329,7 @@ func (r *machines) bind(ctx context.Context, p *pass) error {
 		r.tellf(p.mm, corev1.EventTypeNormal, v1alpha1.ReasonClaimed, note, p.view.Host.Name)
 		p.isClaimed = true
 	}
+	// The claim is in the spec now: an object that goes from here on may have been moved.
 	r.orphans.Bound(p.owner.String())
 	return r.writeVersions(ctx, p)
 }

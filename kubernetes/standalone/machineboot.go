@@ -36,6 +36,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 		b.IsReady = true
 		return nil
 	}
+	// The order is fixed. What can be refused for good comes before the turn, which others wait for.
 	for _, step := range []func(context.Context, *pass) error{r.seal, r.give, r.turn} {
 		if b.Reason != "" {
 			return nil
@@ -141,6 +142,7 @@ func (r *machines) seal(ctx context.Context, p *pass) error {
 		if err := r.env.Appliance.SaveSecret(ctx, u.Name, p.owner.String(), plain); err != nil {
 			return fmt.Errorf("seal Secret %s: %w", u.Secret, err)
 		}
+		// After the save. If the process dies in between, the same value is saved again.
 		r.mu.Lock()
 		r.sealed[u.Name] = version
 		r.mu.Unlock()
@@ -190,6 +192,7 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 	err = r.env.Appliance.GiveBootstrap(ctx, p.view.Machine.Name, data, !isAsked)
 	if reason := contract.BootstrapReason(err); reason != "" {
 		p.wait(reason, "Secret %s: %s", name, controllers.Explain(err))
+		// The boot has its refusal. Without this, each pass would hand over the same data again.
 		r.boots.Answered(object)
 		return nil
 	}
@@ -243,6 +246,7 @@ func (r *machines) turn(ctx context.Context, p *pass) error {
 		r.turns.note(p.owner.String(), p.slot(node.StageWaiting))
 		return nil
 	}
+	// Before take: a machine that has its turn keeps the others waiting, so that it must be able to go.
 	if wait, err := r.quorum(ctx, p); err != nil || wait != "" {
 		p.wait(v1alpha1.ReasonWaitingForTurn, "%s", wait)
 		p.facts.Waits, p.again = wait, unreachableAgain
@@ -273,6 +277,7 @@ func (r *machines) turn(ctx context.Context, p *pass) error {
 	if err != nil {
 		return fmt.Errorf("write the role of %s: %w", m.Name, err)
 	}
+	// The role is stored before the hook is acknowledged. So no machine boots with another role than its turn gave it.
 	if m.Config == withMarks(config, marks) {
 		return nil
 	}
@@ -317,6 +322,7 @@ func (r *machines) seed(ctx context.Context) (map[string]slot, error) {
 		if !ok || r.client.Get(ctx, key, &mm) != nil || !translate.IsNode(&mm) || r.ownerOf(&mm).String() != m.Owner {
 			continue
 		}
+		// What is not known to wait or to be done counts as joining: rather too few machines join at a time than too many.
 		_, config := splitMarks(m.Config)
 		s := slot{
 			key: key, target: mm.Namespace + "/" + mm.Spec.Bootstrap.Join.TargetRef.Name, isPlane: translate.IsControlPlane(&mm),
@@ -363,6 +369,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 		return nil
 	}
 	wasJoined := p.mm.Status.NodeRef != nil
+	// Before its configuration is on disk the machine has no node. Its cluster need not be asked.
 	if !isWritten(p) && !wasJoined {
 		return nil
 	}

@@ -28,6 +28,7 @@ func (r *machines) delete(ctx context.Context, p *pass) error {
 	if _, err := r.findTarget(ctx, p); err != nil {
 		return err
 	}
+	// A machine that goes waits for no data and no turn.
 	p.facts.Bootstrap.IsWanted = false
 	if p.view == nil {
 		return r.letGo(ctx, p)
@@ -37,6 +38,7 @@ func (r *machines) delete(ctx context.Context, p *pass) error {
 		return err
 	}
 	m := &p.view.Machine
+	// Once when the deletion begins, and once more when somebody forces it. Each further pass only reports.
 	if m.DeletedAt.IsZero() || isForced && !m.IsForced {
 		r.tellf(p.mm, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "%s", farewell(p, isForced))
 		_, err := r.env.Appliance.DeleteMachine(ctx, m.Name, isForced)

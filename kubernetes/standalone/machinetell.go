@@ -81,7 +81,9 @@ func (r *reporter) report(ctx context.Context, p *pass) error {
 	r.reportHost(p, st, &told)
 	r.reportNode(p, st)
 	r.reportDeletion(p, st, now)
+	// Before the status: if the process dies in between, an event is written twice, and none is lost.
 	r.announce(p, was, st)
+	// Most passes change nothing. A write would wake everybody who watches the object.
 	if equality.Semantic.DeepEqual(was, st) {
 		return nil
 	}

@@ -83,6 +83,7 @@ func reuseKey(mm *v1alpha1.MetalMachine) string {
 // request makes the machine in the inventory, or updates it. What can never work goes into the status, and is no
 // error: a retry would not help.
 func (r *machines) request(ctx context.Context, p *pass) error {
+	// A claim in the spec and no machine: the object was moved here, or made again.
 	if p.view == nil && p.mm.Spec.ClaimID != "" {
 		return r.adopt(ctx, p)
 	}
@@ -152,6 +153,7 @@ func roleOf(p *pass) machineconfig.Role {
 // have. If the process dies after it, look finds the machine by its owner.
 func (r *machines) create(ctx context.Context, p *pass) error {
 	p.wanted.Config = withMarks(p.wanted.Config, marks{at: p.mm.Annotations[v1alpha1.AnnotationReprovisionAt], rebooted: p.mm.Annotations[v1alpha1.AnnotationRebootAt]})
+	// Before the call: the object may go while it runs.
 	r.orphans.Made(p.owner.String())
 	_, err := r.env.Appliance.CreateMachine(ctx, p.wanted)
 	if inventory.IsKind(err, inventory.Conflict) {
@@ -175,6 +177,7 @@ func (r *machines) update(ctx context.Context, p *pass) error {
 	if err := translate.Frozen(stored, p.wanted); err != nil {
 		p.facts.Unsupported = err
 	}
+	// The marks are no part of what is wanted. They are taken off for the comparison, and put back below.
 	was, config := splitMarks(stored.Config)
 	bare := stored
 	bare.Config = config
@@ -249,6 +252,7 @@ func (r *machines) again(ctx context.Context, p *pass, now marks) error {
 		return r.look(ctx, p)
 	}
 	at := p.mm.Annotations[v1alpha1.AnnotationRebootAt]
+	// A reboot that was carried out is in the marks, so that a restart of this process does not repeat it.
 	if at == "" || at == now.rebooted || !r.isDue(p, at) {
 		return nil
 	}

@@ -254,6 +254,7 @@ func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 			if err != nil {
 				return &refused{reasonInvalid, controllers.Explain(err)}
 			}
+			// Nodes trust the authority that Slipway trusts: nobody has to write it a second time.
 			t.CA = string(cfg.CAData)
 		} else {
 			value = []byte(strings.TrimSpace(string(value))) // a token
@@ -396,6 +397,7 @@ func (r *targets) delete(ctx context.Context, p *targetPass) error {
 		return r.report(ctx, p)
 	}
 	owner := p.owner.String()
+	// The finalizer goes last. If the process dies before, the next Reconcile deletes what is left.
 	if err := r.env.Appliance.DeleteTarget(ctx, translate.Name(p.jt.Namespace, p.jt.Name), owner); err != nil &&
 		!inventory.IsKind(err, inventory.Conflict) {
 		return fmt.Errorf("delete join target: %w", err)
@@ -430,6 +432,7 @@ func (r *targets) cascade(ctx context.Context, mms []v1alpha1.MetalMachine) erro
 			continue
 		}
 		r.events.Eventf(mm, nil, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "Reconcile", "its JoinTarget is deleted, with cascade")
+		// Another object may have the name since the list was read: the UID spares it.
 		if err := r.client.Delete(ctx, mm, client.Preconditions{UID: &mm.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete MetalMachine %s: %w", mm.Name, err)
 		}

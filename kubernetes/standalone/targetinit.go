@@ -58,6 +58,7 @@ func (r *targets) createPKI(ctx context.Context, jt *v1alpha1.JoinTarget, ref v1
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: jt.Namespace, Name: ref.Name,
+			// The cluster itself deletes the Secret with the target, even when nobody runs these controllers any more.
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(jt, v1alpha1.GroupVersion.WithKind(v1alpha1.KindJoinTarget))},
 		},
 		Data: map[string][]byte{ref.Key: admin, pkiKey: pki},
