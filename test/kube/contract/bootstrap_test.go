@@ -28,6 +28,7 @@ var bootstrapRows = []row{
 		p := s.add("m", nil)
 		s.edit(p.m, func() { p.m.Spec.Bootstrap.DataSecretName = ptr("m-data") }, false)
 		p.untilIs(metalv1.BootstrapDataAvailable, metav1.ConditionFalse, metalv1.ReasonWaitingForBootstrapData)
+		p.untilClaimed() // the condition may come first
 		if p.robot().IsOn() {
 			s.Error("it was switched on")
 		}
