@@ -47,7 +47,7 @@ const fleetSite = "time: {ntpServers: [ntp1.site.example, ntp2.site.example]}\n"
 
 // fleetConfig is what a web server of a site becomes: it has a secret, a template, a unit, a network, and tuning.
 const fleetConfig = `
-network: {interfaces: [{name: eno1, mac: boot, addresses: [10.0.0.7/24], routes: [{to: 0.0.0.0/0, via: 10.0.0.1}], dns: [10.0.0.2]}]}
+network: {interfaces: [{name: eno1, mac: boot, dhcp4: true, routes: [{to: 10.200.0.0/16, via: 10.0.0.1}], dns: [10.0.0.2]}]}
 files:
 - {path: /etc/motd, text: "This is {{ .Host.Name }} in {{ .Host.Place.Rack }}\n"}
 - {path: /etc/app/key, mode: "0600", secret: secret://app-key}
@@ -106,7 +106,7 @@ func (f *fleet) fill(tx inventory.Tx, n int, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.Secrets().Create(&inventory.Secret{Name: "app-key", Sealed: sealed}, now); err != nil {
+	if err := tx.Secrets().Create(&inventory.Secret{Name: "app-key", Consumers: inventory.Consumers{Profiles: []string{fleetProfile}}, Sealed: sealed}, now); err != nil {
 		return err
 	}
 	subnet := inventory.Subnet{Name: fleetSubnet, CIDR: netip.MustParsePrefix("10.0.0.0/8"), Interface: "vs", Mode: inventory.ModeOff}
