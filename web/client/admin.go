@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/transfer"
 )
 
 // Check is one line of the server's self-check.
@@ -48,26 +49,10 @@ func (c *Client) Export(ctx context.Context, noun, format string, w io.Writer) e
 
 // FileImport says what the import of a file changed, or with a dry run would change.
 type FileImport struct {
-	IsDryRun   bool         `json:"isDryRun"`
-	Changes    []FileChange `json:"changes"`
-	UnchangedN int          `json:"unchangedN"`
-	Ignored    []string     `json:"ignored,omitempty"` // columns that were left out
-}
-
-// FileChange is one thing that an import of a file changes.
-type FileChange struct {
-	Noun   string        `json:"noun"`
-	Name   string        `json:"name"`
-	Op     string        `json:"op"` // create or update
-	Fields []FieldChange `json:"fields,omitempty"`
-	Line   int           `json:"line,omitempty"`
-}
-
-// FieldChange is a field before and after, as the file writes it.
-type FieldChange struct {
-	Name   string `json:"name"`
-	Before string `json:"before"`
-	After  string `json:"after"`
+	IsDryRun   bool              `json:"isDryRun"`
+	Changes    []transfer.Change `json:"changes"`
+	UnchangedN int               `json:"unchangedN"`
+	Ignored    []string          `json:"ignored,omitempty"` // columns that were left out
 }
 
 // Sheet says what the columns of a CSV file are: by the program that wrote it, and one by one as COLUMN=FIELD.

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 )
 
 // Config says where the server is and who asks.
@@ -108,7 +109,7 @@ func New(cfg Config) (*Client, error) {
 	c.Hosts = Hosts{Noun: Noun[inventory.Host]{c, "hosts"}}
 	c.Subnets = Noun[inventory.Subnet]{c, "subnets"}
 	c.Racks = Racks{Noun[Rack]{c, "racks"}}
-	c.Classes = Noun[inventory.Class]{c, "classes"}
+	c.Classes = Of(c, noun.Classes)
 	c.Reservations = Noun[inventory.Reservation]{c, "reservations"}
 	c.Leases = Noun[inventory.Lease]{c, "leases"}
 	c.Addresses = Addresses{Noun[Address]{c, "addresses"}}
@@ -116,20 +117,20 @@ func New(cfg Config) (*Client, error) {
 	c.Images = Noun[inventory.Image]{c, "images"}
 	c.Profiles = Configs[inventory.Profile]{Noun[inventory.Profile]{c, "profiles"}}
 	c.Layers = Configs[inventory.Layer]{Noun[inventory.Layer]{c, "layers"}}
-	c.Secrets = Noun[inventory.Secret]{c, "secrets"}
-	c.Targets = Noun[inventory.JoinTarget]{c, "targets"}
+	c.Secrets = Of(c, noun.Secrets)
+	c.Targets = Of(c, noun.JoinTargets)
 	c.Clusters = Clusters{Noun[inventory.Cluster]{c, "clusters"}}
 	c.Machines = Machines{Noun[inventory.Machine]{c, "machines"}}
 	c.Pools = Noun[Pool]{c, "pools"}
 	c.Views = Noun[View]{c, "views"}
-	c.Goldens = Noun[inventory.Golden]{c, "goldens"}
+	c.Goldens = Of(c, noun.Goldens)
 	c.BMCs = Noun[HostBMC]{c, "bmcs"}
 	c.Operations = Operations{Noun[inventory.Operation]{c, "operations"}}
 	c.Sessions = Noun[inventory.BootSession]{c, "sessions"}
 	c.Issues = Noun[inventory.Issue]{c, "issues"}
-	c.Users = Noun[inventory.User]{c, "users"}
+	c.Users = Of(c, noun.Users)
 	c.Tokens = Noun[inventory.Token]{c, "tokens"}
-	c.AcceptRules = Noun[inventory.AcceptRule]{c, "acceptrules"}
+	c.AcceptRules = Of(c, noun.AcceptRules)
 	return c, nil
 }
 

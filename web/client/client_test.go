@@ -16,9 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/transfer"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/client"
@@ -63,11 +61,6 @@ func shapeOf(v any) map[string]string {
 
 func TestTheClientKnowsTheServersTypes(t *testing.T) {
 	for name, pair := range map[string][2]any{
-		"job":         {client.Job{}, images.Job{}},
-		"import":      {client.ImportRequest{}, images.ImportRequest{}},
-		"catalogue":   {client.CatalogueEntry{}, images.Entry{}},
-		"fault":       {client.Fault{}, images.Fault{}},
-		"pruned":      {client.Pruned{}, images.Pruned{}},
 		"explanation": {client.Explanation{}, provision.Explanation{}},
 		"diagnosis":   {client.Diagnosis{}, provision.Diagnosis{}},
 		"patch":       {client.HostPatch{}, web.HostPatch{}},
@@ -76,7 +69,6 @@ func TestTheClientKnowsTheServersTypes(t *testing.T) {
 		"about":       {client.About{}, system.About{}},
 		"stats":       {client.Stats{}, system.Stats{}},
 		"file import": {client.FileImport{}, files.FileImport{}},
-		"file change": {client.FileChange{}, transfer.Change{}},
 		"difference":  {client.Change{}, rest.Difference{}},
 		"problem":     {client.Problem{}, rest.Problem{}},
 		"preview":     {client.Preview{}, provision.Preview{}},
@@ -263,7 +255,7 @@ func TestWatchJobEndsWithTheJob(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		states = append(states, j.State)
+		states = append(states, string(j.State))
 	}
 	if !slices.Equal(states, []string{"running", "running", "done"}) {
 		t.Errorf("states %v", states)

@@ -10,34 +10,19 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
 )
 
-// Finding is something to say about a configuration.
-type Finding struct {
-	Severity string `json:"severity"`         // error or warning
-	Path     string `json:"path,omitempty"`   // into the configuration, list items by their key
-	Source   string `json:"source,omitempty"` // layer and place: "profile web:12:3", or "document:4:1"
-	Code     string `json:"code"`
-	Message  string `json:"message"`
-	Hint     string `json:"hint,omitempty"`
-}
-
 // Findings are what an error has to say about a configuration; they are its cause.
-type Findings []Finding
+type Findings []machineconfig.Finding
 
 // Error lists them, one per line.
 func (f Findings) Error() string {
 	lines := make([]string, len(f))
 	for i, x := range f {
-		lines[i] = x.Source + ": " + x.Severity + ": " + x.Path + ": " + x.Message
+		lines[i] = x.Source + ": " + string(x.Severity) + ": " + x.Path + ": " + x.Message
 	}
 	return strings.Join(lines, "\n")
-}
-
-// ConfigLine is a line of a merged configuration, with the layer that said it.
-type ConfigLine struct {
-	Text string `json:"text"`
-	From string `json:"from,omitempty"`
 }
 
 // Preview is what a host would be given to become; secrets are shown by their references.
@@ -58,7 +43,7 @@ type Preview struct {
 	References []string                     `json:"references,omitempty"`
 	Since      inventory.Digest             `json:"since,omitempty"` // what the host was given last
 	Diff       string                       `json:"diff,omitempty"`  // against that
-	Config     []ConfigLine                 `json:"config,omitempty"`
+	Config     []machineconfig.Line         `json:"config,omitempty"`
 }
 
 // Impact is what saving a profile or layer would do to the hosts that use it.

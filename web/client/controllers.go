@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -26,42 +27,17 @@ type PoolHosts struct {
 	Failed    int `json:"failed"`
 }
 
-// BMCSensor is one reading of a controller.
-type BMCSensor struct {
-	Name   string  `json:"name"`
-	Kind   string  `json:"kind"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Status string  `json:"status"`
-}
-
 // BMCSensors are the readings of a controller, and the health that it sums up.
 type BMCSensors struct {
-	Health  string      `json:"health,omitempty"`
-	Items   []BMCSensor `json:"items"`
-	LeftOut []string    `json:"leftOut,omitempty"`
+	Health  string       `json:"health,omitempty"`
+	Items   []bmc.Sensor `json:"items"`
+	LeftOut []string     `json:"leftOut,omitempty"`
 }
 
 // BMCLog is the event log of a controller, and what of it is not shown.
 type BMCLog struct {
-	Items   []BMCLogEntry `json:"items"`
-	LeftOut []string      `json:"leftOut,omitempty"`
-}
-
-// BMCLogEntry is one line of a controller's event log.
-type BMCLogEntry struct {
-	ID       string `json:"id"`
-	At       string `json:"at"`
-	Severity string `json:"severity"`
-	Message  string `json:"message"`
-}
-
-// BMCUser is an account of a controller.
-type BMCUser struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Role    string `json:"role"`
-	Enabled bool   `json:"enabled"`
+	Items   []bmc.LogEntry `json:"items"`
+	LeftOut []string       `json:"leftOut,omitempty"`
 }
 
 // BMCBoot is an override of the boot order, for the next boot unless IsPersistent.
@@ -128,17 +104,17 @@ func (h Hosts) ClearBMCLog(ctx context.Context, host string) error {
 }
 
 // BMCUsers returns the accounts of a host's controller.
-func (h Hosts) BMCUsers(ctx context.Context, host string) (p Page[BMCUser], err error) {
+func (h Hosts) BMCUsers(ctx context.Context, host string) (p Page[bmc.User], err error) {
 	return p, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/users", nil, nil, &p)
 }
 
 // SetBMCUser adds an administrator, or gives an account another password.
-func (h Hosts) SetBMCUser(ctx context.Context, host, user, password string) (p Page[BMCUser], err error) {
+func (h Hosts) SetBMCUser(ctx context.Context, host, user, password string) (p Page[bmc.User], err error) {
 	return p, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/user", nil, map[string]any{"user": user, "password": password}, &p)
 }
 
 // RemoveBMCUser deletes an account.
-func (h Hosts) RemoveBMCUser(ctx context.Context, host, user string) (p Page[BMCUser], err error) {
+func (h Hosts) RemoveBMCUser(ctx context.Context, host, user string) (p Page[bmc.User], err error) {
 	return p, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/user", nil, map[string]any{"user": user, "remove": true}, &p)
 }
 

@@ -21,7 +21,7 @@ type Diagnosis struct {
 	By      time.Time           `json:"by,omitzero"`
 	IsLate  bool                `json:"isLate"`
 	Trouble string              `json:"trouble,omitempty"` // what is late or has failed
-	Causes  []Cause             `json:"causes"`            // the likeliest first; none while nothing is late and nothing has failed
+	Causes  []diagnosis.Cause   `json:"causes"`            // the likeliest first; none while nothing is late and nothing has failed
 	Options []GivenOption       `json:"options,omitempty"`
 	Packets []PacketLine        `json:"packets"`
 }
@@ -32,25 +32,6 @@ type GivenOption struct {
 	Value  string `json:"value"`
 	From   string `json:"from"`
 	Note   string `json:"note,omitempty"`
-}
-
-// Cause is what may have stopped a boot.
-type Cause struct {
-	Code     string     `json:"code"`
-	Rank     int        `json:"rank"`
-	Sentence string     `json:"sentence"`
-	Hint     string     `json:"hint"`
-	Doc      string     `json:"doc"`
-	Evidence []Evidence `json:"evidence"`
-	Weight   int        `json:"weight"`
-	// Certainty is cause for the one root cause, guess for what may also explain it, slow for what only makes a boot slow.
-	Certainty diagnosis.Certainty `json:"certainty"`
-}
-
-// Evidence is something that was seen.
-type Evidence struct {
-	At   time.Time `json:"at,omitzero"`
-	Text string    `json:"text"`
 }
 
 // PacketLine is a packet in one line.

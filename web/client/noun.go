@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 )
 
 // Noun is the calls that every noun of the API has in common. Names are escaped.
@@ -69,6 +70,9 @@ func (q Query) values() url.Values {
 	}
 	return v
 }
+
+// Of is the calls for a plain noun.
+func Of[R any](c *Client, n noun.Noun[R]) Noun[R] { return Noun[R]{c, n.Many} }
 
 // List returns one page.
 func (n Noun[T]) List(ctx context.Context, q Query) (p Page[T], err error) {

@@ -6,9 +6,10 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"time"
 
+	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 )
 
 // Rack is a rack and what stands in it.
@@ -37,39 +38,8 @@ func (r Racks) Elevation(ctx context.Context, id string, face inventory.Face, w 
 	return err
 }
 
-// Link is a cable between a port of a host and one of a switch.
-type Link struct {
-	Host          string        `json:"host"`
-	Rack          string        `json:"rack,omitempty"`
-	Unit          int           `json:"unit,omitempty"`
-	Port          string        `json:"port"`
-	MAC           inventory.MAC `json:"mac"`
-	SpeedMbps     int           `json:"speedMbps,omitempty"`
-	Switch        string        `json:"switch"`
-	Chassis       string        `json:"chassis"`
-	To            string        `json:"to"`
-	ToDescription string        `json:"toDescription,omitempty"`
-	Management    string        `json:"management,omitempty"`
-	VLAN          int           `json:"vlan,omitempty"`
-	At            time.Time     `json:"at"`
-}
-
-// CableFault is something about cables that is not as it should be.
-type CableFault struct {
-	Kind   string   `json:"kind"`
-	Hosts  []string `json:"hosts"`
-	Detail string   `json:"detail"`
-	Hint   string   `json:"hint"`
-}
-
-// Cabling is what LLDP tells of cables.
-type Cabling struct {
-	Links  []Link       `json:"links"`
-	Faults []CableFault `json:"faults"`
-}
-
 // Cabling returns the cables of a rack; of all hosts for "".
-func (c *Client) Cabling(ctx context.Context, rack string) (out Cabling, err error) {
+func (c *Client) Cabling(ctx context.Context, rack string) (out hardware.Cabling, err error) {
 	q := url.Values{}
 	if rack != "" {
 		q.Set("rack", rack)
@@ -77,41 +47,13 @@ func (c *Client) Cabling(ctx context.Context, rack string) (out Cabling, err err
 	return out, c.call(ctx, http.MethodGet, "cabling", q, nil, &out)
 }
 
-// RangeUse says what the addresses of a range are doing.
-type RangeUse struct {
-	First    netip.Addr `json:"first,omitzero"`
-	Last     netip.Addr `json:"last,omitzero"`
-	Total    int        `json:"total"`
-	Free     int        `json:"free"`
-	Leased   int        `json:"leased"`
-	Kept     int        `json:"kept"`
-	Reserved int        `json:"reserved"`
-	Conflict int        `json:"conflict"`
-}
-
-// SubnetUse says what the addresses of a subnet are doing; Outside are those in no range.
-type SubnetUse struct {
-	Ranges  []RangeUse `json:"ranges"`
-	Outside RangeUse   `json:"outside"`
-}
-
 // SubnetUse returns what the addresses of a subnet are doing.
-func (c *Client) SubnetUse(ctx context.Context, subnet string) (u SubnetUse, err error) {
+func (c *Client) SubnetUse(ctx context.Context, subnet string) (u inventory.SubnetUse, err error) {
 	return u, c.call(ctx, http.MethodGet, c.Subnets.at(subnet)+"/usage", nil, nil, &u)
 }
 
-// Snippet is the configuration with which another DHCP server sends machines to us.
-type Snippet struct {
-	Server string `json:"server"`
-	Name   string `json:"name"`
-	File   string `json:"file,omitempty"`
-	Check  string `json:"check,omitempty"`
-	Text   string `json:"text"`
-	Note   string `json:"note,omitempty"`
-}
-
 // Snippets returns the configurations for a subnet; of one server, or of all that are known for "".
-func (c *Client) Snippets(ctx context.Context, subnet, server string) (p Page[Snippet], err error) {
+func (c *Client) Snippets(ctx context.Context, subnet, server string) (p Page[pxe.Snippet], err error) {
 	q := url.Values{}
 	if server != "" {
 		q.Set("server", server)

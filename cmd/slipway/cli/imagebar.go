@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/term"
 
-	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -25,10 +24,7 @@ func (b *bar) Show(j client.Job) {
 	if j.IsEnded() {
 		return
 	}
-	p := images.Progress{
-		Step: images.Step(j.Progress.Step), File: j.Progress.File, FileN: j.Progress.FileN, FilesN: j.Progress.FilesN,
-		Source: j.Progress.Source, Bytes: j.Progress.Bytes, TotalBytes: j.Progress.TotalBytes, BytesPerSecond: j.Progress.BytesPerSecond, Note: j.Progress.Note,
-	}
+	p := j.Progress
 	if j.State == "waiting" {
 		p.Note = "waiting for another import"
 	}

@@ -30,7 +30,7 @@ func (o origins) place(source string) string {
 // findingLines writes findings, one a line, as compilers do.
 func findingLines(w io.Writer, findings client.Findings, o origins) {
 	for _, f := range findings {
-		line := f.Severity + ": "
+		line := string(f.Severity) + ": "
 		if source := o.place(f.Source); source != "" {
 			line = source + ": " + line
 		}

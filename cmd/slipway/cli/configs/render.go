@@ -205,7 +205,7 @@ func (c *ExplainCommand) Run(s *cli.Session, api *client.Client) error {
 			t.Row(path, p.Provenance[path])
 		}
 		for _, f := range p.Findings {
-			t.Row(f.Severity, strings.TrimSpace(f.Path+" "+f.Message))
+			t.Row(string(f.Severity), strings.TrimSpace(f.Path+" "+f.Message))
 		}
 	})
 }

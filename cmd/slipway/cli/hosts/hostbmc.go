@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
@@ -193,7 +194,7 @@ type hostBMCUsers struct {
 
 // Run lists or changes a controller's accounts.
 func (c *hostBMCUsers) Run(s *cli.Session, api *client.Client) error {
-	var list client.Page[client.BMCUser]
+	var list client.Page[bmc.User]
 	var err error
 	switch {
 	case c.Add != "" && c.Remove != "":

@@ -127,7 +127,7 @@ func (c *hostExplain) table(t *cli.TableWriter, x explained) {
 }
 
 // causeWord tells the one root cause from guesses, and those from what only makes a boot slow.
-func causeWord(c client.Cause) string {
+func causeWord(c diagnosis.Cause) string {
 	if c.Certainty == diagnosis.RootCause {
 		return "cause"
 	}

@@ -214,7 +214,7 @@ func (c *imageImport) Run(s *cli.Session, api *client.Client) error {
 		if err != nil {
 			return err
 		}
-		return s.Show(job, func(t *cli.TableWriter) { t.Row(job.ID, job.Image, job.State) })
+		return s.Show(job, func(t *cli.TableWriter) { t.Row(job.ID, job.Image, string(job.State)) })
 	}
 	return s.Stored(importImage(s, r))
 }
@@ -264,7 +264,7 @@ func (*imageImports) Run(s *cli.Session, api *client.Client) error {
 			if j.Progress.TotalBytes > 0 {
 				of = images.FormatBytes(j.Progress.TotalBytes)
 			}
-			t.Row(j.ID, j.Image, j.State, j.Progress.Step, j.Progress.File, images.FormatBytes(j.Progress.Bytes), of, j.Error)
+			t.Row(j.ID, j.Image, string(j.State), string(j.Progress.Step), j.Progress.File, images.FormatBytes(j.Progress.Bytes), of, j.Error)
 		}
 	})
 }
@@ -288,7 +288,7 @@ func (c *imageRetry) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	return s.Show(j, func(t *cli.TableWriter) { t.Row(j.ID, j.Image, j.State) })
+	return s.Show(j, func(t *cli.TableWriter) { t.Row(j.ID, j.Image, string(j.State)) })
 }
 
 type imageDelete struct {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -20,7 +21,7 @@ func (c *subnetUsage) Run(s *cli.Session, api *client.Client) error {
 	}
 	return s.Show(u, func(t *cli.TableWriter) {
 		t.Row("RANGE", "ADDRESSES", "FREE", "LEASED", "KEPT", "RESERVED", "CONFLICT")
-		row := func(name string, r client.RangeUse) {
+		row := func(name string, r inventory.RangeUse) {
 			t.Row(name, fmt.Sprint(r.Total), fmt.Sprint(r.Free), fmt.Sprint(r.Leased), fmt.Sprint(r.Kept), fmt.Sprint(r.Reserved), fmt.Sprint(r.Conflict))
 		}
 		for _, r := range u.Ranges {
