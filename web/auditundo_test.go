@@ -3,11 +3,14 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -29,7 +32,8 @@ func TestEditsAreUndoneAndDoneAgain(t *testing.T) {
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"gold","selector":"rack=r9"}`)
 	r.must(201, nil, "POST", "/api/v1/machines", `{"name":"web-1","profile":"worker","pool":"gold"}`)
 	r.must(200, nil, "PUT", "/api/v1/hosts/r2-u01/bmc", `{"driver":"redfish","address":"https://10.0.9.2","username":"admin"}`)
-	for _, c := range []struct{ what, method, path, body, look string }{
+	type edit struct{ what, method, path, body, look string }
+	edits := []edit{
 		{"a created pool", "POST", "/pools", `{"name":"silver"}`, "/pools/silver"},
 		{"a changed pool", "PUT", "/pools/gold", `{"selector":"rack=r8"}`, "/pools/gold"},
 		{"a deleted profile", "DELETE", "/profiles/worker2", "", "/profiles/worker2"},
@@ -47,7 +51,19 @@ func TestEditsAreUndoneAndDoneAgain(t *testing.T) {
 		{"a BMC", "PUT", "/hosts/r1-u01/bmc", `{"driver":"redfish","address":"https://10.0.9.1"}`, "/hosts/r1-u01/bmc"},
 		{"a BMC's certificate", "PUT", "/hosts/r2-u01/bmc", `{"driver":"redfish","address":"https://10.0.9.2","username":"admin","insecureSkipVerify":true}`, "/hosts/r2-u01/bmc"},
 		{"a BMC that is forgotten", "DELETE", "/hosts/r2-u01/bmc", "", "/hosts/r2-u01/bmc"},
-	} {
+	}
+	for _, n := range noun.All() {
+		about := n.About()
+		body, err := json.Marshal(n.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains([]string{"secret", "user", "target", "cluster"}, about.One) { // these name others, or have tests of their own
+			path := "/" + about.Many
+			edits = append(edits, edit{"a new " + about.One, "POST", path, string(body), path + "/" + url.PathEscape(n.KeyOf(n.New()))})
+		}
+	}
+	for _, c := range edits {
 		t.Run(c.what, func(t *testing.T) {
 			r := &rig{t: t, store: r.store, srv: r.srv}
 			r.must(200, nil, "PUT", "/api/v1/profiles/worker2", `{"image":"debian","priority":1}`)

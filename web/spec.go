@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/machineconfig"
 )
 
@@ -40,22 +41,14 @@ var machineOwn = []string{
 	"uid", "hostID", "claimID", "phase", "reason", "hint", "attemptN", "avoid", "deletedAt", "isForced", "nextAt",
 }
 
-// optional are the fields that have a default, or that the address of a PUT names.
+// optional are the fields that have a default, or that the address of a PUT names. Those of plain nouns are in the table of package noun.
 var optional = map[string][]string{
 	"Host":        {"name", "place", "isAdopted", "isCordoned", "isRetained"},
 	"Subnet":      {"name", "mode", "leaseFor", "bootLeaseFor", "unknown"},
 	"Reservation": {"address", "subnet"},
-	"Class":       {"name"},
 	"Profile":     {"name", "priority"},
 	"Layer":       {"scope"},
-	"JoinTarget":  {"name", "kubernetes"},
-	"Cluster":     {"name"},
-	"User":        {"name", "grants"},
-	"AcceptRule":  {"name"},
 	"Machine":     {"name", "placement", "rootDisk", "drain"},
-	"Pool":        {"name", "requirements", "budget"},
-	"Rack":        {"name", "height", "numbering"},
-	"Golden":      {"name", "requirements", "isStrict"},
 }
 
 // words are the fields that know only some words.
@@ -118,7 +111,7 @@ func finishSpec(api *huma.OpenAPI) {
 			if slices.Contains(ownFields[name], field) || isStored && slices.Contains(stamps, field) {
 				p.ReadOnly = true
 			}
-			if slices.Contains(optional[name], field) {
+			if slices.Contains(optional[name], field) || slices.Contains(noun.Optional(name), field) {
 				s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == field })
 			}
 			for _, w := range words()[name+"."+field] {

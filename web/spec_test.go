@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"go.yaml.in/yaml/v3"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 )
 
 // document is as much of the description as the tests look at.
@@ -106,6 +110,18 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	r.rendering("r1-u01")
 	r.furnish()
 	r.token()
+	samples := map[string]string{}
+	for _, n := range noun.All() {
+		about, key := n.About(), n.KeyOf(n.New())
+		samples["/api/v1/"+about.Many+"/{name}"] = "/api/v1/" + about.Many + "/" + url.PathEscape(key)
+		err := r.store.Write(t.Context(), func(tx inventory.Tx) error {
+			sample := n.New()
+			return n.Of(tx).Create(&sample, testStart)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	// The description as it is written, before the server takes requests more lightly.
 	api := New(Config{Version: "1"}).rest.API.OpenAPI()
 	check := func(path, body, template string) {
@@ -125,7 +141,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		if item.Get == nil || item.Get.Responses["200"] == nil || item.Get.Responses["200"].Content["application/json"] == nil {
 			continue
 		}
-		path := template
+		path := cmp.Or(samples[template], template)
 		for _, p := range []struct{ prefix, name string }{
 			{"/api/v1/hosts/", "r1-u01"},
 			{"/api/v1/subnets/", "rack1"},

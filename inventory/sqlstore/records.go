@@ -5,17 +5,16 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 )
 
 // The plain nouns. Each is a table and an accessor.
 
-var acceptRules = newTable(table[inventory.AcceptRule]{
-	noun: "acceptrule", name: "accept_rules", key: "name", kept: "accept rules",
+var acceptRules = newTable(noun.AcceptRules, table[inventory.AcceptRule]{
+	kept:   "accept rules",
 	fixed:  columns(`name`),
 	edited: columns(`selector`),
-	keyOf:  func(r *inventory.AcceptRule) string { return r.Name },
 	cells:  func(r *inventory.AcceptRule) []cell { return []cell{textCell(&r.Name), textCell(&r.Selector)} },
-	stamps: func(r *inventory.AcceptRule) stamps { return stamps{&r.CreatedAt, &r.UpdatedAt, &r.Version} },
 })
 
 // AcceptRules implements inventory.RecordTx.
@@ -23,11 +22,10 @@ func (t recordTx) AcceptRules() inventory.Records[inventory.AcceptRule] {
 	return records[inventory.AcceptRule]{table: acceptRules, tx: t.tx}
 }
 
-var classes = newTable(table[inventory.Class]{
-	noun: "class", name: "classes", key: "name", kept: "classes",
+var classes = newTable(noun.Classes, table[inventory.Class]{
+	kept:   "classes",
 	fixed:  columns(`name`),
 	edited: columns(`vendor_classes user_classes archs mac_prefixes priority options options6`),
-	keyOf:  func(c *inventory.Class) string { return c.Name },
 	cells: func(c *inventory.Class) []cell {
 		return []cell{
 			textCell(&c.Name),
@@ -36,7 +34,6 @@ var classes = newTable(table[inventory.Class]{
 			jsonCell(&c.Options), jsonCell(&c.Options6),
 		}
 	},
-	stamps: func(c *inventory.Class) stamps { return stamps{&c.CreatedAt, &c.UpdatedAt, &c.Version} },
 })
 
 // Classes implements inventory.RecordTx.
@@ -44,11 +41,9 @@ func (t recordTx) Classes() inventory.Records[inventory.Class] {
 	return records[inventory.Class]{table: classes, tx: t.tx}
 }
 
-var clusters = newTable(table[inventory.Cluster]{
-	noun: "cluster", name: "clusters", key: "name",
+var clusters = newTable(noun.Clusters, table[inventory.Cluster]{
 	fixed:  columns(`name state reason hint uid kubernetes seen_at`),
 	edited: columns(`kubeconfig modes namespaces watch_filter takes_over`),
-	keyOf:  func(c *inventory.Cluster) string { return c.Name },
 	cells: func(c *inventory.Cluster) []cell {
 		return []cell{
 			textCell(&c.Name), textCell(&c.State), textCell(&c.Reason), textCell(&c.Hint), textCell(&c.UID), textCell(&c.Kubernetes),
@@ -57,7 +52,6 @@ var clusters = newTable(table[inventory.Cluster]{
 			boolean{&c.TakesOver},
 		}
 	},
-	stamps: func(c *inventory.Cluster) stamps { return stamps{&c.CreatedAt, &c.UpdatedAt, &c.Version} },
 })
 
 // Clusters implements inventory.RecordTx.
@@ -72,11 +66,9 @@ func (t recordTx) Clusters() inventory.Records[inventory.Cluster] {
 	}}
 }
 
-var goldens = newTable(table[inventory.Golden]{
-	noun: "golden", name: "goldens", key: "name",
+var goldens = newTable(noun.Goldens, table[inventory.Golden]{
 	fixed:  columns(`name`),
 	edited: columns(`selector requirements firmware disk_n port_n dimm_n is_strict`),
-	keyOf:  func(g *inventory.Golden) string { return g.Name },
 	cells: func(g *inventory.Golden) []cell {
 		return []cell{
 			textCell(&g.Name),
@@ -87,7 +79,6 @@ var goldens = newTable(table[inventory.Golden]{
 			boolean{&g.IsStrict},
 		}
 	},
-	stamps: func(g *inventory.Golden) stamps { return stamps{&g.CreatedAt, &g.UpdatedAt, &g.Version} },
 })
 
 // Goldens implements inventory.RecordTx.
@@ -95,13 +86,12 @@ func (t recordTx) Goldens() inventory.Records[inventory.Golden] {
 	return records[inventory.Golden]{table: goldens, tx: t.tx}
 }
 
-var joinTargets = newTable(table[inventory.JoinTarget]{
-	noun: "target", name: "join_targets", key: "name", kept: "join targets",
+var joinTargets = newTable(noun.JoinTargets, table[inventory.JoinTarget]{
+	kept:  "join targets",
 	fixed: columns(`name`),
 	edited: columns(`endpoint kubernetes ca kubeconfig token pki certificate_key token_for vip vip_interface vip_image pod_cidr service_cidr
 worker_parallelism owner is_init initialized_at consumers`),
 	orNull: columns(`kubeconfig token pki certificate_key`),
-	keyOf:  func(j *inventory.JoinTarget) string { return j.Name },
 	cells: func(j *inventory.JoinTarget) []cell {
 		return []cell{
 			textCell(&j.Name), textCell(&j.Endpoint), textCell(&j.Kubernetes), textCell(&j.CA),
@@ -116,7 +106,6 @@ worker_parallelism owner is_init initialized_at consumers`),
 			jsonCell(&j.Consumers),
 		}
 	},
-	stamps: func(j *inventory.JoinTarget) stamps { return stamps{&j.CreatedAt, &j.UpdatedAt, &j.Version} },
 })
 
 // JoinTargets implements inventory.RecordTx. The tokens of a target stay when it goes, as history.
@@ -142,11 +131,9 @@ func (t recordTx) JoinTargets() inventory.Records[inventory.JoinTarget] {
 	}}
 }
 
-var pools = newTable(table[inventory.Pool]{
-	noun: "pool", name: "pools", key: "name",
+var pools = newTable(noun.Pools, table[inventory.Pool]{
 	fixed:  columns(`name`),
 	edited: columns(`selector requirements budget clean min_spare burn_in_for allowed_namespaces owner`),
-	keyOf:  func(p *inventory.Pool) string { return p.Name },
 	cells: func(p *inventory.Pool) []cell {
 		return []cell{
 			textCell(&p.Name),
@@ -156,7 +143,6 @@ var pools = newTable(table[inventory.Pool]{
 			textCell(&p.AllowedNamespaces), textCell(&p.Owner),
 		}
 	},
-	stamps: func(p *inventory.Pool) stamps { return stamps{&p.CreatedAt, &p.UpdatedAt, &p.Version} },
 })
 
 const poolUserSQL = `SELECT name FROM machines WHERE pool = $1 ORDER BY name LIMIT 1`
@@ -166,11 +152,10 @@ func (t recordTx) Pools() inventory.Records[inventory.Pool] {
 	return records[inventory.Pool]{table: pools, tx: t.tx, leave: func(name string) error { return t.unused("pool", name, "machine", poolUserSQL) }}
 }
 
-var racks = newTable(table[inventory.Rack]{
-	noun: "rack", name: "racks", key: "id", isDerived: true, order: "site, row, name",
+var racks = newTable(noun.Racks, table[inventory.Rack]{
+	key: "id", isDerived: true, order: "site, row, name",
 	fixed:  columns(`site row name`),
 	edited: columns(`height numbering notes cables`),
-	keyOf:  func(r *inventory.Rack) string { return r.ID() },
 	cells: func(r *inventory.Rack) []cell {
 		return []cell{
 			textCell(&r.Site), textCell(&r.Row), textCell(&r.Name),
@@ -178,7 +163,6 @@ var racks = newTable(table[inventory.Rack]{
 			textCell(&r.Numbering), textCell(&r.Notes), jsonCell(&r.Cables),
 		}
 	},
-	stamps: func(r *inventory.Rack) stamps { return stamps{&r.CreatedAt, &r.UpdatedAt, &r.Version} },
 })
 
 // Racks implements inventory.RecordTx.
@@ -186,15 +170,13 @@ func (t recordTx) Racks() inventory.Records[inventory.Rack] {
 	return records[inventory.Rack]{table: racks, tx: t.tx}
 }
 
-var secrets = newTable(table[inventory.Secret]{
-	noun: "secret", name: "secrets", key: "name", unlisted: "sealed", kept: "secrets",
+var secrets = newTable(noun.Secrets, table[inventory.Secret]{
+	unlisted: "sealed", kept: "secrets",
 	fixed:  columns(`name`),
 	edited: columns(`about owner consumers sealed`),
-	keyOf:  func(s *inventory.Secret) string { return s.Name },
 	cells: func(s *inventory.Secret) []cell {
 		return []cell{textCell(&s.Name), textCell(&s.About), textCell(&s.Owner), jsonCell(&s.Consumers), sealed{&s.Sealed}}
 	},
-	stamps: func(s *inventory.Secret) stamps { return stamps{&s.CreatedAt, &s.UpdatedAt, &s.Version} },
 })
 
 const (
@@ -212,11 +194,9 @@ func (t recordTx) Secrets() inventory.Records[inventory.Secret] {
 	}}
 }
 
-var users = newTable(table[inventory.User]{
-	noun: "user", name: "users", key: "name",
+var users = newTable(noun.Users, table[inventory.User]{
 	fixed:  columns(`name login_at factors`),
 	edited: columns(`display_name password_hash grants is_disabled issuer subject needs_factor`),
-	keyOf:  func(u *inventory.User) string { return u.Name },
 	cells: func(u *inventory.User) []cell {
 		return []cell{
 			textCell(&u.Name),
@@ -228,7 +208,6 @@ var users = newTable(table[inventory.User]{
 			boolean{&u.NeedsSecondFactor},
 		}
 	},
-	stamps: func(u *inventory.User) stamps { return stamps{&u.CreatedAt, &u.UpdatedAt, &u.Version} },
 	complete: func(u *inventory.User) {
 		u.HasPassword, u.HasSecondFactor = u.PasswordHash != "", len(u.SealedFactors) > 0
 		if u.Grants == nil {

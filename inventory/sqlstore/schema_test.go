@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -143,22 +144,15 @@ func statements(t *testing.T) map[string]string {
 // recordStatements adds the queries of plain nouns.
 func recordStatements(all map[string]string) {
 	all["findUserBySubjectSQL"] = findUserBySubjectSQL
-	for _, r := range []struct {
-		one, many string
-		queries
-	}{
-		{"AcceptRule", "AcceptRules", acceptRules.queries},
-		{"Class", "Classes", classes.queries},
-		{"Cluster", "Clusters", clusters.queries},
-		{"Golden", "Goldens", goldens.queries},
-		{"JoinTarget", "JoinTargets", joinTargets.queries},
-		{"Pool", "Pools", pools.queries},
-		{"Rack", "Racks", racks.queries},
-		{"Secret", "Secrets", secrets.queries},
-		{"User", "Users", users.queries},
-	} {
-		all["find"+r.one+"SQL"], all["list"+r.many+"SQL"], all[r.one+"VersionSQL"] = r.find, r.list, r.version
-		all["insert"+r.one+"SQL"], all["update"+r.one+"SQL"], all["delete"+r.one+"SQL"] = r.insert, r.update, r.delete
+	accessors := reflect.ValueOf(recordTx{&tx{}})
+	for i := range reflect.TypeFor[inventory.RecordTx]().NumMethod() {
+		many := reflect.TypeFor[inventory.RecordTx]().Method(i).Name
+		table := accessors.MethodByName(many).Call(nil)[0].Elem().FieldByName("table").Elem()
+		one, sql := table.FieldByName("Sample").Type().Name(), table.FieldByName("queries")
+		for query, name := range map[string]string{"find": one, "list": many, "insert": one, "update": one, "delete": one} {
+			all[query+name+"SQL"] = sql.FieldByName(query).String()
+		}
+		all[one+"VersionSQL"] = sql.FieldByName("version").String()
 	}
 }
 

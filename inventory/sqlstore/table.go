@@ -1,22 +1,22 @@
 package sqlstore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 )
 
 // table describes a plain noun: the columns of its table, and the fields that they hold. All plain nouns share the
 // statements and methods that are made from it; see records.
 type table[R any] struct {
-	noun string // as people and commands call it
-	name string // of the table
-	key  string // the column that a record is found by
-	// keyOf is what is in the column key. isDerived says that the key is made of other columns, and so is not among them.
-	keyOf     func(*R) string
+	noun.Noun[R]
+	key string // the column that a record is found by; "" is name
+	// isDerived says that the key is made of other columns, and so is not among them.
 	isDerived bool
 	// fixed are the columns that Update leaves alone, and edited those that it writes. Every table has created_at, updated_at
 	// and version besides.
@@ -27,16 +27,9 @@ type table[R any] struct {
 	kept          string   // what settings keep the whole list by; "" keeps none
 
 	cells    func(*R) []cell // of fixed, then edited
-	stamps   func(*R) stamps
-	complete func(*R) // fills in what follows from the columns; may be nil
+	complete func(*R)        // fills in what follows from the columns; may be nil
 
 	queries
-}
-
-// stamps are the fields that every record has.
-type stamps struct {
-	created, updated *time.Time
-	version          *int64
 }
 
 // queries are the statements of a table.
@@ -44,8 +37,9 @@ type queries struct {
 	from, find, list, version, insert, update, delete string // from is how reads of whole records begin
 }
 
-// newTable fills in the statements of a table.
-func newTable[R any](t table[R]) *table[R] {
+// newTable fills in the statements of a noun's table.
+func newTable[R any](n noun.Noun[R], t table[R]) *table[R] {
+	t.Noun, t.key = n, cmp.Or(t.key, "name")
 	columns := slices.Concat(t.fixed, t.edited)
 	read := func(skip string) string {
 		var out []string
@@ -58,7 +52,7 @@ func newTable[R any](t table[R]) *table[R] {
 			}
 			out = append(out, c)
 		}
-		return "SELECT " + strings.Join(out, ", ") + ", created_at, updated_at, version FROM " + t.name
+		return "SELECT " + strings.Join(out, ", ") + ", created_at, updated_at, version FROM " + t.Table
 	}
 	place := func(c string, n int) string {
 		if slices.Contains(t.orNull, c) {
@@ -73,8 +67,8 @@ func newTable[R any](t table[R]) *table[R] {
 	} else {
 		t.list = read(t.unlisted) + " WHERE " + t.key + " > $1 ORDER BY " + t.key + " LIMIT $2"
 	}
-	t.version = "SELECT version FROM " + t.name + " WHERE " + t.key + " = $1"
-	t.delete = "DELETE FROM " + t.name + " WHERE " + t.key + " = $1"
+	t.version = "SELECT version FROM " + t.Table + " WHERE " + t.key + " = $1"
+	t.delete = "DELETE FROM " + t.Table + " WHERE " + t.key + " = $1"
 
 	written := columns
 	if t.isDerived {
@@ -85,12 +79,12 @@ func newTable[R any](t table[R]) *table[R] {
 	for i, c := range written {
 		places = append(places, place(c, i+1))
 	}
-	t.insert = "INSERT INTO " + t.name + " (" + strings.Join(written, ", ") + ", version) VALUES (" + strings.Join(places, ", ") + ", 1)"
+	t.insert = "INSERT INTO " + t.Table + " (" + strings.Join(written, ", ") + ", version) VALUES (" + strings.Join(places, ", ") + ", 1)"
 	for i, c := range append(slices.Clone(t.edited), "updated_at") {
 		sets = append(sets, c+" = "+place(c, i+1))
 	}
-	n := len(sets)
-	t.update = fmt.Sprintf("UPDATE %s SET %s, version = version + 1 WHERE %s = $%d AND version = $%d", t.name, strings.Join(sets, ", "), t.key, n+1, n+2)
+	last := len(sets)
+	t.update = fmt.Sprintf("UPDATE %s SET %s, version = version + 1 WHERE %s = $%d AND version = $%d", t.Table, strings.Join(sets, ", "), t.key, last+1, last+2)
 	return &t
 }
 
@@ -103,8 +97,8 @@ func (t *table[R]) read(s scan, isListed bool) (r R, err error) {
 		}
 		into = append(into, c)
 	}
-	at := t.stamps(&r)
-	if err = s(append(into, timeColumn(at.created), timeColumn(at.updated), at.version)...); err == nil && t.complete != nil {
+	at := t.Stamps(&r)
+	if err = s(append(into, timeColumn(at.Created), timeColumn(at.Updated), at.Version)...); err == nil && t.complete != nil {
 		t.complete(&r)
 	}
 	return r, err
@@ -150,7 +144,7 @@ type records[R any] struct {
 
 // Find implements inventory.Records.
 func (x records[R]) Find(key string) (R, error) {
-	return find(x.tx, x.readOne, x.noun, key, x.find, key)
+	return find(x.tx, x.readOne, x.One, key, x.find, key)
 }
 
 // List implements inventory.Records.
@@ -171,7 +165,7 @@ func (x records[R]) List(p inventory.Page) ([]R, error) {
 // piece cuts a page out of a list that has an order of its own.
 func (x records[R]) piece(all []R, p inventory.Page) []R {
 	if p.After != "" {
-		at := slices.IndexFunc(all, func(r R) bool { return x.keyOf(&r) == p.After })
+		at := slices.IndexFunc(all, func(r R) bool { return x.Key(&r) == p.After })
 		all = all[at+1:]
 	}
 	if p.Limit > 0 && p.Limit < len(all) {
@@ -183,11 +177,11 @@ func (x records[R]) piece(all []R, p inventory.Page) []R {
 // Create implements inventory.Records.
 func (x records[R]) Create(r *R, now time.Time) error {
 	next := *r
-	key := x.keyOf(&next)
+	key := x.Key(&next)
 	if found, err := x.has(x.tx, key); err != nil {
 		return err
 	} else if found {
-		return taken(x.noun, key)
+		return taken(x.One, key)
 	}
 	if x.may != nil {
 		if err := x.may(&next, true); err != nil {
@@ -205,8 +199,8 @@ func (x records[R]) Create(r *R, now time.Time) error {
 	if _, err := x.tx.write(x.insert, append(args, ms(now), ms(now))...); err != nil {
 		return err
 	}
-	at := x.stamps(&next)
-	*at.created, *at.updated, *at.version = now, now, 1
+	at := x.Stamps(&next)
+	*at.Created, *at.Updated, *at.Version = now, now, 1
 	*r = next
 	return nil
 }
@@ -214,7 +208,7 @@ func (x records[R]) Create(r *R, now time.Time) error {
 // Update implements inventory.Records.
 func (x records[R]) Update(r *R, now time.Time) error {
 	next := *r
-	key, at := x.keyOf(&next), x.stamps(&next)
+	key, at := x.Key(&next), x.Stamps(&next)
 	if x.may != nil {
 		if err := x.may(&next, false); err != nil {
 			return err
@@ -225,12 +219,12 @@ func (x records[R]) Update(r *R, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	n, err := x.tx.write(x.update, append(args, ms(now), key, *at.version)...)
-	if err := x.tx.updated(n, err, x.noun, key, *at.version, x.version, key); err != nil {
+	n, err := x.tx.write(x.update, append(args, ms(now), key, *at.Version)...)
+	if err := x.tx.updated(n, err, x.One, key, *at.Version, x.version, key); err != nil {
 		return err
 	}
-	*at.updated = now
-	*at.version++
+	*at.Updated = now
+	*at.Version++
 	*r = next
 	return nil
 }
@@ -243,5 +237,5 @@ func (x records[R]) Delete(key string) error {
 		}
 	}
 	n, err := x.tx.write(x.delete, key)
-	return changed(n, err, x.noun, key)
+	return changed(n, err, x.One, key)
 }

@@ -105,31 +105,6 @@ func tokens(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.NotFound, "token ci", func(tx inventory.Tx) error { return tx.DeleteToken("ci") })
 }
 
-func acceptRules(t *testing.T, s inventory.Store) {
-	r := inventory.AcceptRule{Name: "dell", Selector: "manufacturer=~Dell.*"}
-	write(t, s, func(tx inventory.Tx) error { return tx.AcceptRules().Create(&r, Now) })
-	refuses(t, s, inventory.Conflict, "dell", func(tx inventory.Tx) error {
-		return tx.AcceptRules().Create(&inventory.AcceptRule{Name: "dell"}, Now)
-	})
-	r.Selector = "rack=r1"
-	write(t, s, func(tx inventory.Tx) error { return tx.AcceptRules().Update(&r, Now.Add(time.Second)) })
-	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.AcceptRules().Find("dell")
-		same(t, "rule", r, got)
-		if err != nil {
-			return err
-		}
-		all, err := tx.AcceptRules().List(inventory.Page{})
-		same(t, "rules", []inventory.AcceptRule{r}, all)
-		return err
-	})
-	stale := r
-	stale.Version = 1
-	refuses(t, s, inventory.Conflict, "dell", func(tx inventory.Tx) error { return tx.AcceptRules().Update(&stale, Now) })
-	write(t, s, func(tx inventory.Tx) error { return tx.AcceptRules().Delete("dell") })
-	refuses(t, s, inventory.NotFound, "dell", func(tx inventory.Tx) error { return tx.AcceptRules().Delete("dell") })
-}
-
 func users(t *testing.T, s inventory.Store) {
 	u := inventory.User{
 		Name: "anna", DisplayName: "Anna", PasswordHash: "$argon2id$x", Issuer: "https://id.example", Subject: "42",

@@ -1,11 +1,13 @@
 package foresight
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 )
 
 // Thing is something other than a host, with what of it is counted.
@@ -17,44 +19,32 @@ type Thing struct {
 	How string
 }
 
-// things are the sentences of deletions, and of what else takes something away. In braces stand the name and counts.
+// things are the sentences of deletions, and of what else takes something away. In braces stand the name and counts. The
+// sentences of plain nouns are in the table of package noun.
 var things = map[string]string{
 	"subnet": "nobody in subnet {name} gets an address or a boot from this server any more; {reservation} and {lease} are lost; " +
 		"what runs there keeps its address until its lease ends",
 	"reservation": "{name} is reserved for nobody any more; the machine keeps it until its lease ends, then another may get it",
 	"lease":       "{name} is free for the next machine that asks; a machine that still uses it is not told, so two may have it",
-	"class":       "clients of class {name} get the options of their subnet only, from their next lease on",
-	"pool":        "pool {name} is gone, with its budgets and its cleaning mode; nothing changes on {host} in it, and other pools may claim there",
-	"golden":      "nothing is required of the hosts of {name} any more; differences from it are no issue any more",
-	"acceptrule":  "rule {name} accepts no new machine any more; hosts that it has accepted stay accepted",
-	"secret":      "the value of {name} is lost for good, and no undo brings it back; machines that were given it keep it",
 	"profile": "{host} pinned to profile {name} and {machine} of it get no configuration any more, and hosts that it selects boot something else or their own disks; " +
 		"what runs keeps running; its revisions stay, so that a rollback brings it back",
 	"layer":        "hosts lose what layer {name} says, at their next boot or installation; its revisions stay, so that a rollback brings it back",
 	"image":        "no host boots or installs {name} any more; what was installed from it runs on; its files stay until the next prune",
-	"target":       "no machine joins {name} any more; its cluster runs on, with {node} of ours",
-	"user":         "user {name} cannot log in any more; {token} and {login} end at once; the user's actions stay in the timeline and the audit",
 	"user disable": "user {name} is out at once, with {login} and {token} that cannot be used until the user is enabled again; nothing is lost",
 	"token":        "whatever uses token {name} is refused at once; it cannot be brought back",
-	"cluster": "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +
-		"our finalizers are removed from its objects",
 	"cluster force": "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +
 		"Slipway does not call the cluster, so its objects may keep our finalizers and cannot be deleted there",
 	"cluster purge": "our kinds and all objects of them are deleted in cluster {name}; what runs on {machine} of it runs on, and only people here look " +
 		"after that",
-	"rack":    "the height, the notes and the planned cables of rack {name} are lost; nothing changes on {host} in it",
 	"bmc":     "the server forgets how to switch {name}, with the password; from then on somebody switches it by hand",
 	"address": "{name} is kept for nobody any more, and the next machine may be given it",
 }
 
 var countRE = regexp.MustCompile(`\{[a-z]+\}`)
 
-// Delete returns what will happen to a thing; it is "" for a noun that the table does not have.
+// Delete returns what will happen to a thing; it is "" for a noun that no table has.
 func Delete(t Thing) string {
-	text, ok := things[t.Noun+" "+t.How]
-	if !ok {
-		text = things[t.Noun]
-	}
+	text := cmp.Or(things[t.Noun+" "+t.How], things[t.Noun], noun.Gone(t.Noun))
 	return countRE.ReplaceAllStringFunc(text, func(w string) string {
 		word := w[1 : len(w)-1]
 		if word == "name" {

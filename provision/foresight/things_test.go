@@ -1,10 +1,13 @@
 package foresight
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 )
 
 func TestTheEndOfAMachineSaysWhatIsLostAndWhatRemains(t *testing.T) {
@@ -62,7 +65,11 @@ func TestADeletionCountsWhatIsLost(t *testing.T) {
 	if got := Delete(Thing{Noun: "user", Name: "eve"}); !strings.Contains(got, "no token and no login end") {
 		t.Errorf("says %q", got)
 	}
-	for key := range things {
+	keys := slices.Collect(maps.Keys(things))
+	for _, n := range noun.All() {
+		keys = append(keys, n.About().One)
+	}
+	for _, key := range keys {
 		noun, how, _ := strings.Cut(key, " ")
 		text := Delete(Thing{Noun: noun, How: how, Name: "NAME"})
 		if strings.Contains(text, "{") || !strings.Contains(text, "NAME") {

@@ -7,24 +7,21 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/scoped"
 )
 
 // Anybody, as what an operation needs, is whoever is logged in, also without any role.
 const Anybody inventory.UserRole = "anybody"
 
-// Scope says of what an operation speaks, which decides whether a role in one pool is enough for it.
-type Scope int
+// Scope says of what the reads of an operation speak. Writes need the role everywhere.
+type Scope = noun.Scope
 
+// The scopes; see package noun.
 const (
-	// OfAll needs the role everywhere.
-	OfAll Scope = iota
-	// OfPools speaks of hosts, machines, and what belongs to them. A role in one pool is enough: the store shows such a caller
-	// what is in its pools, and lets it change no more (see package scoped).
-	OfPools
-	// OfNobody speaks of what belongs to nobody, such as images: whoever has a role in any pool may read it. Writes need the
-	// role everywhere.
-	OfNobody
+	OfAll    = noun.OfAll
+	OfPools  = noun.OfPools
+	OfNobody = noun.OfNobody
 )
 
 // needed returns the role that an operation needs.

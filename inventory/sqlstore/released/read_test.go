@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/inventory/storetest"
 )
 
@@ -15,28 +16,25 @@ import (
 func reads(tx inventory.Tx) map[string]func() (any, error) {
 	all := inventory.Page{}
 	host, other := storetest.Host(1).ID, storetest.Host(2).ID
-	return map[string]func() (any, error){
-		"accept_rules": func() (any, error) { return tx.AcceptRules().List(all) },
-		"allocations":  func() (any, error) { return tx.ListAllocations(inventory.AddressFilter{}) },
-		"artefacts":    func() (any, error) { return tx.ListArtefacts(all) },
-		"audit":        func() (any, error) { return tx.WalkAudits(0, 100) },
-		"bmcs":         func() (any, error) { return tx.ListBMCs(all) },
-		"claims":       func() (any, error) { return tx.FindClaimOfHost(host) },
-		"classes":      func() (any, error) { return tx.Classes().List(all) }, "cluster_access": list(tx.ListClusterAccess), "clusters": func() (any, error) { return tx.Clusters().List(all) },
-		"deliveries":  func() (any, error) { return tx.FindDelivery(session, "user-data") },
-		"events":      func() (any, error) { return tx.ListEvents(inventory.EventFilter{}, 0, 0) },
-		"goldens":     func() (any, error) { return tx.Goldens().List(all) },
-		"heard":       func() (any, error) { return tx.ListHeard() },
-		"holdings":    func() (any, error) { return tx.ListHoldings(inventory.AddressFilter{}) },
-		"host_labels": func() (any, error) { return tx.ListHosts(inventory.HostFilter{Label: "role=worker"}, all) },
-		"hosts":       func() (any, error) { return tx.ListHosts(inventory.HostFilter{}, all) },
-		"nics":        func() (any, error) { return tx.FindHostByMAC(storetest.MAC(2)) },
-		"image_files": nil, "ranges": nil, "ranges6": nil, // images and subnets read these
+	known := map[string]func() (any, error){
+		"allocations":    func() (any, error) { return tx.ListAllocations(inventory.AddressFilter{}) },
+		"artefacts":      func() (any, error) { return tx.ListArtefacts(all) },
+		"audit":          func() (any, error) { return tx.WalkAudits(0, 100) },
+		"bmcs":           func() (any, error) { return tx.ListBMCs(all) },
+		"claims":         func() (any, error) { return tx.FindClaimOfHost(host) },
+		"cluster_access": list(tx.ListClusterAccess),
+		"deliveries":     func() (any, error) { return tx.FindDelivery(session, "user-data") },
+		"events":         func() (any, error) { return tx.ListEvents(inventory.EventFilter{}, 0, 0) },
+		"heard":          func() (any, error) { return tx.ListHeard() },
+		"holdings":       func() (any, error) { return tx.ListHoldings(inventory.AddressFilter{}) },
+		"host_labels":    func() (any, error) { return tx.ListHosts(inventory.HostFilter{Label: "role=worker"}, all) },
+		"hosts":          func() (any, error) { return tx.ListHosts(inventory.HostFilter{}, all) },
+		"nics":           func() (any, error) { return tx.FindHostByMAC(storetest.MAC(2)) },
+		"image_files":    nil, "ranges": nil, "ranges6": nil, // images and subnets read these
 		"images":        func() (any, error) { return tx.ListImages(all) },
 		"inspections":   func() (any, error) { return tx.ListInspections(other, 0) },
 		"issue_hosts":   func() (any, error) { return tx.ListIssues(true, host) },
 		"issues":        func() (any, error) { return tx.ListIssues(true, "") },
-		"join_targets":  func() (any, error) { return tx.JoinTargets().List(all) },
 		"join_tokens":   func() (any, error) { return tx.ListJoinTokens("") },
 		"layers":        func() (any, error) { return tx.ListLayers(all) },
 		"leases":        func() (any, error) { return tx.ListLeases("rack1", all) },
@@ -45,9 +43,7 @@ func reads(tx inventory.Tx) map[string]func() (any, error) {
 		"logins":        func() (any, error) { return tx.ListLogins(inventory.LoginFilter{}) },
 		"machines":      func() (any, error) { return tx.ListMachines(inventory.MachineFilter{}, all) },
 		"operations":    func() (any, error) { return tx.ListOperations(inventory.OperationFilter{}, all) },
-		"pools":         func() (any, error) { return tx.Pools().List(all) },
 		"profiles":      func() (any, error) { return tx.ListProfiles(all) },
-		"racks":         func() (any, error) { return tx.Racks().List(all) },
 		"renderings":    func() (any, error) { return tx.ListRenderings(host, 0) },
 		"reports":       func() (any, error) { return tx.ListReports(other, "", 0) },
 		"reservations":  func() (any, error) { return tx.ListReservations("rack1", all) },
@@ -57,9 +53,14 @@ func reads(tx inventory.Tx) map[string]func() (any, error) {
 		"sessions":      func() (any, error) { return tx.ListSessions("", all) },
 		"subnets":       list(tx.ListSubnets),
 		"tokens":        list(tx.ListTokens),
-		"users":         func() (any, error) { return tx.Users().List(all) },
 		"views":         func() (any, error) { return tx.ListViews("anna") },
 	}
+	for _, n := range noun.All() {
+		if table := n.About().Table; known[table] == nil {
+			known[table] = func() (any, error) { return n.Of(tx).List(all) }
+		}
+	}
+	return known
 }
 
 func list[T any](of func() ([]T, error)) func() (any, error) {

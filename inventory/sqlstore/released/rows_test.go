@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/inventory/storetest"
 )
 
@@ -43,7 +44,22 @@ func fill(tx inventory.Tx) error {
 		func() error { return fillBoots(tx) },
 		func() error { return fillHistory(tx) },
 		func() error { return fillAccess(tx) },
+		func() error { return fillSamples(tx) },
 	)
+}
+
+// fillSamples stores a sample of each plain noun that has no row yet.
+func fillSamples(tx inventory.Tx) error {
+	for _, n := range noun.All() {
+		rows, err := n.Of(tx).List(inventory.Page{Limit: 1})
+		if sample := n.New(); err == nil && len(rows) == 0 {
+			err = n.Of(tx).Create(&sample, then)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func fillSecrets(tx inventory.Tx) error {

@@ -1,0 +1,150 @@
+package noun
+
+import (
+	"slipway.dev/slipway/inventory"
+)
+
+// The plain nouns.
+var (
+	Secrets = Noun[inventory.Secret]{
+		Facts: Facts{
+			One: "secret", Many: "secrets", Article: "a", Table: "secrets", Needs: inventory.Admin, ReadNeeds: inventory.Operator,
+			Gone: "the value of {name} is lost for good, and no undo brings it back; machines that were given it keep it",
+		},
+		Records:  inventory.RecordTx.Secrets,
+		Name:     func(s *inventory.Secret) *string { return &s.Name },
+		Stamps:   func(s *inventory.Secret) Stamps { return Stamps{&s.CreatedAt, &s.UpdatedAt, &s.Version} },
+		Validate: (*inventory.Secret).Validate,
+		Sample:   inventory.Secret{Name: "sample", Sealed: []byte{1}},
+	}
+
+	Pools = Noun[inventory.Pool]{
+		Facts: Facts{
+			One: "pool", Many: "pools", Article: "a", Table: "pools", Needs: inventory.Admin, Scope: OfPools,
+			Gone:     "pool {name} is gone, with its budgets and its cleaning mode; nothing changes on {host} in it, and other pools may claim there",
+			Optional: []string{"name", "requirements", "budget"},
+		},
+		Records:  inventory.RecordTx.Pools,
+		Name:     func(p *inventory.Pool) *string { return &p.Name },
+		Stamps:   func(p *inventory.Pool) Stamps { return Stamps{&p.CreatedAt, &p.UpdatedAt, &p.Version} },
+		Validate: (*inventory.Pool).Validate,
+		Sample:   inventory.Pool{Name: "sample", Selector: "rack=r9"},
+	}
+
+	Users = Noun[inventory.User]{
+		Facts: Facts{
+			One: "user", Many: "users", Article: "a", Table: "users", Needs: inventory.Admin, ReadNeeds: inventory.Admin,
+			Gone:     "user {name} cannot log in any more; {token} and {login} end at once; the user's actions stay in the timeline and the audit",
+			Optional: []string{"name", "grants"},
+		},
+		Records:  inventory.RecordTx.Users,
+		Name:     func(u *inventory.User) *string { return &u.Name },
+		Stamps:   func(u *inventory.User) Stamps { return Stamps{&u.CreatedAt, &u.UpdatedAt, &u.Version} },
+		Validate: (*inventory.User).Validate,
+		Sample:   inventory.User{Name: "sample", Grants: inventory.Grants{}},
+	}
+
+	AcceptRules = Noun[inventory.AcceptRule]{
+		Facts: Facts{
+			One: "acceptrule", Many: "acceptrules", Article: "an", Table: "accept_rules", Needs: inventory.Admin,
+			Gone:     "rule {name} accepts no new machine any more; hosts that it has accepted stay accepted",
+			Optional: []string{"name"},
+		},
+		Records:  inventory.RecordTx.AcceptRules,
+		Name:     func(r *inventory.AcceptRule) *string { return &r.Name },
+		Stamps:   func(r *inventory.AcceptRule) Stamps { return Stamps{&r.CreatedAt, &r.UpdatedAt, &r.Version} },
+		Validate: (*inventory.AcceptRule).Validate,
+		Sample:   inventory.AcceptRule{Name: "sample", Selector: "manufacturer=ACME"},
+	}
+
+	Classes = Noun[inventory.Class]{
+		Facts: Facts{
+			One: "class", Many: "classes", Article: "a", Table: "classes", Needs: inventory.Admin, Scope: OfNobody,
+			Gone:     "clients of class {name} get the options of their subnet only, from their next lease on",
+			Optional: []string{"name"},
+		},
+		Records:  inventory.RecordTx.Classes,
+		Name:     func(c *inventory.Class) *string { return &c.Name },
+		Stamps:   func(c *inventory.Class) Stamps { return Stamps{&c.CreatedAt, &c.UpdatedAt, &c.Version} },
+		Validate: (*inventory.Class).Validate,
+		Sample:   inventory.Class{Name: "sample", VendorClasses: []string{"acme*"}},
+	}
+
+	Goldens = Noun[inventory.Golden]{
+		Facts: Facts{
+			One: "golden", Many: "goldens", Article: "a", Table: "goldens", Needs: inventory.Admin, Scope: OfNobody,
+			Gone:     "nothing is required of the hosts of {name} any more; differences from it are no issue any more",
+			Optional: []string{"name", "requirements", "isStrict"},
+		},
+		Records:  inventory.RecordTx.Goldens,
+		Name:     func(g *inventory.Golden) *string { return &g.Name },
+		Stamps:   func(g *inventory.Golden) Stamps { return Stamps{&g.CreatedAt, &g.UpdatedAt, &g.Version} },
+		Validate: (*inventory.Golden).Validate,
+		Sample:   inventory.Golden{Name: "sample", Selector: "product=R650", Firmware: map[string]string{"bios": "1.2.3"}, DiskN: 2},
+	}
+
+	Racks = Noun[inventory.Rack]{
+		Facts: Facts{
+			One: "rack", Many: "racks", Article: "a", Table: "racks", Scope: OfPools,
+			Gone:     "the height, the notes and the planned cables of rack {name} are lost; nothing changes on {host} in it",
+			Optional: []string{"name", "height", "numbering"},
+		},
+		Records:  inventory.RecordTx.Racks,
+		ID:       func(r *inventory.Rack) string { return r.ID() },
+		Stamps:   func(r *inventory.Rack) Stamps { return Stamps{&r.CreatedAt, &r.UpdatedAt, &r.Version} },
+		Validate: (*inventory.Rack).Validate,
+		Sample:   inventory.Rack{Site: "fra1", Row: "a", Name: "sample", Height: 42, Numbering: inventory.FromBottom},
+	}
+
+	JoinTargets = Noun[inventory.JoinTarget]{
+		Facts: Facts{
+			One: "target", Many: "targets", Article: "a", Table: "join_targets", Needs: inventory.Admin, Scope: OfNobody,
+			Gone:     "no machine joins {name} any more; its cluster runs on, with {node} of ours",
+			Optional: []string{"name", "kubernetes"},
+		},
+		Records:  inventory.RecordTx.JoinTargets,
+		Name:     func(j *inventory.JoinTarget) *string { return &j.Name },
+		Stamps:   func(j *inventory.JoinTarget) Stamps { return Stamps{&j.CreatedAt, &j.UpdatedAt, &j.Version} },
+		Validate: (*inventory.JoinTarget).Validate,
+		Sample:   inventory.JoinTarget{Name: "sample", Endpoint: "10.0.0.9:6443", Kubernetes: "1.35.0", Kubeconfig: Secrets.Sample.Name},
+	}
+
+	Clusters = Noun[inventory.Cluster]{
+		Facts: Facts{
+			One: "cluster", Many: "clusters", Article: "a", Table: "clusters", Needs: inventory.Admin,
+			Gone: "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +
+				"our finalizers are removed from its objects",
+			Optional: []string{"name"},
+		},
+		Records:  inventory.RecordTx.Clusters,
+		Name:     func(c *inventory.Cluster) *string { return &c.Name },
+		Stamps:   func(c *inventory.Cluster) Stamps { return Stamps{&c.CreatedAt, &c.UpdatedAt, &c.Version} },
+		Validate: (*inventory.Cluster).Validate,
+		Sample:   inventory.Cluster{Name: "sample", Kubeconfig: Secrets.Sample.Name},
+	}
+)
+
+// All returns the plain nouns. One whose sample names that of another comes after it.
+func All() []Any {
+	return []Any{Secrets, Pools, Users, AcceptRules, Classes, Goldens, Racks, JoinTargets, Clusters}
+}
+
+// Gone returns what the deletion of a noun takes away; "" for one that is not in the table.
+func Gone(one string) string {
+	for _, n := range All() {
+		if f := n.About(); f.One == one {
+			return f.Gone
+		}
+	}
+	return ""
+}
+
+// Optional returns the fields of a noun, by the name of its type, that a request may leave out.
+func Optional(of string) []string {
+	for _, n := range All() {
+		if n.Type() == of {
+			return n.About().Optional
+		}
+	}
+	return nil
+}
