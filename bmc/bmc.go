@@ -1,7 +1,7 @@
-// Package bmc owns what it means to power a machine from outside: the contract of drivers, how a change of power is
-// confirmed, and the table of vendors' quirks. It never speaks a protocol: each driver is a package below it.
+// Package bmc owns power from outside the machine: the contract of drivers, the confirmation of a change of power, and the
+// table of vendors' quirks. It never speaks a protocol: each driver is a package below it.
 //
-// Start reading at Driver, then Converge: nothing that a BMC was told counts until the BMC says that it is so.
+// Start reading at Driver, then Converge: an order counts only when the BMC confirms the result.
 package bmc
 
 import (
@@ -57,10 +57,10 @@ type Boot struct {
 	IsPersistent bool
 }
 
-// Driver powers one machine. Each method is one attempt, ends with ctx, is safe to repeat, and fails with an
-// *inventory.Error: Unavailable when trying again may help (unreachable, busy, 5xx), Unauthorized for credentials,
-// Invalid for what the controller will never do, NotFound when the machine is not behind it. Hint says what to do.
-// Messages never hold passwords. A reading of many parts returns what can be read, and says by Omit what it left out.
+// Driver powers one machine. Each method is one attempt, ends with ctx, and is safe to repeat. It fails with an
+// *inventory.Error. Unavailable may pass (unreachable, busy, 5xx), and Unauthorized is about credentials. Invalid is what
+// the controller will never do. NotFound means that the machine is not behind it. Hint says what to do. Messages never hold
+// passwords. A reading of many parts returns what can be read, and says by Omit what it left out.
 type Driver interface {
 	// Power reads the power state.
 	Power(ctx context.Context) (inventory.PowerState, error)

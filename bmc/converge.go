@@ -29,8 +29,8 @@ func DefaultPace(jitter func() float64) Pace {
 	return Pace{Every: 2 * time.Second, For: time.Minute, Tries: 3, Backoff: 3 * time.Second, Jitter: jitter}
 }
 
-// Converge makes a machine be on or off, and returns only when its controller says that it is, or with the reason why it
-// does not. It looks first: a machine that is as wanted is left alone, so that repeating it is harmless. A graceful
+// Converge switches a machine on or off. It returns nil only when the controller confirms the state, and else the reason
+// why it does not. It looks first: a machine that is as wanted is left alone, so that repeating it is harmless. A graceful
 // shutdown that the operating system ignores is the caller's to follow with Off.
 //
 // Errors of kind Unauthorized, Invalid and NotFound end it at once; others are tried again.

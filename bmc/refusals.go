@@ -8,9 +8,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Refusals remembers which controllers refused our login. Many lock an account after a few wrong passwords, so that what
-// runs by itself asks less and less often, and then not at all: until the credentials change, or a person asks.
-// The zero value is empty.
+// Refusals remembers which controllers refused our login. Many lock an account after a few wrong passwords. So the server
+// asks less and less often by itself, and then not at all, until the credentials change or a person asks. The zero value is
+// empty.
 type Refusals struct {
 	mu  sync.Mutex
 	all map[inventory.HostID]refusal
@@ -55,7 +55,7 @@ func (r *Refusals) Note(b *inventory.BMC, problem error, now time.Time) {
 	r.all[b.HostID] = is
 }
 
-// Held returns why a controller is not asked with these credentials now; nil when it may be.
+// Held returns why Slipway does not ask a controller with these credentials now; nil when it may.
 func (r *Refusals) Held(b *inventory.BMC, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *Refusals) Held(b *inventory.BMC, now time.Time) error {
 	return is.reason
 }
 
-// Again says when a controller that refused is asked again, for people; "" when it did not refuse.
+// Again says, for people, when Slipway asks a controller that refused again; "" when it did not refuse.
 func (r *Refusals) Again(b *inventory.BMC, now time.Time) string {
 	if r.Held(b, now) == nil {
 		return ""
@@ -80,7 +80,7 @@ func (r *Refusals) Again(b *inventory.BMC, now time.Time) string {
 	return why + "not asked again before the credentials change, or somebody runs: slipway bmc check"
 }
 
-// Forget lets a host's controller be asked, because a person wants it.
+// Forget allows the next question to a host's controller, because a person wants it.
 func (r *Refusals) Forget(h inventory.HostID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

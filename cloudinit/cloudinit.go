@@ -23,10 +23,9 @@ func (*Provisioner) Documents() []inventory.DocumentFormat {
 	return []inventory.DocumentFormat{inventory.DocCloudConfig}
 }
 
-// Render returns the four documents of a NoCloud seed, which all have to be there: a 404 stops cloud-init for ten
-// seconds. When they are fetched, the metadata that clients of EC2 read follow; see EC2Path. The network stands in the
-// kernel's arguments as well: before 24.3 there is no other way, and a network that the initrd made with ip= wins over
-// a document.
+// Render returns the four documents of a NoCloud seed, which all have to be there: a 404 stops cloud-init for ten seconds.
+// When they are fetched, the metadata that clients of EC2 read follow; see EC2Path. The network is in the kernel's
+// arguments as well. Before 24.3 there is no other way, and a network that the initrd made with ip= wins over a document.
 func (p *Provisioner) Render(t machineconfig.Target, c *machineconfig.Config) (*machineconfig.Rendered, machineconfig.Report) {
 	userData, r := UserData(t, c)
 	network, findings := NetworkConfig(t, c)

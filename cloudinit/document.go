@@ -49,8 +49,8 @@ func (w *render) document() *part {
 	return &part{contentType: mimeType(isJinja), name: "document.yaml", body: body}
 }
 
-// CheckDocument checks a cloud-config that a user wrote for a version of cloud-init, and returns it with its markers of
-// late values quoted as YAML needs it. Findings carry the line and column in Source.
+// CheckDocument checks a user's cloud-config for a version of cloud-init. It returns it with its markers of late values
+// quoted as YAML needs it. Findings carry the line and column in Source.
 func CheckDocument(version string, data []byte) (string, machineconfig.Report) {
 	var r machineconfig.Report
 	fail := func(line, column int, code, message, hint string) {

@@ -8,8 +8,8 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// MetaData returns the meta-data of a NoCloud seed: who the machine is. It holds every name that a jinja template of
-// Cluster API may ask for, because a missing one is replaced by an error text in the middle of a file.
+// MetaData returns the meta-data of a NoCloud seed: the identity of the machine. It holds every name that a jinja template
+// of Cluster API may use. cloud-init replaces a missing name by an error text in the middle of a file.
 func MetaData(c *machineconfig.Config) []byte {
 	return block(metaData(c))
 }
@@ -64,9 +64,9 @@ func ec2Documents(c *machineconfig.Config) []machineconfig.Document {
 	return append([]machineconfig.Document{index}, docs...)
 }
 
-// EC2Path returns the document that answers a path of EC2-style metadata, such as 2009-04-04/meta-data/hostname. Every
-// API version is answered by the same documents, and user-data is the NoCloud one, so that a secret in it is counted
-// once whichever way it is fetched. It returns "" for paths that EC2 answers with 404.
+// EC2Path returns the document that answers a path of EC2-style metadata, such as 2009-04-04/meta-data/hostname. The same
+// documents answer every API version, and user-data is the NoCloud one. A secret in it therefore counts once, whichever way
+// the machine fetches it. It returns "" for paths that EC2 answers with 404.
 func EC2Path(path string) string {
 	_, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch rest {

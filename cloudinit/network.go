@@ -13,9 +13,9 @@ import (
 // maxNetworkArg is the most bytes that the network may take of the kernel's arguments, of which there are about 2,000.
 const maxNetworkArg = 1000
 
-// NetworkConfig returns the network in version 2 of cloud-init's format under the key network, which netplan reads as
-// well. Without any interface it is a comment: cloud-init takes that for nothing and asks DHCP, while an empty mapping
-// of interfaces would leave the machine without a network.
+// NetworkConfig returns the network in version 2 of cloud-init's format under the key network, which netplan reads as well.
+// Without any interface it is a comment. cloud-init then asks DHCP, while an empty mapping of interfaces would leave the
+// machine without a network.
 func NetworkConfig(t machineconfig.Target, c *machineconfig.Config) ([]byte, machineconfig.Report) {
 	o, r := networkV2(t, c)
 	if o == nil || r.HasErrors() {

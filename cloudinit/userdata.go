@@ -35,8 +35,8 @@ type render struct {
 	documentHasDefault bool       // it speaks of the image's default user
 }
 
-// UserData returns what a NoCloud seed says under user-data: one cloud-config, or several as a multipart message when
-// the configuration brings a document of its own or a bootstrap secret.
+// UserData returns the user-data of a NoCloud seed. This is one cloud-config, or a multipart message when there is a
+// document of its own or a bootstrap secret.
 func UserData(t machineconfig.Target, c *machineconfig.Config) ([]byte, machineconfig.Report) {
 	c, r := plain.Say(t, c, plainly...)
 	w := &render{t: t, c: c, r: r}

@@ -33,8 +33,8 @@ func tool(t machineconfig.Target) string {
 	return t.Tool
 }
 
-// CompareVersions returns -1, 0 or +1 for two versions such as 22.4.2 and 24.1, by their numbers; what a distribution
-// adds does not count, and a missing number is 0.
+// CompareVersions returns -1, 0 or +1 for two versions such as 22.4.2 and 24.1, by their numbers. A distribution's suffix
+// does not count, and a missing number is 0.
 func CompareVersions(a, b string) int {
 	x, y := parseVersion(a), parseVersion(b)
 	for i := range max(len(x), len(y)) {

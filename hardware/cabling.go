@@ -56,8 +56,8 @@ const (
 	ownShareN = 4 // all but one in so many
 )
 
-// Cables reads the cables of hosts, and compares them with each other, with the places of the hosts, with the time
-// before, and with what racks say. It knows nothing of hosts that were never inspected.
+// Cables reads the cables of hosts. It compares them with each other, with the hosts' places, with the inspection before,
+// and with what racks say. It knows nothing of hosts that were never inspected.
 func Cables(hosts []Wired, racks []inventory.Rack) Cabling {
 	c := Cabling{Links: []Link{}, Faults: []CableFault{}}
 	for _, w := range hosts {

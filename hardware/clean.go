@@ -25,9 +25,9 @@ var lists = map[string]int{
 	"DIMMs": 256, "Disks": MaxDisks, "MissingDisks": MaxDisks, "Ports": 128, "Accelerators": 128, "PCI": 1024, "Flags": 256, "BootOrder": 128, "Erases": 16,
 }
 
-// Clean makes what a machine reported fit to store: texts lose control characters and are cut, lists are cut, numbers are
-// neither negative nor absurd, and what is no MAC address is dropped. It walks the type itself, so that a field that is
-// added to it cannot be forgotten here.
+// Clean makes what a machine reported fit to store. It takes control characters out of texts and truncates them, shortens
+// lists, replaces absurd numbers, and drops malformed MACs. It walks the type itself, so that a field that is added to it
+// cannot be forgotten here.
 func Clean(hw *inventory.Hardware) {
 	clean("", reflect.ValueOf(hw).Elem())
 	switch hw.Firmware.Kind {

@@ -26,10 +26,10 @@ type diff struct {
 	isPartial bool
 }
 
-// Diff returns what an admin cares about of the differences between two inspections of a host, in a fixed order. Parts
-// are recognised by what is printed on them: a disk by its WWN or serial and not by its name, a module by its slot, a
-// port by its MAC. What changes by itself is left out: boot order, addresses, clock rates, contents of disks, and an LLDP
-// neighbour that was merely not heard.
+// Diff returns what an admin cares about of the differences between two inspections of a host, in a fixed order. The print
+// on a part identifies it: the WWN or serial number of a disk, the MAC of a port. A module is identified by its
+// slot. It leaves out what changes by itself: boot order, addresses, clock rates, contents of disks, and an LLDP neighbour
+// that is merely absent.
 func Diff(old, now inventory.Hardware) []inventory.HardwareChange {
 	d := &diff{isPartial: old.Source != now.Source && old.Source != "" && now.Source != ""}
 	d.system(&old, &now)

@@ -43,8 +43,8 @@ var language = sync.OnceValues(func() (*cel.Env, error) {
 const expressionHint = `for example: host.cpu.threads >= 16 && host.disks.exists(d, !d.isRotational) && host.labels["zone"] == "a"`
 
 // Compile reads a CEL condition on host: its hardware, labels, facts and place in the JSON names of the API. A field that
-// does not exist is an error here, with its position; what one host does not have (a label, a TPM, any hardware because it
-// was never inspected) is found out by Holds.
+// does not exist is an error here, with its position. Holds finds out what one host lacks: a label, a TPM, or all hardware
+// without an inspection.
 func Compile(expression string) (*Expression, error) {
 	text := strings.TrimSpace(expression)
 	switch {
@@ -94,8 +94,8 @@ func explain(text string, issues *cel.Issues) error {
 // String returns the source text.
 func (e *Expression) String() string { return e.text }
 
-// Holds reports whether a host meets the expression, and if not, why in a phrase. What cannot be evaluated does not
-// hold: it keeps one host out and stops nothing.
+// Holds reports whether a host meets the expression, and if not, why in a phrase. An expression that cannot be evaluated
+// does not hold: it excludes one host and stops nothing.
 func (e *Expression) Holds(s *Subject) (ok bool, why string) {
 	out, _, err := e.program.Eval(activation{s.look()})
 	if err != nil {

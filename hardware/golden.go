@@ -9,8 +9,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Select returns the golden hardware that a host is compared with: of those whose selector matches, the one that says
-// the most about it; of two that say equally much, the first by name.
+// Select returns the golden hardware for a host: of those whose selector matches, the one with the most requirements. Of
+// two with equally many, it is the first by name.
 func Select(goldens []inventory.Golden, h inventory.Host) (inventory.Golden, bool) {
 	best, terms := -1, 0
 	for i, g := range goldens {

@@ -1,8 +1,8 @@
-// Package hardware owns what can be said of a machine from what it is made of: whether its report is fit to store, what
-// changed since the last one, whether it is what it should be, and whether it is enough. It never asks a machine anything.
+// Package hardware owns the judgement of a machine by its parts. It says whether a report is fit to store, what has
+// changed, and whether the hardware is right and sufficient. It never asks a machine anything.
 //
-// Phrases such as "has less than 64 GiB of memory" begin with a verb in the third person, so that a caller can put a
-// host, or with Plural a number of hosts, in front.
+// Phrases such as "has less than 64 GiB of memory" begin with a verb in the third person. A caller can put a host in front,
+// or with Plural a number of hosts.
 package hardware
 
 import (
@@ -32,8 +32,8 @@ func Plural(phrase string) string {
 	return strings.TrimSpace(verb + " " + rest)
 }
 
-// Memory returns how much memory a machine has in bytes: what its modules add up to where they are known, because the
-// firmware and the kernel keep some of it; 0 when nothing is known.
+// Memory returns the memory of a machine in bytes, 0 for unknown. It adds up the modules where they are known, because
+// firmware and kernel keep some of it.
 func Memory(h *inventory.Host, hw *inventory.Hardware) int64 {
 	var n int64
 	if hw != nil {
@@ -56,8 +56,8 @@ func Arch(h *inventory.Host, hw *inventory.Hardware) inventory.Arch {
 	return h.Arch
 }
 
-// Bytes writes a size for people: in powers of two when that is a round number, as memory is sold, else in powers of
-// ten, as disks are.
+// Bytes writes a size for people: in powers of two when that is a round number, as for memory. Else it uses powers of ten,
+// as for disks.
 func Bytes(n int64) string {
 	for _, u := range []struct {
 		name string
@@ -97,8 +97,8 @@ func Speed(mbps int) string {
 	return fmt.Sprintf("%d Mb/s", mbps)
 }
 
-// Summary says in one line what a machine is made of, for lists:
-// "2 × Xeon Gold 6338 (64 threads), 512 GiB, 4 disks 12.8 TB, 2 × 25 Gb/s".
+// Summary describes a machine in one line, for lists. An example is "2 × Xeon Gold 6338 (64 threads), 512 GiB, 4 disks
+// 12.8 TB, 2 × 25 Gb/s".
 func Summary(hw *inventory.Hardware) string {
 	if hw == nil {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Matcher is a set of requirements, made ready to be asked of many hosts.
+// Matcher is a set of requirements, ready to be evaluated for many hosts.
 type Matcher struct {
 	rules      []rule
 	expression *Expression
@@ -37,7 +37,7 @@ type Miss struct {
 	Note  string // what else to say of it
 }
 
-// Detail says what was asked and what there is: "64 GiB asked, 32 GiB at most" where several hosts share it.
+// Detail says what is required and what there is: "64 GiB required, 32 GiB at most" where several hosts share it.
 func (m *Miss) Detail(isShared bool) string {
 	switch {
 	case m.Asked == "":
@@ -50,7 +50,7 @@ func (m *Miss) Detail(isShared bool) string {
 	return m.Asked + " asked, " + m.Has + " there"
 }
 
-// Misses returns all requirements that a host does not meet. What is not known of it counts as met.
+// Misses returns all requirements that a host does not meet. Unknown hardware counts as met.
 func (m *Matcher) Misses(s *Subject) (all []Miss) {
 	for i := range m.rules {
 		r := &m.rules[i]
@@ -87,8 +87,8 @@ func NewMatcher(r inventory.HardwareRequirements) (*Matcher, error) {
 	return m, err
 }
 
-// Meets reports whether a host is enough, and if not, in a phrase, the first thing that it lacks. What is asked for and
-// not known is lacking.
+// Meets reports whether a host is enough, and if not, in a phrase, the first thing that it lacks. A required part that is
+// unknown counts as missing.
 func (m *Matcher) Meets(s *Subject) (ok bool, why string) {
 	for i := range m.rules {
 		if r := &m.rules[i]; !r.meets(s) {

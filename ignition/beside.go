@@ -14,8 +14,8 @@ const (
 	maxFileBytes = inventory.MaxConfigBytes
 )
 
-// WithFiles is WithLocal for files that came beside a document, by their names in one folder. Each must be named by the document,
-// and none of them may be outside of the folder.
+// WithFiles is WithLocal for files that came with a document, by their names in one folder. Each must be named by the
+// document, and none of them may be outside of the folder.
 func WithFiles(text string, files map[string][]byte) (string, error) {
 	if len(files) > MaxFiles {
 		return "", inventory.Errorf(inventory.Invalid, "%d files came with the document; at most %d are allowed", len(files), MaxFiles).

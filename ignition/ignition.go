@@ -1,8 +1,8 @@
-// Package ignition says a machineconfig.Config as an Ignition document, through Butane, at a spec that the machine's
-// Ignition reads; it also negotiates, upgrades and validates such documents. It never fetches, stores or serves one,
-// and it never sees the value of a secret.
+// Package ignition writes a machineconfig.Config as an Ignition document, through Butane, at a spec that the machine's
+// Ignition reads. It also negotiates, upgrades and validates such documents. It never fetches, stores or serves one, and it
+// never sees the value of a secret.
 //
-// Start reading at Provisioner.Render. What each OS wants where is data in variant.go and capability.go.
+// Start reading at Provisioner.Render. The differences between operating systems are data in variant.go and capability.go.
 package ignition
 
 import (
@@ -26,8 +26,8 @@ const ownName = "slipway"
 // New returns the provisioner.
 func New() *Provisioner { return &Provisioner{own: ownName} }
 
-// Within returns a provisioner of documents that are merged into another of ours: their units, scripts and files are
-// called after name as well, so that none takes the place of one of the outer document's.
+// Within returns a provisioner for documents that are merged into another document of ours. Their units, scripts and files
+// have name in front, so that none replaces one of the outer document.
 func Within(name string) *Provisioner { return &Provisioner{own: ownName + "-" + name} }
 
 // Kind is the format's name.

@@ -12,8 +12,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// WithLocal returns a Butane document in which the content of local files stands in place of their names, so that it needs no
-// files beside it. read returns a file by the name that the document gives it. All else stays as it is written, line by line.
+// WithLocal returns a Butane document with the content of local files in place of their names, so that it needs no other
+// files. read returns a file by the name that the document gives it. All else stays as it is written, line by line.
 func WithLocal(text string, read func(name string) ([]byte, error)) (string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {

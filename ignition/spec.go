@@ -40,7 +40,7 @@ func parseSpec(s string) (spec, bool) {
 	return v, true
 }
 
-// Compare orders two versions of the Ignition spec, as package cmp does. What is not a version comes first.
+// Compare orders two versions of the Ignition spec, as package cmp does. A text that is not a version sorts first.
 func Compare(a, b string) int {
 	x, _ := parseSpec(a)
 	y, _ := parseSpec(b)

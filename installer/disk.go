@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// IsPath reports whether a selector is nothing but a device path, so that nothing has to be looked for.
+// IsPath reports whether a selector is only a device path, which needs no search.
 func IsPath(s machineconfig.DeviceSelector) bool {
 	return s.Path != "" && s == machineconfig.DeviceSelector{Path: s.Path}
 }

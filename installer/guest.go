@@ -1,5 +1,5 @@
-// Package installer holds what the formats of installers have in common: how a disk is chosen in shell, and what they
-// leave to the cloud-init of the system that they install. It never writes a format.
+// Package installer holds what the formats of installers share: the choice of a disk in shell, and the part for the
+// installed system's cloud-init. It never writes a format.
 package installer
 
 import (
@@ -39,8 +39,8 @@ func GuestTarget(t machineconfig.Target) machineconfig.Target {
 	return machineconfig.Target{OS: t.OS, Release: t.Release, Arch: t.Arch, Tool: tool, InitrdPath: SeedFolder + "user-data"}
 }
 
-// Guest is the part of c that a cloud-init on the installed system is to do: all but what an installer has done, and the
-// admin's own document.
+// Guest is the part of c that a cloud-init on the installed system does: all but the installer's part and the admin's own
+// document.
 func Guest(c *machineconfig.Config) *machineconfig.Config {
 	g := *c
 	g.Boot, g.Storage, g.Document = machineconfig.Boot{}, machineconfig.Storage{Mounts: c.Storage.Mounts}, nil
@@ -50,8 +50,8 @@ func Guest(c *machineconfig.Config) *machineconfig.Config {
 	return &g
 }
 
-// SplitMirror takes the repository that stands for the OS's own archive, which has the OS's name for an id, out of the
-// others; nil if there is none.
+// SplitMirror separates the repository that replaces the OS's own archive from the others. Its id is the OS's name. It
+// returns nil if there is none.
 func SplitMirror(os string, repos []machineconfig.Repo) (mirror *machineconfig.Repo, rest []machineconfig.Repo) {
 	for _, r := range repos {
 		if r.ID == os && mirror == nil {

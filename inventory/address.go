@@ -31,8 +31,8 @@ func (h Holder) String() string {
 	return "host " + h.Host
 }
 
-// Allocation is an address out of the static ranges of a subnet that is kept for a machine as long as it lives, or for a
-// host that no machine has.
+// Allocation is an address from the static ranges of a subnet. Slipway keeps it for a machine as long as that lives, or for
+// a host without a machine.
 type Allocation struct {
 	Address netip.Addr `json:"address"`
 	Subnet  string     `json:"subnet"`
@@ -67,8 +67,9 @@ type Holding struct {
 	Source string `json:"source,omitempty"` // layer and line
 }
 
-// IsSame reports whether two holdings are of one thing. Hosts of one short name in two domains have two names. Machines that
-// are called after their objects have two names in two namespaces; of two objects of one kind and name one is gone for good.
+// IsSame reports whether two holdings are of one thing. Hosts of one short name in two domains have two names. Two machines
+// that are named after their objects may have one name in two namespaces. If two objects have the same kind and name, one
+// of them has been deleted.
 func (h *Holding) IsSame(other *Holding) bool {
 	if h.Kind != other.Kind || h.Value != other.Value {
 		return false

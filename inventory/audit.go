@@ -48,7 +48,7 @@ const (
 	AuditDelete AuditChange = "delete"
 )
 
-// IsRefused reports whether nothing came of what was asked.
+// IsRefused reports whether the request failed.
 func (a *Audit) IsRefused() bool { return a.Status >= 400 }
 
 // AuditFilter narrows the audit; empty fields do not.

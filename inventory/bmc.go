@@ -27,7 +27,7 @@ func BMCDrivers() []BMCDriver {
 	return []BMCDriver{Redfish, IPMI, Libvirt, WoL, Webhook, Manual, FakeBMC}
 }
 
-// PowerState says whether a host is on. It is always what was last read, never what was asked for.
+// PowerState says whether a host is on. It is the last state that Slipway read, never the ordered one.
 type PowerState string
 
 // The power states.
@@ -91,7 +91,7 @@ type LastCheck struct {
 	Detail string    `json:"detail"` // what it answered, or what was wrong
 }
 
-// Validate checks a BMC by itself; what the options mean is checked by its driver.
+// Validate checks a BMC by itself. Its driver checks the options.
 func (b *BMC) Validate() error {
 	if !slices.Contains(BMCDrivers(), b.Driver) {
 		return Errorf(Invalid, "%q is not a way to power a host", Clean(string(b.Driver), 40)).WithHint("use one of %v", BMCDrivers())

@@ -68,7 +68,7 @@ func ParseLayerKey(key string) (Scope, string, error) {
 	return l.Scope, l.Name, l.Validate()
 }
 
-// Validate checks a layer by itself; what its text says is checked by package machineconfig.
+// Validate checks a layer by itself. Package machineconfig checks its text.
 func (l *Layer) Validate() error {
 	if !slices.Contains(Scopes(), l.Scope) {
 		return Errorf(Invalid, "%q is not a scope of a layer", Clean(string(l.Scope), 40)).WithHint("use global, site/NAME, rack/NAME or host/NAME")
@@ -149,8 +149,8 @@ type Revision struct {
 	CreatedAt time.Time       `json:"createdAt"`
 }
 
-// Rendering is what a host was given to become, as it was validated: late secrets are placeholders in it. It is kept
-// by its digest, so that a boot session can name it for ever.
+// Rendering is what a host was given to become, as it was validated: late secrets are placeholders in it. Its key is its
+// digest, so that a boot session can name it permanently.
 type Rendering struct {
 	Digest    Digest             `json:"digest"` // over Documents and KernelArgs
 	HostID    HostID             `json:"hostID"`

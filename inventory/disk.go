@@ -19,7 +19,7 @@ type DiskHint struct {
 	IsRotational *bool  `json:"isRotational,omitempty"`
 }
 
-// IsZero reports whether nothing is asked for.
+// IsZero reports whether the hint is empty.
 func (h DiskHint) IsZero() bool { return h == DiskHint{} }
 
 // names reports whether the hint is about one disk in particular.
@@ -85,9 +85,9 @@ func (h DiskHint) String() string {
 	return strings.Join(words, ", ")
 }
 
-// ChooseRoot returns the disk that an operating system is written to. Without a hint it is the smallest that is large
-// enough, solid state before rotating; removable, read-only and USB disks only when the hint names them. A hint that fits several disks
-// equally is a Conflict that names them: the wrong one would be overwritten.
+// ChooseRoot returns the disk that an operating system is written to. Without a hint it is the smallest disk that is large
+// enough, solid state before rotating. Removable, read-only and USB disks count only when the hint names them. A hint that
+// fits several disks equally is a Conflict that names them: the wrong one would be overwritten.
 func ChooseRoot(disks []Disk, hint DiskHint, minBytes int64) (Disk, error) {
 	var fit, small []Disk
 	for _, d := range disks {

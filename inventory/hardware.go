@@ -130,8 +130,8 @@ type Port struct {
 	Neighbour *Neighbour `json:"neighbour,omitempty"`
 }
 
-// Heard is the ports of a host that heard anything by LLDP, in its newest inspection and in the one before: of each its
-// name, MAC, speed and neighbour.
+// Heard is the ports of a host with an LLDP neighbour, in its newest inspection and the one before: name, MAC, speed and
+// neighbour.
 type Heard struct {
 	At     time.Time // of the newest; zero when none heard anything then
 	Now    []Port
@@ -197,8 +197,8 @@ type Inspection struct {
 	Operation string           `json:"operation,omitempty"`
 }
 
-// Golden is the hardware that hosts of a kind must have. What a host lacks is an issue, and keeps it from being claimed
-// when IsStrict.
+// Golden is the hardware that hosts of a kind must have. A missing part is an issue. If IsStrict, no machine can claim the
+// host either.
 type Golden struct {
 	Name         string               `json:"name"`
 	Selector     string               `json:"selector"` // of hosts

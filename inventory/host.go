@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// HostID names a host for ever: a UUID version 7 that we draw ourselves, because SMBIOS UUIDs repeat in the field.
+// HostID names a host permanently. It is a UUID version 7 that we draw ourselves, because SMBIOS UUIDs repeat in the field.
 type HostID string
 
 // Arch is a CPU architecture as the Linux kernel names it.
@@ -227,8 +227,8 @@ func (h *Host) Validate() error {
 	return CheckLabels(h.Labels)
 }
 
-// Attribute returns what a selector may ask of a host: a label by its key, or a fact or field by the names that
-// the API gives them (manufacturer, product, rack, site, arch, firmware, memoryMiB, state, name, mac, ...).
+// Attribute returns the value of a host that a selector names. That is a label by its key, or a fact or field by its name
+// in the API. Such names are manufacturer, product, rack, site, arch, firmware, memoryMiB, state, name and mac.
 func (h *Host) Attribute(key string) (values []string) {
 	switch key {
 	case "name":

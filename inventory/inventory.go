@@ -1,6 +1,6 @@
-// Package inventory owns the words of Slipway: hosts and their NICs and places, subnets and leases, images and
-// profiles, boot sessions, events, issues, the table of host states, and the one error type. It never touches a
-// socket, a file or a clock: whoever needs the time passes it in.
+// Package inventory owns the words of Slipway: hosts with NICs and places, subnets and leases, images and profiles. It also
+// has boot sessions, events, issues, the table of host states, and the one error type. It never touches a socket, a file or
+// a clock: callers pass in the time.
 //
 // Start reading at Host, then state.go (what can happen to one), then store.go (what a store promises).
 package inventory
@@ -16,7 +16,7 @@ import (
 	"unicode"
 )
 
-// Kind says what sort of failure an Error is; the web door maps each kind to one HTTP status.
+// Kind says what sort of failure an Error is. The API maps each kind to one HTTP status.
 type Kind string
 
 // The kinds of failure. There is one per thing a caller can do about it.
@@ -41,7 +41,7 @@ type Error struct {
 	Err   error
 }
 
-// Error returns the message followed by the cause; it is meant for logs, Msg is meant for people.
+// Error returns the message followed by the cause. It is for logs; Msg is for people.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Msg + ": " + e.Err.Error()
@@ -189,7 +189,7 @@ func (d Duration) String() string {
 	return string(b)
 }
 
-// CleanLines is Clean for a text of several lines: line ends and tabs stay, and what is cut is the beginning, because
+// CleanLines is Clean for a text of several lines: line ends and tabs stay. It drops the beginning of a long text, because
 // the end of a log says what happened.
 func CleanLines(s string, limit int) string {
 	if len(s) > limit {
@@ -249,8 +249,8 @@ func CheckText(field, s string, limit int) error {
 	return nil
 }
 
-// Clean makes a text that a machine sent fit to store and show: control characters become spaces, what turns the direction
-// of writing and invalid UTF-8 are dropped, and what is longer than limit bytes is cut.
+// Clean makes a machine's text fit to store and show. Control characters become spaces. It drops invalid UTF-8 and what
+// turns the direction of writing, and truncates at limit bytes.
 func Clean(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "")
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ClaimID names one binding of a machine to a host for ever: a ULID. A machine that is installed anew gets a new one.
+// ClaimID names one binding of a machine to a host permanently: a ULID. After a new installation a machine has a new one.
 type ClaimID string
 
 // Machine is what someone wants: one installed server of a profile.
@@ -295,7 +295,7 @@ func (p Place) Domain() string {
 	return ""
 }
 
-// InDomain reports whether a host stands in a failure domain, whichever of its levels that names.
+// InDomain reports whether a host is in a failure domain, at whichever level the domain names.
 func (p Place) InDomain(domain string) bool {
 	return slices.Contains([]string{p.Rack, p.Row, p.Site}, domain) ||
 		domain == strings.Trim(p.Site+"/"+p.Row+"/"+p.Rack, "/") || domain == strings.Trim(p.Site+"/"+p.Rack, "/")

@@ -76,8 +76,8 @@ type Range struct {
 // Contains reports whether the address lies in the range.
 func (r Range) Contains(a netip.Addr) bool { return r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0 }
 
-// FillDefaults fills in what a new subnet need not say: we serve it fully, leases last a day for operating systems and
-// ten minutes for firmware, and unknown machines boot their own disk.
+// FillDefaults fills in the defaults of a new subnet: full mode, and leases of a day for operating systems and ten minutes
+// for firmware. Unaccepted machines boot their own disk.
 func (s *Subnet) FillDefaults() {
 	s.Mode = cmp.Or(s.Mode, ModeFull)
 	s.Unknown = cmp.Or(s.Unknown, UnknownDisk)
@@ -172,7 +172,7 @@ func (s *Subnet) checkRanges(hint string, isInside func(netip.Addr) bool) error 
 	return nil
 }
 
-// Reservation gives one machine one address for ever. Exactly one of MAC, ClientID, UUID and Port says which machine.
+// Reservation gives one machine one address permanently. Exactly one of MAC, ClientID, UUID and Port says which machine.
 type Reservation struct {
 	Address   netip.Addr `json:"address"`
 	Subnet    string     `json:"subnet"`
@@ -231,8 +231,8 @@ const (
 	LeaseDeclined LeaseState = "declined" // somebody else uses it: not given to anyone until ExpiresAt
 )
 
-// Lease is an address given to a machine. It is on disk before the machine is told. A lease row stays after it has
-// expired, so that the machine gets the same address again, until another needs it.
+// Lease is an address given to a machine. It is on disk before the machine gets it. A lease row stays after it has expired,
+// so that the machine gets the same address again, until another needs it.
 type Lease struct {
 	Address   netip.Addr `json:"address"`
 	Subnet    string     `json:"subnet"`

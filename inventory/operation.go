@@ -20,8 +20,8 @@ const (
 	OpRotate    OperationKind = "rotate"    // give its BMC account a new password
 )
 
-// Operation is one thing that is being done with a host, or was. It is all that the engine needs to go on after a
-// restart: which step it is at, how often that was tried, and when it is late. A host has one at a time.
+// Operation is one thing that is being done with a host, or was. It is all that the engine needs after a restart: the step,
+// the number of tries, and the deadline. A host has one at a time.
 type Operation struct {
 	ID         string        `json:"id"` // a ULID
 	Kind       OperationKind `json:"kind"`
@@ -114,8 +114,8 @@ type OperationFilter struct {
 	IsOpen  bool
 }
 
-// Report is the outcome of an inspection, burn-in, installation or wipe, kept for ever: together they are a host's
-// acceptance sheet.
+// Report is the outcome of an inspection, burn-in, installation or wipe. Slipway keeps it permanently; together they are a
+// host's acceptance sheet.
 type Report struct {
 	ID        string          `json:"id"` // of its operation, and a kind: <operation>/<kind>
 	HostID    HostID          `json:"hostID"`

@@ -218,8 +218,8 @@ func fieldOfOption(code int, is6 bool, owner OptionOwner) (optionField, bool) {
 	return f, ok && (f.of == owner || f.of == OptionsOfReservation)
 }
 
-// IsBootOption reports whether an option says what a machine boots: machines that boot from the network get it from the
-// server's decision, and never from a list.
+// IsBootOption reports whether an option decides what a machine boots. The server's decision sets these options, and a list
+// of options never does.
 func IsBootOption(code int, is6 bool) bool {
 	if is6 {
 		return code == 59 || code == 60

@@ -8,9 +8,9 @@ import (
 // maxPortName is how long the name of a switch port may be: two suboptions of 255 bytes in hex, and what joins them.
 const maxPortName = 1200
 
-// PortName names a switch port by what relays say of it in option 82 (RFC 3046): circuit is suboption 1, and device is
-// suboption 2 or, where the relay sends none, its address. It is "CIRCUIT@DEVICE"; "" when no circuit was named.
-// What is no plain text is written in hex after 0x.
+// PortName names a switch port by option 82 of relays (RFC 3046). circuit is suboption 1. device is suboption 2 or, where
+// the relay sends none, its address. It is "CIRCUIT@DEVICE"; "" when no circuit was named. It writes bytes that are no
+// plain text in hex after 0x.
 func PortName(circuit []byte, device string) string {
 	if len(circuit) == 0 {
 		return ""

@@ -29,8 +29,8 @@ const (
 // DefaultRackHeight is how many units a rack has of which nobody said it.
 const DefaultRackHeight = 42
 
-// Rack is a rack that somebody has said something about. One that is only named by the places of hosts is there all the
-// same, with DefaultRackHeight and Version 0.
+// Rack is a rack that somebody has said something about. A rack that only the places of hosts name also exists, with
+// DefaultRackHeight and Version 0.
 type Rack struct {
 	Site      string    `json:"site,omitempty"`
 	Row       string    `json:"row,omitempty"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// SessionID names one boot attempt: 128 random bits in hex. It stands in every URL of that boot, so whoever knows it
-// is, or watched, that boot.
+// SessionID names one boot attempt: 128 random bits in hex. It is in every URL of that boot, so that a sender that knows it
+// is that boot or has watched it.
 type SessionID string
 
 // BootSession is one boot attempt of one machine: what it asked, what was decided and why, how far it got.

@@ -8,14 +8,14 @@ import (
 
 // Store keeps the inventory. Every store passes inventory/storetest.
 //
-// Write runs fn in a transaction that is on disk when Write returns nil, and leaves no trace when fn or the commit
-// fails; fn may run in one commit with those of other callers, so it must use nothing but tx and be quick. A panic in it
-// is undone and becomes an Internal error. When ctx ends before fn's turn, fn is not run and the error is Unavailable.
-// Read runs fn on a consistent snapshot. A Tx must not be used after its fn has returned.
+// Write runs fn in a transaction that is on disk when Write returns nil. It leaves no trace when fn or the commit fails. fn
+// may share a commit with those of other callers, so it must use nothing but tx and be quick. A panic in it is undone and
+// becomes an Internal error. When ctx ends before fn's turn, fn is not run and the error is Unavailable. Read runs fn on a
+// consistent snapshot. A Tx must not be used after its fn has returned.
 //
-// Errors are *Error: NotFound for what is absent, Conflict for a taken name, address or MAC (the message names the
-// holder) and for an update whose Version is not the stored one, Unavailable when the database is locked or the disk
-// is full, Internal for the rest.
+// Errors are *Error. NotFound is for what is absent. Conflict is for a taken name, address or MAC (the message names the
+// holder), and for an update with another Version than the stored one. Unavailable is for a locked database or a full disk,
+// and Internal for the rest.
 type Store interface {
 	Read(ctx context.Context, fn func(Tx) error) error
 	Write(ctx context.Context, fn func(Tx) error) error
@@ -103,7 +103,7 @@ type HostTx interface {
 	ListClaimable() ([]Claimable, error)
 }
 
-// HostPlace is where a host stands: what racks of ten thousand are drawn from.
+// HostPlace is where a host is: the UI draws racks of ten thousand hosts from it.
 type HostPlace struct {
 	ID    HostID
 	Name  string
@@ -176,8 +176,8 @@ type ImageTx interface {
 }
 
 // ConfigTx reads and writes what hosts should become: layers, revisions, renderings. CreateProfile, UpdateProfile,
-// CreateLayer and UpdateLayer add a Revision by themselves when the content differs from the newest one, and fill in
-// its number; numbers go on where a deleted profile or layer of the same name ended.
+// CreateLayer and UpdateLayer add a Revision when the content differs from the newest one, and fill in its number. Numbers
+// go on where a deleted profile or layer of the same name ended.
 type ConfigTx interface {
 	FindLayer(s Scope, name string) (Layer, error)
 	ListLayers(p Page) ([]Layer, error) // ordered by Key, which is also the Page's key
@@ -373,7 +373,7 @@ type AccessTx interface {
 	ForgetLogins(now, idle time.Time, limit int) (n int, err error)
 }
 
-// AuditTx keeps what was asked for. Nothing of it is ever changed or deleted.
+// AuditTx keeps what callers have asked for. Nothing of it is ever changed or deleted.
 type AuditTx interface {
 	AddAudit(a *Audit) error // fills in ID and Hash
 	FindAudit(id int64) (Audit, error)
@@ -383,7 +383,7 @@ type AuditTx interface {
 	WalkAudits(after int64, limit int) ([]Audit, error)
 }
 
-// ViewTx reads and writes views of the hosts, and what a list of hosts says beside each.
+// ViewTx reads and writes views of the hosts, and the extra columns of a list of hosts.
 type ViewTx interface {
 	FindView(owner, name string) (View, error)
 	// ListViews returns the views of an owner and those that all share, in order of name and owner.

@@ -19,7 +19,7 @@ const (
 // Roles returns every role, the least first.
 func Roles() []UserRole { return []UserRole{Viewer, Operator, Admin} }
 
-// Allows reports whether the role is enough where needed is asked for. The empty role allows nothing.
+// Allows reports whether the role is enough for an operation that needs needed. The empty role allows nothing.
 func (r UserRole) Allows(needed UserRole) bool {
 	return r != "" && needed != "" && slices.Index(Roles(), r) >= slices.Index(Roles(), needed)
 }

@@ -48,7 +48,7 @@ func (d *Drain) validate(where string) error {
 	return nil
 }
 
-// IsZero reports whether no node is emptied or forgotten, and nothing is said about how.
+// IsZero reports whether Slipway empties and forgets no node, and no setting says how.
 func (d Drain) IsZero() bool { return d == Drain{} }
 
 // NodeOf is the name of the node on a machine: what its drain says, else the short host name.

@@ -16,8 +16,8 @@ const (
 	installerDir     = "/usr/lib/debian-installer/images/12/amd64/text/debian-installer/amd64"
 )
 
-// System is what the lab's machines boot: Debian 12's kernel, its installer's RAM disk, and a second RAM disk with one
-// script in it, which runs instead of the installer. Args are the kernel arguments; the server replaces ${names}.
+// System is what the lab's machines boot: Debian 12's kernel, its installer's RAM disk, and a second RAM disk. That has one
+// script, which runs instead of the installer. Args are the kernel arguments; the server replaces ${names}.
 type System struct {
 	Kernel, RAMDisk, Script string // paths
 	Args                    []string

@@ -1,7 +1,7 @@
 package machineconfig
 
-// DefaultUser is the account that an image brings, such as ubuntu or core. Its fields besides State change it; what is
-// empty stays as the image has it.
+// DefaultUser is the account that an image brings, such as ubuntu or core. Its fields besides State change it; an empty
+// field stays as the image has it.
 type DefaultUser struct {
 	State        string   `yaml:"state,omitempty" json:"state,omitempty"` // keep (when empty) or remove
 	Name         string   `yaml:"name,omitempty" json:"name,omitempty"`   // another name for it
@@ -43,7 +43,7 @@ type Firewall struct {
 	Ports    []string `yaml:"ports,omitempty" json:"ports,omitempty"`       // 443/tcp, or a range 30000-32767/udp
 }
 
-// IsZero reports whether nothing is said.
+// IsZero reports whether all fields are empty.
 func (f Firewall) IsZero() bool { return f.Enabled == nil && len(f.Services)+len(f.Ports) == 0 }
 
 // SELinux is the mode of SELinux; the OS's own when empty.

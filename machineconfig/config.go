@@ -1,6 +1,6 @@
-// Package machineconfig is the neutral model of what a machine should become: layers are merged into a Config,
-// bootstrappers add to it, provisioners say it in a format. No field names a tool. It never writes a format itself and
-// never sees the value of a secret: those are references, which Inject replaces when a document is delivered.
+// Package machineconfig is the neutral model of what a machine should become. Layers merge into a Config, bootstrappers add
+// to it, and provisioners write it in a format. No field names a tool. It never writes a format itself and never sees the
+// value of a secret: those are references, which Inject replaces when a document is delivered.
 //
 // Start reading at Config, then Merge (layers to one Config), then the two seams in seams.go.
 package machineconfig
@@ -257,8 +257,7 @@ type BootstrapSpec struct {
 // Options are settings of a bootstrapper.
 type Options map[string]string
 
-// OptionList splits the value of an option into its items: the lines of one that was written as a list, or else the
-// parts between commas.
+// OptionList splits the value of an option into its items: the lines of a list, or else the parts between commas.
 func OptionList(value string) []string {
 	if strings.HasSuffix(value, "\n") {
 		return strings.Split(strings.TrimSuffix(value, "\n"), "\n")

@@ -152,7 +152,7 @@ func (x *expander) note(path string) {
 	}
 }
 
-// ExpandText expands a profile's raw document of a format. Name stands in the findings' Source, such as "document:4:1".
+// ExpandText expands a profile's raw document of a format. Name is in the findings' Source, such as "document:4:1".
 // It returns the secrets that the document asks for.
 func ExpandText(name, format, text string, v Vars) (string, []Named, Report) {
 	x := newExpander(v)

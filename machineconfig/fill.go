@@ -9,9 +9,9 @@ import (
 // bootPort is the MAC that stands for the port the machine booted from.
 const bootPort = "boot"
 
-// Fill puts in what only the inventory knows: the host name where no layer gives one, and the MAC of the port that the
-// machine boots from. Without a known one, that is the host's NIC that it last booted from, or else its only one.
-// It also writes the bootstrap's secret as a bare name, which is what bootstrappers expect.
+// Fill puts in what only the inventory knows: the host name where no layer sets one, and the MAC of the boot port. Without
+// a known one, that is the host's NIC that it last booted from, or else its only one. It also writes the bootstrap's secret
+// as a bare name, which is what bootstrappers expect.
 func Fill(c *Config, h *inventory.Host, known inventory.MAC) {
 	if c.Host.Hostname == "" {
 		c.Host.Hostname = h.Name

@@ -6,8 +6,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Merge makes one configuration of layers, the widest first: scalars override, objects and maps are merged key by key,
-// lists of objects item by item by their key, other lists add up. Its findings are warnings: a $remove of something
+// Merge makes one configuration of layers, the widest first. Scalars override, and objects and maps merge key by key. Lists
+// of objects merge item by item by their key, and other lists add up. Its findings are warnings: a $remove of something
 // that no wider layer has. The result shares nothing with the layers.
 func Merge(layers ...*Layer) (*Config, Report) {
 	var m merger

@@ -15,8 +15,8 @@ type Named struct {
 	IsComputed bool
 }
 
-// Names returns what the fields of a configuration refer to. What templates ask for comes from Expand. All that decides
-// what a bootstrapper gives out is there with the path that says it: whoever says one of these has named the target.
+// Names returns what the fields of a configuration refer to. Names in templates come from Expand. It has each field that
+// decides what a bootstrapper outputs, with its path: a caller that sets one of these has named the target.
 func (c *Config) Names() (all []Named) {
 	add := func(path, ref string) {
 		if strings.HasPrefix(ref, "secret://") || strings.HasPrefix(ref, "join://") {
@@ -78,8 +78,8 @@ func (c *Config) bootstrapPaths() (paths []string) {
 	return paths
 }
 
-// NamesIn returns what a layer's text refers to as far as that can be read out of it: names that a template computes are
-// known only when it is expanded. A text that cannot be read refers to nothing.
+// NamesIn returns what a layer's text refers to, as far as the text shows it. Names that a template computes are known only
+// after Expand. A text that cannot be read refers to nothing.
 func NamesIn(text string) []Named {
 	layer, report := Parse(text, "layer")
 	if report.HasErrors() {
@@ -114,7 +114,7 @@ func NamesIn(text string) []Named {
 	return all
 }
 
-// NamesInTemplate returns the secrets whose names stand in quotes in a template, whether they are asked for or not.
+// NamesInTemplate returns the secrets whose names are quoted in a template, whether the template reads them or not.
 func NamesInTemplate(text string) (all []Named) {
 	if !strings.Contains(text, "{{") || len(text) > maxTemplateBytes || actionBytes(text) > maxActionBytes {
 		return nil

@@ -42,7 +42,7 @@ func (n Network) Addresses() (all []string) {
 	return all
 }
 
-// Links calls f for everything that carries addresses, with the list that it stands in.
+// Links calls f for everything that carries addresses, with its list.
 func (n *Network) Links(f func(list, name string, l *L3)) {
 	for i := range n.Interfaces {
 		f("interfaces", n.Interfaces[i].Name, &n.Interfaces[i].L3)
@@ -78,7 +78,7 @@ type PortMatch struct {
 	Link   bool   `yaml:"link,omitempty" json:"link,omitempty"`     // it has a link: something is at the other end of its cable
 }
 
-// Glob is the pattern of names, which is that of every wired port when only a link is asked for.
+// Glob is the pattern of names. If only a link is required, it is that of every wired port.
 func (m PortMatch) Glob() string {
 	if m.Name == "" && m.Driver == "" && m.Link {
 		return "e*"

@@ -27,7 +27,7 @@ const (
 )
 
 // Parse reads one layer: YAML in the shape of Config. Origin names it in findings and in Config.Provenance, such as
-// "profile web". What cannot be read is a finding with its place and is left out; the layer is never nil.
+// "profile web". A value that it cannot read is a finding with its place, and is left out. The layer is never nil.
 func Parse(text, origin string) (*Layer, Report) {
 	p := &parser{layer: &Layer{origin: origin}}
 	doc, ok := p.document(text)

@@ -97,13 +97,13 @@ type Capability struct {
 	Note    string  `json:"note,omitempty"` // how it is emulated, or what is lost and what to use instead
 }
 
-// Carried is the cell of a field that is said in the format's own words.
+// Carried is the cell of a field that the format has words for.
 func Carried() Capability { return Capability{Support: Lossless} }
 
-// EmulatedBy is the cell of a field that is said by other means; the note names them.
+// EmulatedBy is the cell of a field that the format expresses by other means; the note names them.
 func EmulatedBy(note string) Capability { return Capability{Support: Emulated, Note: note} }
 
-// NotCarried is the cell of a field that cannot be said; the note says why, or what to use instead.
+// NotCarried is the cell of a field that the format cannot express. The note says why, or what to use instead.
 func NotCarried(note string) Capability { return Capability{Support: Unsupported, Note: note} }
 
 // Capabilities is a column of the capability table: for every path of Fields, one cell.

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ShellBlock says a text as lines of a script of bash that run it in a shell of its own, as it is written: an exit, a
-// quote that is never closed, a comment or a change of folder in it ends and changes nothing around it. The shell ends at the
-// first command that fails, and then the block has failed. The text stands in no argument, for everybody may read those.
+// ShellBlock writes a text as lines of a bash script that run it unchanged in a shell of its own. An exit, an open quote, a
+// comment or a change of folder in it has no effect outside. The shell ends at the first command that fails, and then the
+// block has failed. The text is never in an argument, because every user of the system can read arguments.
 func ShellBlock(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	end := "SLIPWAY_" + hex.EncodeToString(sum[:6])

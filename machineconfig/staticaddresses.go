@@ -10,16 +10,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// StaticAddress is an address that a configuration gives the machine, wherever it says so.
+// StaticAddress is an address that a configuration gives the machine, at any place.
 type StaticAddress struct {
 	Address netip.Addr
 	Path    string // "" in the profile's own document
 	Source  string // layer and line
 }
 
-// StaticAddresses returns the addresses that a configuration gives the machine: those of its interfaces, and those that the
-// profile's own document and the files of network tools say in the words of these. Loopback and link-local addresses are
-// everybody's. It is to be expanded before.
+// StaticAddresses returns the addresses that a configuration gives the machine. They come from its interfaces, the
+// profile's own document, and the files of network tools. Loopback and link-local addresses are everybody's. It is to be
+// expanded before.
 func (c *Config) StaticAddresses() (all []StaticAddress) {
 	add := func(path, source, text string) {
 		if a, ok := machineAddress(text); ok {

@@ -97,8 +97,8 @@ type Subvolume struct {
 	MountOptions []string `yaml:"mountOptions,omitempty" json:"mountOptions,omitempty"`
 }
 
-// Mount is a line of fstab(5) for what is there already: a share of NFS or CIFS, tmpfs, a file system that is not made
-// here.
+// Mount is a line of fstab(5) for something that exists already: a share of NFS or CIFS, tmpfs, a file system of somebody
+// else.
 type Mount struct {
 	MountPoint string    `yaml:"mountPoint" json:"mountPoint"`
 	Source     string    `yaml:"source" json:"source"` // server:/path, //server/share, LABEL=x, UUID=x, a path; tmpfs for tmpfs

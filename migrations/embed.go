@@ -1,6 +1,6 @@
-// Package migrations owns the SQL that builds the database: one folder per dialect, in which files named
-// YYYYMMDDHHMM_what.sql are applied in order and are never changed once released, and schema.sql, the golden result
-// of applying all of them. It never opens a database; package sqlstore does.
+// Package migrations owns the SQL that builds the database, with one folder per dialect. Files named YYYYMMDDHHMM_what.sql
+// apply in order and never change after a release. schema.sql is the golden result of all of them. It never opens a
+// database; package sqlstore does.
 package migrations
 
 import "embed"

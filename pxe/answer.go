@@ -19,9 +19,9 @@ var useBootFile = [...]byte{6, 1, 8, 0xff}
 // Answer says what DHCP adds to an answer so that the machine boots as decided. base is our boot server as that
 // machine reaches it, such as http://10.0.0.1.
 //
-// PXE firmware gets no option 60: OVMF drops a boot file that comes with 60=PXEClient and without 43, and asks port
-// 4011 instead. HTTP Boot firmware ignores an answer without 60=HTTPClient (UEFI 24.7.2). iPXE gets a script, never a
-// loader, so that it cannot load itself for ever.
+// PXE firmware gets no option 60: OVMF drops a boot file that comes with 60=PXEClient and without 43, and asks port 4011
+// instead. HTTP Boot firmware ignores an answer without 60=HTTPClient (UEFI 24.7.2). iPXE gets a script, never a loader, so
+// that it cannot load itself again and again.
 func Answer(c Client, d Decision, s inventory.SessionID, base string) Reply {
 	if d.Boot == BootIgnore || d.Boot == BootDisk && d.Disk == inventory.DiskNoOffer {
 		return Reply{}
@@ -63,7 +63,7 @@ func URL(base string, s inventory.SessionID, parts ...string) string {
 	return b.String()
 }
 
-// BaseURL returns the URL of our boot door at one of our addresses, without a slash at its end. Port 80 is left out:
+// BaseURL returns the URL of our boot listener at one of our addresses, without a slash at its end. Port 80 is left out:
 // some firmware sends a Host header that does not match a URL with it.
 func BaseURL(a netip.Addr, port int) string {
 	a = a.Unmap().WithZone("")

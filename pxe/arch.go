@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Architecture is a row of the table of client architectures: what option 93 says and what that machine can boot.
+// Architecture is a row of the table of client architectures: a code of option 93, and what that machine can boot.
 type Architecture struct {
 	Code     int    // option 93
 	Name     string // for people
@@ -17,22 +17,22 @@ type Architecture struct {
 	IsHTTP   bool               // boots a URL instead of a file name
 }
 
-// ArchCode is a code of option 93, or that none was told, which is its zero value: 0 is a code, too.
+// ArchCode is a code of option 93. Its zero value is no code at all, because 0 is a code, too.
 type ArchCode struct {
 	code   uint16
 	isTold bool
 }
 
-// Arch93 is a code that was told.
+// Arch93 is a code from a packet.
 func Arch93(code uint16) ArchCode { return ArchCode{code, true} }
 
-// Number returns the code, 0 when none was told.
+// Number returns the code, 0 for no code.
 func (c ArchCode) Number() uint16 { return c.code }
 
 // IsTold reports whether there is a code.
 func (c ArchCode) IsTold() bool { return c.isTold }
 
-// Is reports whether one of the codes was told.
+// Is reports whether the code is one of those.
 func (c ArchCode) Is(codes ...uint16) bool { return c.isTold && slices.Contains(codes, c.code) }
 
 // Equal reports whether both are the same.

@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Chain is a way from firmware to a kernel: what the firmware is given, and what that asks for next.
+// Chain is a way from firmware to a kernel: the loader for the firmware, and the next one that this loader fetches.
 type Chain string
 
 // The chains.
@@ -94,8 +94,8 @@ type Way struct {
 	Hint   string
 }
 
-// ChainFor chooses the chain. Without Secure Boot iPXE comes first, for its HTTP; a machine that is known to check
-// signatures gets signed files only, and of several shims the one that trusts who signed its kernel.
+// ChainFor chooses the chain. Without Secure Boot iPXE comes first, for its HTTP. A machine that checks signatures gets
+// signed files only; of several shims, it gets the one that trusts the signer of its kernel.
 func ChainFor(q Question) Way {
 	switch {
 	case q.IsUBoot:

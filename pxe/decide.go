@@ -15,13 +15,13 @@ const (
 	identAged = 30 * 24 * time.Hour
 )
 
-// Decide says what a machine boots and why. h is nil for a machine nobody has heard of. It is asked with what DHCP
-// tells (c.Identity is nil) and again with what the machine reports when it fetches its script; the second answer
-// counts, the first only says whether the machine gets a loader at all.
+// Decide says what a machine boots and why. h is nil for a machine nobody has heard of. The engine calls it with the facts
+// of DHCP (c.Identity is nil), and again with the machine's report when it fetches its script. The second answer counts;
+// the first only says whether the machine gets a loader at all.
 //
-// The first rule that applies wins: an operating system is left alone; then maintenance and adoption, then not being
-// accepted, then what is being done with the host, then quarantine, then whatever is wrong with the profile, then
-// protection and arming of installers, then what the machine lacks. Only what passes all of them gets an image.
+// The first rule that applies wins. An operating system gets nothing. Then come maintenance and adoption, no acceptance,
+// the running operation, and quarantine. Faults of the profile, protection, the arming of installers, and the machine's own
+// lacks follow. Only what passes all of them gets an image.
 func Decide(c Client, h *inventory.Host, p Plan, now time.Time) Decision {
 	if c.Stage == StageOS {
 		return Decision{Boot: BootIgnore, Reason: "this is an operating system, not a network boot"}

@@ -21,7 +21,7 @@ const (
 	FileReport   FileKind = "report"
 )
 
-// File is a name of the TFTP door taken apart.
+// File is a parsed name of a TFTP request.
 type File struct {
 	Kind    FileKind
 	Session inventory.SessionID
@@ -34,9 +34,9 @@ type File struct {
 // maxFileName bounds a name; RFC 2347 bounds the packet to 512 bytes.
 const maxFileName = 480
 
-// ParseFile takes a name apart as machines ask for it, without a slash in front; ok is false for a name that nothing
-// is made for. GRUB and U-Boot look for files beside their own loader, so a folder may stand before the name; those by
-// address and of other MACs' spelling are none, so that the client goes on to its next name at once.
+// ParseFile parses a name as machines request it, without a slash in front. ok is false for a name for which Slipway makes
+// no file. GRUB and U-Boot look for files next to their own loader, so that a folder may come before the name. It knows no
+// names by address, nor other spellings of a MAC, so that the client tries its next name at once.
 func ParseFile(name string) (f File, ok bool) {
 	if len(name) > maxFileName || strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r >= 0x7f }) >= 0 {
 		return f, false
@@ -87,8 +87,8 @@ func (f File) inSession(parts []string) (File, bool) {
 	return f, f.Kind != ""
 }
 
-// IsProbe reports whether a name is one that loaders look for whether it is there or not: shim its updates, GRUB its
-// lists of modules, and GRUB, PXELINUX and U-Boot their configuration under name after name.
+// IsProbe reports whether loaders look for a name whether it exists or not. shim looks for its updates, GRUB for its lists
+// of modules, and GRUB, PXELINUX and U-Boot for their configuration under many names.
 func IsProbe(name string) bool {
 	last := name[strings.LastIndexByte(name, '/')+1:]
 	return strings.HasPrefix(last, "revocations") && strings.HasSuffix(last, ".efi") || strings.HasPrefix(last, "shim_certificate") ||

@@ -59,8 +59,8 @@ func grubRoot(server netip.Addr) string {
 	return "(tftp," + server.Unmap().WithZone("").String() + ")"
 }
 
-// GRUBScript is what GRUB is given as its grub.cfg: it tells what the machine is, runs what it is answered with, and
-// asks again where that wants it. After about a minute without an answer it leaves, so that the firmware goes on.
+// GRUBScript is the grub.cfg for GRUB. It reports the machine to the server, runs the answer, and asks again where the
+// answer requires it. After about a minute without an answer it leaves, so that the firmware goes on.
 func GRUBScript(server netip.Addr) []byte {
 	g := grub{in: ScriptInput{Client: Client{Server: server}}}
 	g.line("# Slipway: asks what to boot")

@@ -13,16 +13,16 @@ import (
 // maxNICs is how many network cards the ask script reports; iPXE numbers them from net0.
 const maxNICs = 8
 
-// ParseQuery is ParseIdentity for a query as it came over the wire. iPXE writes a space as %20 and leaves + alone, so +
-// is no space here; what cannot be read at all is left out.
+// ParseQuery is ParseIdentity for a query as it came over the wire. iPXE writes a space as %20 and leaves + alone, so + is
+// no space here. It leaves out what it cannot decode.
 func ParseQuery(raw string) (Client, error) {
 	query, _ := url.ParseQuery(strings.ReplaceAll(raw, "+", "%2B")) // keeps what it could read
 	return ParseIdentity(query)
 }
 
-// ParseIdentity reads the query of a script request, in which a machine says what it is (see AskScript). Everything in
-// it is cleaned and cut; what is missing or makes no sense is left out, because a machine that cannot name itself
-// still has to boot. Only a MAC that is there and is none is an error: it would be answered for another machine.
+// ParseIdentity reads the query of a script request, in which a machine says what it is (see AskScript). It cleans and
+// truncates each value, and leaves out a value that makes no sense. A machine that cannot name itself still has to boot.
+// Only a MAC that is there and is none is an error: it would be answered for another machine.
 func ParseIdentity(query map[string][]string) (Client, error) {
 	get := func(key string, limit int) string {
 		if v := query[key]; len(v) > 0 {

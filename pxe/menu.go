@@ -20,7 +20,7 @@ const (
 	ChoiceMemtest  Choice = "memtest"
 )
 
-// ParseChoice reads a choice; what is none counts as not chosen.
+// ParseChoice reads a choice; any other text counts as none.
 func ParseChoice(s string) Choice {
 	c := Choice(s)
 	if slices.Contains([]Choice{ChoiceMenu, ChoiceContinue, ChoiceDisk, ChoiceRescue}, c) {

@@ -18,7 +18,7 @@ const TrustedName = "trusted.pem"
 // arm64Folder holds what only machines with arm64 may be given under a name that an x86 file has, too.
 const arm64Folder = "arm64/"
 
-// IsAutoexec reports whether a name is that of iPXE's script: it asks for it beside its own loader.
+// IsAutoexec reports whether a name is that of iPXE's script, which iPXE requests next to its own loader.
 func IsAutoexec(name string) bool { return strings.TrimPrefix(name, arm64Folder) == AutoexecName }
 
 // PXELINUX's own file, and the one that holds the rest of it.
@@ -33,8 +33,8 @@ const (
 	typeBinary = "application/octet-stream"
 )
 
-// LoaderName is a row of the one table of boot file names: what a machine may ask TFTP and HTTP for, which machines
-// are told that name, and where the bytes may come from. Nothing outside the table is ever served.
+// LoaderName is a row of the one table of boot file names. It has a name for TFTP and HTTP, the machines that get it, and
+// the places where its bytes come from. Nothing outside the table is ever served.
 type LoaderName struct {
 	Name     string             // in DHCP answers, TFTP requests and URLs
 	Firmware inventory.Firmware // who is given it; "" for files that only another loader asks for
@@ -48,12 +48,12 @@ type LoaderName struct {
 }
 
 // Loaders returns the table; within a firmware and architecture the better choice comes first. snponly.efi uses the
-// firmware's own network driver: a fifth of the size of ipxe.efi and, measured, 4 s faster to its first packet;
-// ipxe.efi brings its own drivers for firmware whose driver is broken.
+// firmware's own network driver. It has a fifth of the size of ipxe.efi and, measured, sends its first packet 4 s earlier.
+// ipxe.efi has its own drivers, for firmware whose driver is broken.
 func Loaders() []LoaderName { return append(plainLoaders(), vendorLoaders()...) }
 
-// VendorFolders are the folders of distributions whose shim and GRUB an admin may put beside Debian's: a kernel starts
-// only behind the shim of who signed it.
+// VendorFolders are the folders of distributions whose shim and GRUB an admin may put next to Debian's. A kernel starts
+// only behind the shim of its signer.
 func VendorFolders() []string {
 	return []string{"almalinux", "centos", "fedora", "opensuse", "rocky", "ubuntu"}
 }

@@ -10,8 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Packet is what a DHCP message says of its sender, as plain values. The door has checked the header; the options are
-// as they came. Classify keeps none of the slices.
+// Packet is what a DHCP message says of its sender, as plain values. The DHCP server has checked the header; the options
+// are unchanged. Classify keeps none of the slices.
 type Packet struct {
 	MAC         inventory.MAC
 	Class60     string   // vendor class
@@ -23,8 +23,8 @@ type Packet struct {
 	ClientID61  []byte
 }
 
-// Classify says who sent a packet. It is total: whatever the packet holds, there is an answer, and what it does not
-// understand counts as an operating system, which gets no boot options.
+// Classify says who sent a packet. It is total: every packet has an answer. A packet that it does not understand counts as
+// one of an operating system, which gets no boot options.
 func Classify(p Packet) Client {
 	c := Client{Stage: StageOS, MAC: p.MAC, UUID: uuidFromOption(p.UUID97), Class: inventory.Clean(p.Class60, 128)}
 	c.UserClass = inventory.Clean(strings.Join(userClasses(p.UserClass77), userClassGap), 255)
@@ -114,7 +114,7 @@ func userClasses(b []byte) (all []string) {
 	return all
 }
 
-// ClassClient returns what classes of DHCP clients are told by.
+// ClassClient returns the facts that classes of DHCP clients match.
 func (c Client) ClassClient() inventory.ClassClient {
 	x := inventory.ClassClient{MAC: c.MAC, VendorClass: c.Class, UserClasses: strings.Split(c.UserClass, userClassGap)}
 	if c.ArchCode.IsTold() {

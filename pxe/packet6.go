@@ -30,8 +30,8 @@ const (
 
 // Classify6 says who sent a DHCPv6 message. Like Classify it is total.
 //
-// The MAC is that of the port that asks, as far as anything tells: what the first relay saw, before the interface
-// identifier of the link-local address, before the DUID, which may carry that of another port of the machine.
+// The MAC is that of the asking port, as far as anything shows it. The address that the first relay saw comes first, then
+// the interface identifier of the link-local address. The DUID is last, because it may have the MAC of another port.
 func Classify6(p Packet6) Client {
 	like := Packet{Arch93: p.Arch61, MAC: MAC6(p)}
 	for _, class := range p.Class16 {

@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// ProbeKind is a kind of firmware as which other servers are asked.
+// ProbeKind is a kind of firmware that a probe of other servers imitates.
 type ProbeKind struct {
 	Name   string // bios, uefi, uefi-http, uefi-arm64, ipxe
 	Class  string // option 60
@@ -72,7 +72,7 @@ const (
 	LeadsNowhere = "nowhere"
 )
 
-// ProbeSubject is the network that was asked.
+// ProbeSubject is the network of a probe.
 type ProbeSubject struct {
 	Subnet inventory.Subnet
 	Us     []netip.Addr // our addresses there
@@ -80,8 +80,8 @@ type ProbeSubject struct {
 	Asked  netip.Addr   // the only server that was asked, as its relay agent; invalid: all were
 }
 
-// JudgeProbe says for each kind of firmware whether the offers lead it to us, and what to change when they do not. Our
-// own answers are not among the offers: what we add is known from the subnet's mode.
+// JudgeProbe says for each kind of firmware whether the offers lead it to us, and what to change when they do not. Our own
+// answers are not among the offers: the subnet's mode shows what we add.
 func JudgeProbe(p ProbeSubject, offers []ProbeOffer) (lines []ProbeLine) {
 	kinds, judge := ProbeKinds(), judge
 	if p.Subnet.Is6() {

@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// ProbeKinds6 returns the kinds of firmware as which DHCPv6 servers are asked: all that boot over IPv6.
+// ProbeKinds6 returns the kinds of firmware that a DHCPv6 probe imitates: all that boot over IPv6.
 func ProbeKinds6() []ProbeKind {
 	return slices.DeleteFunc(ProbeKinds(), func(k ProbeKind) bool { return k.Arch == 0 })
 }

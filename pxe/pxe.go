@@ -1,6 +1,6 @@
-// Package pxe owns the boot decision: who is asking (Client), what it should boot and why (Decide), what DHCP says to
-// it (Answer), and the scripts and the one table of boot file names. It is pure: the same input gives the same bytes.
-// It never reads a file, a socket or a clock.
+// Package pxe owns the boot decision: the identity of the caller (Client), what it boots and why (Decide), and the answer
+// of DHCP (Answer). It also has the scripts and the one table of boot file names. It is pure: the same input gives the same
+// bytes. It never reads a file, a socket or a clock.
 package pxe
 
 import (
@@ -225,7 +225,7 @@ func (f *ForeignServer) Name() string {
 	return f.Server.String()
 }
 
-// Transfer is a boot file or artefact on its way to a machine, as the doors that send it report.
+// Transfer is a boot file or artefact on its way to a machine, as the servers that send it report.
 type Transfer struct {
 	Session inventory.SessionID // "" when only the source address is known (TFTP)
 	Source  netip.Addr

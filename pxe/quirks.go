@@ -23,8 +23,8 @@ type Quirk struct {
 	Source string `json:"source" yaml:"source"` // where that is known from
 }
 
-// BuiltinQuirks returns the rows that come with Slipway. Those without an effect are shown beside the host, because
-// they explain what an admin may see with other servers.
+// BuiltinQuirks returns the rows that come with Slipway. The UI shows those without an effect at the host, because they
+// explain what an admin may see with other servers.
 func BuiltinQuirks() []Quirk {
 	return []Quirk{
 		{

@@ -28,8 +28,8 @@ func refusalOf(why error) Decision {
 	return d
 }
 
-// RefusalScript is what a machine is given when its script could not be made: it shows the reason, waits and asks
-// again. What is not an inventory.Error is ours to read in the log and stays there.
+// RefusalScript is what a machine is given when its script could not be made: it shows the reason, waits and asks again. An
+// error that is not an inventory.Error is for our log, and stays there.
 func RefusalScript(base string, s inventory.SessionID, m inventory.MAC, why error) []byte {
 	d := refusalOf(why)
 	out := script{in: ScriptInput{Client: Client{MAC: m}, Decision: d, Session: s, Base: base}}

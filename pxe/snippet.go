@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Snippet is what another DHCP server is told so that it sends the machines of a network to us.
+// Snippet is the configuration with which another DHCP server sends the machines of a network to us.
 type Snippet struct {
 	Server string `json:"server"`         // dnsmasq, kea, ...
 	Name   string `json:"name"`           // for people
@@ -62,8 +62,8 @@ func SnippetServers() (names []string) {
 	return names
 }
 
-// Snippets returns what other DHCP servers are told so that machines of a subnet boot from us: our address there, and
-// the port of the boot door. server narrows them to one; "" is all.
+// Snippets returns the configurations with which other DHCP servers send the machines of a subnet to us. They name our
+// address there and the port of the boot listener. server narrows them to one; "" is all.
 func Snippets(s inventory.Subnet, us netip.Addr, port int, server string) (out []Snippet) {
 	base := BaseURL(us, port)
 	kinds := sentOf(base)

@@ -70,7 +70,7 @@ func firstFiles(a inventory.Arch, isHTTP bool) (names []string) {
 	return names
 }
 
-// SecondStage is the file that a shim asks for beside itself, "" when the loader is no shim.
+// SecondStage is the file that a shim requests next to itself, "" when the loader is no shim.
 func SecondStage(shim string) string {
 	for _, a := range []inventory.Arch{inventory.X8664, inventory.ARM64} {
 		for _, p := range slices.Concat(ipxePairs(a), shimPairs(a)) {

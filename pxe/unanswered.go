@@ -27,8 +27,8 @@ const (
 	NoEthernet   = "DHCP over a network that is not Ethernet is not supported"
 )
 
-// InfiniBandMAC is the MAC by which a port of InfiniBand is listed, whose packets have none: the client id (option 61, RFC
-// 4390) ends with the port's GUID, in which makers put their MAC around two bytes. "" when it has no GUID.
+// InfiniBandMAC is the MAC by which Slipway lists a port of InfiniBand, whose packets have none. The client id (option 61,
+// RFC 4390) ends with the port's GUID, in which makers put their MAC around two bytes. "" when it has no GUID.
 func InfiniBandMAC(clientID []byte) inventory.MAC {
 	if len(clientID) < 9 {
 		return ""

@@ -1,4 +1,5 @@
-// Package ui holds the web UI as it was built: make ui puts it into dist. A binary that was built without it says so.
+// Package ui holds the web UI as it was built: make ui puts it into dist. A binary that was built without the UI reports
+// that.
 package ui
 
 import (

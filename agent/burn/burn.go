@@ -1,5 +1,5 @@
-// Package burn owns the load that shows whether a machine can be trusted: processors, memory, disks and network ports
-// under work whose results are checked, for a time. It never writes to a disk unless the task allows that.
+// Package burn owns the load test of a machine. It loads processors, memory, disks and network ports for a time, and checks
+// the results of their work. It never writes to a disk unless the task allows that.
 package burn
 
 import (

@@ -236,7 +236,7 @@ func Buffer(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
-// Discard tells the disk that a range is not needed. What it then reads as is undefined.
+// Discard tells the disk that a range is not needed. The content of the range is then undefined.
 func (d *Device) Discard(off, n int64) error { return d.ranged(unix.BLKDISCARD, off, n) }
 
 // ZeroOut makes a range read as zeroes, by the fastest way that the kernel knows. A disk without a command for that

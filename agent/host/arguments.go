@@ -23,8 +23,8 @@ type Driver struct {
 	Module string // "none" loads no driver for them
 }
 
-// ParseArguments reads a kernel command line. What it does not know belongs to others; of what stands twice the last
-// counts.
+// ParseArguments reads a kernel command line. It keeps arguments that it does not know, for other programs. Of an argument
+// that comes twice, the last counts.
 func ParseArguments(cmdline string) Arguments {
 	var a Arguments
 	for _, word := range split(cmdline) {

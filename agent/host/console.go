@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Consoles writes to every console that the kernel writes to, so that the screen and the serial line of the BMC both
-// show what goes on. A console that takes nothing is skipped, never waited for.
+// Consoles writes to every console of the kernel. The screen and the serial line of the BMC then both show what goes on. A
+// console that takes nothing is skipped, never waited for.
 type Consoles struct {
 	mu    sync.Mutex
 	files []*os.File

@@ -28,7 +28,7 @@ type Devices struct {
 }
 
 // Coldplug loads drivers for the devices that are there, until no new ones turn up: a bus driver brings new devices. It
-// returns how many different devices it looked at.
+// returns how many different devices it has handled.
 func (d *Devices) Coldplug(ctx context.Context) int {
 	if d.seen == nil {
 		d.seen = make(map[string]bool)

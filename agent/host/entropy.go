@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stir makes the kernel's random numbers available where it would wait for them: a machine without a hardware source,
-// booted to memory with nothing to do, may gather none for minutes, and every program that asks stands still. What is
-// credited is this boot's session, which the server drew, and the jitter of this very loop. That is good enough for the
-// numbers of packets and connections; the agent makes no key that outlives it.
+// Stir makes the kernel's random numbers available where it would wait for them. A machine without a hardware source,
+// booted to memory and idle, may gather none for minutes. Every program that asks then waits. It credits this boot's
+// session, which the server drew, and the jitter of this very loop. That is good enough for the numbers of packets and
+// connections; the agent makes no key that outlives it.
 func Stir(session string, log *slog.Logger) {
 	var probe [1]byte
 	if _, err := unix.Getrandom(probe[:], unix.GRND_NONBLOCK); err != unix.EAGAIN {

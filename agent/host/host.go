@@ -1,5 +1,5 @@
-// Package host owns what the agent's RAM disk needs of Linux before anything can be asked of a server: mounts,
-// consoles, kernel modules, a network address, and the way out by reboot. It never decides what the machine is for.
+// Package host owns what the agent's RAM disk needs of Linux before it can reach a server: mounts, consoles, kernel modules
+// and a network address. It also owns the end: reboot and power off. It never decides what the machine is for.
 package host
 
 import (
@@ -84,8 +84,8 @@ func Uptime() time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// LinkModprobe puts this program at /sbin/modprobe, where the kernel looks when it needs a module by itself: for a file
-// system that is mounted, a protocol, a cipher.
+// LinkModprobe puts this program at /sbin/modprobe. The kernel calls that when it needs a module by itself: for a file
+// system, a protocol, a cipher.
 func LinkModprobe() error {
 	if err := os.MkdirAll("/sbin", 0o755); err != nil {
 		return fmt.Errorf("make /sbin: %w", err)

@@ -115,8 +115,8 @@ func read4(port string, got *nclient4.Lease) (*lease, error) {
 	return l, nil
 }
 
-// Keep renews the lease until ctx ends. An address whose lease ran out is kept: nobody but its server could give it away,
-// and a RAM disk that loses its address is lost.
+// Keep renews the lease until ctx ends. It keeps an address whose lease ran out. Only its server could give it away, and a
+// RAM disk without its address is lost.
 func (n *Network) Keep(ctx context.Context) {
 	// An address by hand has no server that could take it back.
 	if n.lease == nil || n.lease.renew == 0 {

@@ -54,8 +54,8 @@ func Reap(ctx context.Context) {
 // shells are where a shell may be in an image.
 var shells = [][]string{{"/bin/sh"}, {"/bin/busybox", "sh"}, {"/usr/bin/busybox", "sh"}, {"/bin/bash"}}
 
-// Shell keeps a shell on the console until ctx ends, for an admin who asked for one. Without a shell in the image it says
-// so.
+// Shell keeps a shell on the console until ctx ends, for an admin who asked for one. If the image has no shell, it reports
+// that.
 func Shell(ctx context.Context, log *slog.Logger) {
 	for _, argv := range shells {
 		if _, err := os.Stat(argv[0]); err != nil {

@@ -133,8 +133,8 @@ func openLLDP(index int) (int, error) {
 	return fd, nil
 }
 
-// Neighbours waits until every port with a link has been heard for long enough, and returns what came, by port name.
-// When ctx ends first, it returns what there is.
+// Neighbours waits until it has listened long enough on every port with a link, and returns what came, by port name. When
+// ctx ends first, it returns what there is.
 func (e *Ears) Neighbours(ctx context.Context) map[string]inventory.Neighbour {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()

@@ -10,8 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// KernelArgs adds arguments to what the disk's boot loader gives the kernel: entries after the Boot Loader
-// Specification, and GRUB's configuration together with the setting that it is made from. It returns the files changed.
+// KernelArgs adds arguments to those that the disk's boot loader passes to the kernel. It changes entries of the Boot
+// Loader Specification, or GRUB's configuration and the setting behind that. It returns the files changed.
 func KernelArgs(ctx context.Context, c Config, name string, args []string) ([]string, error) {
 	for _, a := range args {
 		if a == "" || inventory.CheckText("argument", a, 1024) != nil || strings.ContainsAny(a, "\n\t'\"$`\\") {

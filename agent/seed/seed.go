@@ -1,5 +1,5 @@
-// Package seed owns where a configuration lies on a disk that an image was just written to: NoCloud for cloud-init, a
-// config for Ignition, or plain files. It never chooses a disk, and never lets a document into a log or an error.
+// Package seed owns the place of a configuration on a disk with a new image: NoCloud for cloud-init, a config for Ignition,
+// or plain files. It never chooses a disk, and never lets a document into a log or an error.
 package seed
 
 import (

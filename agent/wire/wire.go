@@ -1,10 +1,10 @@
-// Package wire owns the words that our agent and the boot door exchange: JSON over HTTP, below the URL of one boot
-// session. It never reads or writes a socket.
+// Package wire owns the words between our agent and the boot listener: JSON over HTTP, below the URL of one boot session.
+// It never reads or writes a socket.
 //
-// <session> ends with the key of that boot, which only the script that starts the agent has.
-// The agent asks for a Task (GET <session>/agent/task?version=N, which waits up to TaskWait), does it, and tells how it
-// goes with Reports (POST <session>/agent/report). Tasks are safe to repeat: after a restart of either side the same
-// task, by its ID, is handed out again, and the agent answers for one it has finished with the result it has.
+// <session> ends with the key of that boot, which only the script that starts the agent has. The agent asks for a Task (GET
+// <session>/agent/task?version=N, which waits up to TaskWait), does it, and tells how it goes with Reports (POST
+// <session>/agent/report). Tasks are safe to repeat. After a restart of either side, the server gives the same task again,
+// by its ID. The agent answers a finished one with the result that it has.
 package wire
 
 import (

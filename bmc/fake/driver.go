@@ -237,7 +237,7 @@ type console struct {
 
 func (k *console) Read(p []byte) (int, error) { return k.r.Read(p) }
 
-// Write takes what was typed; what it shows is read whenever the reader comes, so that typing never waits.
+// Write takes the typed text at once. The answer is produced when the reader reads, so that typing never waits.
 func (k *console) Write(p []byte) (int, error) {
 	text := fmt.Sprintf("%s: power %s\r\n", k.d.c.system, k.d.bank.Power(k.d.c.system))
 	k.show.Go(func() {

@@ -1,12 +1,12 @@
-// Package fake owns simulated controllers: a Bank of them, each with power, boot override, media, sensors, log,
-// accounts and console, that can be as slow, wrong or broken as real ones. It is a product driver too, for
-// demonstrations. It never touches a machine: whoever simulates those listens to Options.Changed.
+// Package fake owns simulated controllers, in a Bank. Each has power, boot override, media, sensors, log, accounts and a
+// console. It can be as slow, wrong or broken as a real one. It is a product driver too, for demonstrations. It never
+// touches a machine: a program that simulates machines uses Options.Changed.
 //
 // # Options of a fake BMC
 //
-// Host options, all optional: "power" (on or off: the state a controller begins in), "delay" (such as 2s: how long each
-// call takes), "fault" (one of unreachable, slow, ignored, lies, unauthorized, half-applied, busy: how the controller
-// misbehaves for as long as the option is there). System names the simulated machine; the host's id stands in for it.
+// Host options, all optional: "power" is on or off, the state that a controller begins in. "delay", such as 2s, is how long
+// each call takes. "fault" is how the controller misbehaves while the option is set: unreachable, slow, ignored, lies,
+// unauthorized, half-applied or busy. System names the simulated machine. Without it, the host's id does.
 package fake
 
 import (

@@ -11,9 +11,9 @@
 //
 // # Boot overrides
 //
-// An override rewrites the boot order in the domain's inactive definition. The domain's metadata keep the former
-// order, with a fresh id. A running machine with that id in its metadata was started with the override. So the
-// override is used up, and the driver restores the former order, whoever started the machine.
+// An override rewrites the boot order in the domain's inactive definition. The domain's metadata keep the former order,
+// with a fresh id. A running machine with that id in its metadata was started with the override. So the override is used
+// up, and the driver restores the former order, no matter who started the machine.
 //
 // Everything is in the definition, so that a restart of Slipway at any point loses nothing. Firmware mode is a part
 // of the domain and cannot be overridden.

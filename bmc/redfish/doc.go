@@ -1,14 +1,15 @@
 // Package redfish owns power, boot override, virtual media, identify LED, sensors, event log, inventory and accounts of
-// machines whose controller speaks DMTF Redfish (DSP0266). It never believes an order: what was set is read back, and
-// whether the power has changed is for bmc.Converge to find out.
+// machines whose controller speaks DMTF Redfish (DSP0266). It never believes an order: it reads back what it has set.
+// bmc.Converge finds out whether the power has changed.
 //
 // Start reading at Open, then connection.do (how one request survives real controllers), then quirks.go (what vendors do
 // differently, as data).
 //
-// The words of the standard (reset types, boot sources, power states) are gofish's. Requests are our own, because gofish
-// v0.23.0 sends If-Match with actions, which iDRAC answers with 412 (github.com/ironcore-dev/metal-operator/issues/1015),
-// bounds neither bodies nor collections, binds a client to one context, and loses a whole document for one property of
-// the wrong type. It is used as a second client in tests, which proves package redfishtest.
+// The words of the standard (reset types, boot sources, power states) are gofish's. The requests are our own, because
+// gofish v0.23.0 does not suit. It sends If-Match with actions, which iDRAC answers with 412
+// (github.com/ironcore-dev/metal-operator/issues/1015). It bounds neither bodies nor collections, and binds a client to one
+// context. One property of the wrong type loses a whole document. It is used as a second client in tests, which proves
+// package redfishtest.
 //
 // There is no serial console: Redfish names the ways to one (SSH, IPMI) but carries none.
 package redfish

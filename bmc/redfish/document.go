@@ -168,7 +168,7 @@ type collection struct {
 // number is a number, which some controllers write as text.
 type number float64
 
-// UnmarshalJSON implements json.Unmarshaler. What is no number is 0.
+// UnmarshalJSON implements json.Unmarshaler. A value that is not a number becomes 0.
 func (n *number) UnmarshalJSON(raw []byte) error {
 	text := strings.TrimSpace(strings.Trim(string(raw), `"`))
 	v, err := strconv.ParseFloat(text, 64)

@@ -84,8 +84,8 @@ func (d *driver) Users(ctx context.Context) (_ []bmc.User, err error) {
 	return users, nil
 }
 
-// CheckCredentials logs in anew and looks at the account's role. An account that is not listed comes from a directory;
-// it counts as an administrator when it is shown the accounts of others, which only administrators are.
+// CheckCredentials logs in again and reads the role of the account. An account that is not in the list comes from a
+// directory. It counts as an administrator if the controller shows it the accounts of others.
 func (d *driver) CheckCredentials(ctx context.Context) (err error) {
 	defer d.safe(&err)
 	// An open session would show that the password was right when it began.

@@ -1,5 +1,5 @@
-// Package scan owns the search for controllers in a range of addresses: by IPMI, whose probe is bmc/ipmi's, and by
-// Redfish, whose probe is handed in. It never logs in anywhere, and never sends to an address outside of the range.
+// Package scan owns the search for controllers in a range of addresses. It sends the IPMI probe of bmc/ipmi, and a Redfish
+// probe that the caller gives. It never logs in anywhere, and never sends to an address outside of the range.
 package scan
 
 import (
@@ -80,7 +80,7 @@ func bounded(n, or, most int) int {
 }
 
 // Scan looks at all addresses of a range and calls each for every controller, one at a time, in the order in which they
-// answer. It returns how many addresses were looked at: all of them, unless ctx ended.
+// answer. It returns how many addresses it has asked: all of them, unless ctx ended.
 func Scan(ctx context.Context, c Config, each func(Found)) (doneN int, err error) {
 	if err := c.fill(); err != nil {
 		return 0, err

@@ -1,5 +1,5 @@
-// Package trial owns the test of a connection to a controller before anything is stored: the name, the connection, the
-// certificate, the login and the rights, one after the other, so that an admin learns at which of them it fails. It never changes
+// Package trial owns the test of a connection to a controller before anything is stored. It tests name, connection,
+// certificate, login and rights, one after the other, so that an admin learns which of them fails. It never changes
 // anything on the controller, and connects only to what the egress policy allows.
 //
 // Start reading at Run.

@@ -1,5 +1,5 @@
-// Package webhook owns power by HTTP calls that an administrator describes: PDUs, smart plugs, or a program of one's
-// own. It never guesses: what no call is given for cannot be done, and without a status call the state is unknown.
+// Package webhook owns power by HTTP calls that an administrator describes: PDUs, smart plugs, or a program of one's own.
+// It never guesses: without a call for an action it cannot act, and without a status call the state is unknown.
 //
 // # Options of a webhook BMC
 //
@@ -22,13 +22,12 @@
 // and takes status.on and status.off: the values, separated by commas, that mean so ("on,true,1" and "off,false,0" when
 // missing; case does not count). Any other value is read as unknown.
 //
-// Options for all calls: "header.NAME" is a header to send; "timeout" bounds one call (10s when missing, at most 1m);
-// "pause" is how long a cycle stays off when it is made of off and on, for want of a cycle call (5s when missing, at most
-// 1m).
+// Options for all calls: "header.NAME" is a header to send. "timeout" bounds one call (default 10s, at most 1m). "pause" is
+// how long a cycle stays off when it consists of the calls off and on (default 5s, at most 1m).
 //
-// {{.Host}}, {{.System}}, {{.MAC}} (of the host's first NIC) are replaced in paths, bodies and headers, {{.Device}},
-// {{.Mode}}, {{.URI}} and {{.Persistent}} in those of the boot call, and {{.Password}} in bodies and headers; they are
-// escaped as the place needs it. What the boot call has set is read back from memory only.
+// The driver replaces {{.Host}}, {{.System}} and {{.MAC}} (of the host's first NIC) in paths, bodies and headers. In those
+// of the boot call, it also replaces {{.Device}}, {{.Mode}}, {{.URI}} and {{.Persistent}}. It replaces {{.Password}} in
+// bodies and headers. It escapes each value as its place needs. Boot returns what the boot call has set, from memory only.
 package webhook
 
 import (

@@ -1,13 +1,13 @@
-// Package wol owns switching machines on by Wake-on-LAN. It can do nothing else: it never switches a machine off, and
-// whether one is on it knows only from whoever it is told to ask.
+// Package wol owns switching machines on by Wake-on-LAN. It can do nothing else: it never switches a machine off. It knows
+// whether one is on only from the check that the caller sets.
 //
 // # Options of a wol BMC
 //
-// Address is where magic packets go: the broadcast address of the host's subnet, such as 10.0.0.255, or the address of a
-// relay; host:port also sets the port. When it is empty the packets go to 255.255.255.255, which leaves by one interface
-// only. Host options: "port" (9 when missing) and "secureon", the password that some NICs demand: six bytes such as
-// 01:23:45:67:89:ab. The BMC's password, if it is set, is used as SecureOn password too. One packet goes to each NIC of
-// the host; MAC is not used: it would be the controller's.
+// Address is where magic packets go: the broadcast address of the host's subnet, such as 10.0.0.255, or a relay. host:port
+// also sets the port. When it is empty the packets go to 255.255.255.255, which leaves by one interface only. Host options:
+// "port" (9 when missing) and "secureon", the password that some NICs demand: six bytes such as 01:23:45:67:89:ab. The
+// BMC's password, if it is set, is used as SecureOn password too. One packet goes to each NIC of the host; MAC is not used:
+// it would be the controller's.
 package wol
 
 import (

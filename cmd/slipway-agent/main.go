@@ -1,5 +1,5 @@
-// Command slipway-agent is the init of Slipway's RAM disk: it gets the machine onto the network and does what the boot
-// door asks for. It never decides anything; and as PID 1 it never ends, because a machine whose init ends panics.
+// Command slipway-agent is the init of Slipway's RAM disk: it gets the machine onto the network and does the tasks of the
+// boot listener. It never decides anything; and as PID 1 it never ends, because a machine whose init ends panics.
 package main
 
 import (

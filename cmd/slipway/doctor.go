@@ -38,7 +38,7 @@ func (*doctorCommand) Help() string {
 		"the programs that have ports. The exit status is 1 when something is wrong."
 }
 
-// Run looks, and mends what is safe to mend.
+// Run checks the machine, and repairs what is safe to repair.
 func (c *doctorCommand) Run(s *cli.Session) error {
 	flags := serve.Cmd{
 		Config: c.Config, Interface: c.Interface, DataDir: c.DataDir, AdminListen: c.AdminListen, BootPort: c.BootPort,

@@ -103,7 +103,7 @@ type commandLine struct {
 // serveCommand is slipway serve with this program's version.
 type serveCommand struct{ serve.Cmd }
 
-// Run serves until it is told to stop.
+// Run serves until ctx ends.
 func (c *serveCommand) Run() error {
 	go cli.GiveBackMemory(context.Background()) // ends with the program
 	return c.Serve(cli.Version)

@@ -1,6 +1,5 @@
-// Package acceptance owns the acceptance sheet of a host: what it is made of, how it was tested and wiped, what stands
-// against it, and the verdict, as data and as a page that can be printed and handed over. It never finds anything out: a
-// sheet is made from what the inventory knows.
+// Package acceptance owns the acceptance sheet of a host: its hardware, its tests and wipes, its faults, and the verdict.
+// The sheet is data, and a page to print. It never finds anything out: a sheet is made from what the inventory knows.
 package acceptance
 
 import (
@@ -65,7 +64,7 @@ type Identity struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 }
 
-// Inspected says when and how the hardware was looked at.
+// Inspected is the number and time of an inspection, and what it found.
 type Inspected struct {
 	N       int                        `json:"n"`
 	At      time.Time                  `json:"at"`
@@ -103,7 +102,7 @@ type Disk struct {
 	Wipe *Wipe          `json:"wipe,omitempty"`
 }
 
-// Wipe is a certificate and the report that it stands in.
+// Wipe is a certificate and the report that it is in.
 type Wipe struct {
 	Report string    `json:"report"`
 	At     time.Time `json:"at"`

@@ -79,8 +79,8 @@ func IsRestartOf(began, restarted time.Time) bool {
 	return !restarted.IsZero() && restarted.Before(began.Add(clockSlack)) && began.Sub(restarted) < startsWithin
 }
 
-// HasMoved reports whether a MAC is heard on another port than the one that it belongs to; a port that is not known, and a
-// VLAN that a relay names instead of a port, say nothing.
+// HasMoved reports whether a MAC appears on another port than its own. An unknown port, and a VLAN that a relay names
+// instead of a port, prove nothing.
 func HasMoved(learned, heard string) bool {
 	return IsAccess(learned) && IsAccess(heard) && learned != heard
 }
@@ -104,8 +104,8 @@ func IsAccess(port string) bool {
 	return strings.Trim(circuit, "0123456789") != "" // a number alone is that of a VLAN
 }
 
-// IsAt reports whether a relay's words name the switch port that LLDP named: the device by its id, name or management
-// address, and the circuit by the port's id or description, with or without a unit or VLAN behind it.
+// IsAt reports whether a relay names the switch port that LLDP has shown. The device matches by id, name or management
+// address. The circuit matches by the port's id or description, with or without unit or VLAN.
 func IsAt(port string, n *inventory.Neighbour) bool {
 	if n == nil {
 		return false

@@ -1,5 +1,5 @@
-// Package identity judges who somebody on the boot network is: whether a request belongs to a boot, and whether a machine
-// that boots under a host's MAC is that host. It is pure: the engine reads what is known, and acts on the answer.
+// Package identity judges identities on the boot network. It decides whether a request belongs to a boot, and whether a
+// booting machine is the host whose MAC it has. It is pure: the engine reads what is known, and acts on the answer.
 package identity
 
 import (
@@ -29,7 +29,7 @@ type Boot struct {
 	Ports   []inventory.MAC // of the host
 }
 
-// Caller is what is known of whoever uses the URL of a boot.
+// Caller is what Slipway knows of the sender of a request to the URL of a boot.
 type Caller struct {
 	Source     netip.Addr
 	HasKey     bool
@@ -39,7 +39,7 @@ type Caller struct {
 }
 
 // WayOf is the one rule for everything under the URL of a boot. It returns "" and the reason for a request that does not
-// belong to the boot. What our DHCP says counts before what the network says.
+// belong to the boot. The lease of our DHCP server counts before the neighbour table.
 func WayOf(b Boot, c Caller) (Way, string) {
 	isOurs := func(m inventory.MAC) bool { return slices.Contains(b.Ports, m) }
 	switch {

@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Outlook is whether the inventory has a host for a machine at all, whoever uses that host now.
+// Outlook is whether the inventory has a host for a machine at all, even if another machine uses that host now.
 type Outlook struct {
 	// IsHopeless says that no host meets what is asked for, free or in use. What is not known of a host counts as met.
 	IsHopeless bool
@@ -36,7 +36,7 @@ func NewForecast(all []Candidate) *Forecast {
 	return &Forecast{y: newYard(idle), known: map[string]Outlook{}}
 }
 
-// Idle is a candidate as it would be if nobody used it: what it is made of, where it stands and how it is labelled stay.
+// Idle is a candidate as it would be without a machine. Its hardware, place and labels stay.
 func Idle(c Candidate) Candidate {
 	h := &c.Host
 	h.State, h.ClaimID, h.Machine, h.ReuseKey, h.FreedAt, h.FailureN = inventory.Available, "", "", "", time.Time{}, 0

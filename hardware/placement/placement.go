@@ -1,5 +1,6 @@
-// Package placement owns the choice of a host for a machine: which hosts may serve, which of them serves best, and, when
-// none does, why in words. It never claims a host: what it chooses has to be claimed in a store, which may refuse.
+// Package placement owns the choice of a host for a machine. It says which hosts may serve, which is the best, and, when
+// none does, the reason in words. It never claims a host. The caller has to claim the chosen one in a store, which may
+// refuse.
 //
 // The same hosts and machines, in any order, give the same choice.
 package placement
@@ -78,9 +79,9 @@ func Choose(d Demand, candidates []Candidate) Choice {
 }
 
 // Allocate chooses for many machines at once, and no host twice: those that name their host first, then the oldest. The
-// choices are in the order of the demands. One more candidate never takes a host away from a
-// machine that had one, but for two cases that are meant: a machine that must have its own host again waits for it, and
-// a pool that now has spares enough serves an older machine first.
+// choices are in the order of the demands. One more candidate never takes a host away from a machine, with two intended
+// exceptions. A machine that must have its own host again waits for it. A pool that now has enough spares serves an older
+// machine first.
 func Allocate(demands []Demand, candidates []Candidate) []Choice {
 	y := newYard(candidates)
 	order := make([]int, len(demands))

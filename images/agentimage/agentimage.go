@@ -1,5 +1,5 @@
-// Package agentimage owns `slipway agent-image build`: it finds the agent, a kernel with its modules and what an admin
-// adds on this machine, and leaves a kernel and a RAM disk in a folder. It never registers them as an image.
+// Package agentimage owns `slipway agent-image build`. It collects the agent, a kernel with its modules and the admin's
+// additions on this machine, and writes a kernel and a RAM disk. It never registers them as an image.
 package agentimage
 
 import (

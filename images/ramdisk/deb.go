@@ -24,8 +24,8 @@ const (
 )
 
 // FromDebs reads a kernel out of packages, which it unpacks into the empty folder temp; the Kernel reads its modules from
-// there. One package is enough for Debian's kernels; Ubuntu's have their modules in others. What else packages hold is
-// left where it is, and none of their scripts is run.
+// there. One package is enough for Debian's kernels; Ubuntu's have their modules in others. It leaves the rest of a package
+// where it is, and runs none of its scripts.
 func FromDebs(ctx context.Context, temp string, debs ...string) (*Kernel, error) {
 	root, err := os.OpenRoot(temp)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package ramdisk owns the agent's RAM disk: it makes one archive of a kernel's modules, chosen by class, the agent as
-// its first program, and what an admin adds. It never boots one, and never fetches anything.
+// Package ramdisk owns the agent's RAM disk. It makes one archive of chosen kernel modules, the agent as the first program,
+// and the admin's additions. It never boots one, and never fetches anything.
 //
 // Start reading at Write; Installed, FromFiles and FromDebs say where a kernel comes from.
 package ramdisk

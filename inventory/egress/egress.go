@@ -1,8 +1,8 @@
-// Package egress owns which addresses the appliance connects to on behalf of somebody: imports, webhooks, controllers,
-// scans, the provider of identities and clusters all dial through its Policy. It never decides who may ask for what.
+// Package egress owns which addresses Slipway connects to on behalf of others. Imports, webhooks, controllers, scans, the
+// identity provider and clusters all dial through its Policy. It never decides who may ask for what.
 //
-// Start reading at Policy.Check, then Policy.Control: an address is checked when the connection is made, behind DNS and
-// for every redirect, so that no name can lead elsewhere between the check and the connection.
+// Start reading at Policy.Check, then Policy.Control. The policy checks an address when the connection is made, after DNS
+// and for every redirect. No name can therefore lead elsewhere between check and connection.
 package egress
 
 import (

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Transport returns a way for HTTP that keeps to the policy: like base, but its connections are the policy's, and a
-// proxy of the environment is used only for what may be fetched directly. proxy is http.ProxyFromEnvironment when nil.
+// Transport returns a transport for HTTP that follows the policy. It is like base, but dials by the policy, and uses a
+// proxy of the environment only for addresses that it may fetch directly. proxy is http.ProxyFromEnvironment when nil.
 //
 // The proxy itself is the admin's choice and may be anywhere. Names are resolved here before they go to it; a name that
 // only the proxy knows is for the proxy to judge.

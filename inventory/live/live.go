@@ -1,5 +1,5 @@
-// Package live owns the fan-out of committed events: it reads them by id from the store after a wake-up, keeps the
-// newest in memory, and hands them to the subscribers. It never makes an event, and never delays the writer that makes one.
+// Package live owns the fan-out of committed events. It reads them by id from the store after a wake-up, keeps the newest
+// in memory, and hands them to the subscribers. It never makes an event, and never delays the writer that makes one.
 //
 // Start reading at Hub.Subscribe: Serve fills the ring, and each subscription empties it at its own pace.
 package live
@@ -144,13 +144,13 @@ func (h *Hub) catchUp(ctx context.Context) error {
 	}
 }
 
-// Subscribe returns the events with an id above after that pass the filter, in order and without gap, those that
-// happened already first; a negative after begins that many ids before the newest, and FromNow with the next one. An
-// id from the future, of a database that was replaced by an older one, counts as FromNow.
+// Subscribe returns the events with an id above after that pass the filter, in order and without gap, past ones first. A
+// negative after begins that many ids before the newest, and FromNow with the next one. An id from the future, of a
+// database that was replaced by an older one, counts as FromNow.
 //
-// The channel is closed when cancel is called, when the Hub ends, when the store cannot be read, and when nobody
-// takes an event for SlowFor; the reader then comes back with the last id it has seen. cancel must be called, may be
-// called twice, and waits for nothing.
+// The channel closes after cancel, at the end of the Hub, when the store cannot be read, and when nobody takes an event for
+// SlowFor. The reader then subscribes again with the last id that it has seen. cancel must be called, may be called twice,
+// and waits for nothing.
 func (h *Hub) Subscribe(after int64, f inventory.EventFilter) (events <-chan inventory.Event, cancel func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &subscription{hub: h, filter: f, out: make(chan inventory.Event, 16)}

@@ -1,5 +1,5 @@
-// Package logbook owns the logs that machines send: text in files beside the database, a ring for each accepted host and one for
-// all strangers. It never decides what is logged. A disk that takes nothing costs a log, never a boot.
+// Package logbook owns the logs that machines send. They are text files next to the database: a ring for each accepted host
+// and one for all other machines. It never decides what is logged. A disk that takes nothing costs a log, never a boot.
 //
 // Start reading at Book.Add. A ring is two files: the newer one is added to, and replaces the older one when it is full.
 package logbook

@@ -1,6 +1,6 @@
-// Package secret owns the sealed form of secrets: how a value is encrypted under its name with the key of this Slipway,
-// and how it is told whether a sealed text is damaged, belongs to another name, or to another key. It never reads a
-// file, and no error of it holds a key or a value.
+// Package secret owns the sealed form of secrets. It encrypts a value under its name with the key of this Slipway. On
+// opening, it distinguishes a damaged text from another name or another key. It never reads a file, and no error of it
+// holds a key or a value.
 package secret
 
 import (

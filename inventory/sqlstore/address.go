@@ -185,7 +185,7 @@ func (t addressTx) FindHoldings(k inventory.HoldingKind, value string) ([]invent
 	return list(t.tx, readHolding, findHoldingsSQL, string(k), value)
 }
 
-// SaveHoldings implements inventory.AddressTx. What is stored already is not written again.
+// SaveHoldings implements inventory.AddressTx. It does not write again what is stored already.
 func (t addressTx) SaveHoldings(h inventory.Holder, all []inventory.Holding) error {
 	old, err := t.ListHoldings(inventory.AddressFilter{Owner: h.Key()})
 	if err != nil {

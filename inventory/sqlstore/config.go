@@ -246,7 +246,7 @@ func (t configTx) HasRendering(host inventory.HostID, d inventory.Digest) (bool,
 	return t.row([]any{&one}, hasRenderingSQL, string(d), string(host))
 }
 
-// SaveRendering implements inventory.ConfigTx. What is the newest already stays as it is.
+// SaveRendering implements inventory.ConfigTx. If the content equals the newest revision, nothing is written.
 func (t configTx) SaveRendering(r inventory.Rendering) error {
 	var newest string
 	var last int64

@@ -154,7 +154,7 @@ func (t hardwareTx) LastInspection(h inventory.HostID) (n int, err error) {
 	return n, err
 }
 
-// ListHeard implements inventory.HardwareTx. Cables are seldom moved: what was heard twice is read once.
+// ListHeard implements inventory.HardwareTx. Cables seldom move: if both inspections heard the same, it decodes that once.
 func (t hardwareTx) ListHeard() (map[inventory.HostID]inventory.Heard, error) {
 	all := map[inventory.HostID]inventory.Heard{}
 	err := t.each(func(s scan) error {

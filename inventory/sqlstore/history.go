@@ -176,8 +176,8 @@ func (t historyTx) AddEvent(events ...*inventory.Event) error {
 	return nil
 }
 
-// ListEvents implements inventory.HistoryTx. Of a part of the kinds, each kind is read by itself and what is wanted of them
-// put together, so that events of other kinds cost nothing.
+// ListEvents implements inventory.HistoryTx. For a family of kinds, it reads each kind by itself and merges the results, so
+// that events of other kinds cost nothing.
 func (t historyTx) ListEvents(f inventory.EventFilter, after int64, n int) ([]inventory.Event, error) {
 	if f.HostID != "" || f.SessionID != "" || f.Kind == "" || strings.Contains(f.Kind, ".") {
 		query, args := eventsSQL(f)
@@ -261,7 +261,7 @@ func eventWhere(f inventory.EventFilter) (where string, args []any) {
 	return where, args
 }
 
-// ForgetHistory implements inventory.HistoryTx. What belonged to sessions that are gone goes after them.
+// ForgetHistory implements inventory.HistoryTx. After the sessions, it deletes what belonged to them.
 func (t historyTx) ForgetHistory(before time.Time, n int) (forgotten int, err error) {
 	for _, query := range []string{forgetEventsSQL, forgetSessionsSQL, forgetIssuesSQL} {
 		gone, err := t.write(query, n, ms(before))

@@ -264,8 +264,8 @@ func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 	return nil
 }
 
-// UpdateHost implements inventory.HostTx. What seldom changes, and others could have as well, is checked and written only
-// if it did.
+// UpdateHost implements inventory.HostTx. It checks and writes name, MACs and port only if they have changed: they seldom
+// do, and the check needs further queries.
 func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	var has inventory.Host
 	var labels string

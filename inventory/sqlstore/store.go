@@ -1,5 +1,5 @@
-// Package sqlstore owns the database: it is the only place with SQL, it opens and migrates SQLite with fixed settings,
-// and it maps rows to the types of package inventory. It never decides anything about a host.
+// Package sqlstore owns the database. It is the only place with SQL, opens and migrates SQLite with fixed settings, and
+// maps rows to the types of package inventory. It never decides anything about a host.
 //
 // Start reading at Store.Write: one goroutine takes all waiting writes and commits them together (write.go). A transaction has
 // rooms, such as hostTx, each with the statements and methods of a few nouns. Plain nouns need a table only (records.go).

@@ -1,5 +1,5 @@
-// Package transfer owns the files that carry hosts, subnets, reservations and what hosts become in and out: their
-// columns and keys in CSV and YAML, what is wrong with a file and in which line, and what an import would change. It never opens a file and
+// Package transfer owns the files that carry hosts, subnets, reservations and configurations in and out. It defines their
+// columns and keys in CSV and YAML, finds faults by line, and says what an import would change. It never opens a file and
 // never commits: readers and the transaction are the caller's.
 //
 // Start reading at Document, then ReadYAML and ReadCSV, then Plan and Apply.

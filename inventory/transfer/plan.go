@@ -120,8 +120,8 @@ func (c Change) Profile() *inventory.Profile { return c.profile }
 // Layer is described at Profile.
 func (c Change) Layer() *inventory.Layer { return c.layer }
 
-// Diff is everything that an import does: secrets, targets, profiles, subnets, classes, reservations, hosts, layers, pools, golden
-// hardware and BMCs, each in the order of the file, but profiles after those they extend.
+// Diff is everything that an import does: secrets, targets, profiles, subnets, classes, reservations, hosts, layers, pools,
+// golden hardware and BMCs. Each kind is in the order of the file, but profiles come after those they extend.
 type Diff struct {
 	Changes []Change `json:"changes"`
 }
@@ -199,8 +199,8 @@ func updateOr(changes []FieldChange) Op {
 	return OpUpdate
 }
 
-// Plan says what the import of the document would do to what is there. The error is Invalid and lists what stands in
-// the way, with the lines of the file. Things that the document does not name stay as they are.
+// Plan says what the import of the document would do to what is there. The error is Invalid and lists what prevents the
+// import, with the lines of the file. Things that the document does not name stay as they are.
 //
 // A host row means the host that has one of its MACs, whatever its name; failing that, the host with its name. So a
 // discovered host is named by importing its MAC, and two hosts are never mixed up: a row that fits two is refused.

@@ -18,12 +18,12 @@ import (
 )
 
 // ReadCSV reads hosts, subnets or reservations: whichever the header row shows, subnets by their column cidr,
-// reservations by their column address. Name stands in error messages. The error is Invalid and lists everything that
+// reservations by their column address. Error messages use name for the file. The error is Invalid and lists everything that
 // is wrong, with line numbers.
 func ReadCSV(name string, r io.Reader) (Document, error) { return ReadSheet(name, r, Sheet{}) }
 
-// ReadSheet reads a table as spreadsheet programs and other inventories write it: UTF-8 or UTF-16, with commas, semicolons,
-// tabs or bars, with blank rows, and with the headings that s says.
+// ReadSheet reads a table as spreadsheet programs and other inventories write it, with the headings of s. It may be UTF-8
+// or UTF-16, have commas, semicolons, tabs or bars, and blank rows.
 func ReadSheet(name string, r io.Reader, s Sheet) (Document, error) {
 	b, err := readLimited(name, r, maxCSVBytes)
 	if err != nil {
@@ -169,9 +169,8 @@ func fieldError(name string, err error) error {
 
 var yamlLineRE = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// ReadYAML reads a file with the nouns as keys, each a list. Name stands in error
-// messages. The error is Invalid and lists everything that is wrong, with line numbers. Aliases are refused: they
-// make a small file large.
+// ReadYAML reads a file with the nouns as keys, each a list. Error messages use name for the file. The error is Invalid
+// and lists everything that is wrong, with line numbers. It refuses aliases, which make a small file large.
 func ReadYAML(name string, r io.Reader) (Document, error) {
 	b, err := readLimited(name, r, maxYAMLBytes)
 	if err != nil {

@@ -100,8 +100,8 @@ func (a *Applier) start(objects []Object) (*run, []Object, error) {
 	return r, all, nil
 }
 
-// Apply brings the inventory to what the objects want. It calls done for each object, and ends at the first that fails:
-// what was done stays, and applying the files again goes on.
+// Apply brings the inventory to what the objects want. It calls done for each object, and ends at the first that fails.
+// Objects before that stay applied, and applying the files again continues.
 func (a *Applier) Apply(ctx context.Context, objects []Object, done func(Change)) error {
 	r, all, err := a.start(objects)
 	if err != nil {

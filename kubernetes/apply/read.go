@@ -1,6 +1,6 @@
-// Package apply does with files what the controllers of package standalone do with the objects of a cluster: it reads
-// MetalHost, MetalPool, MetalMachine, JoinTarget and Secret objects, checks them as an API server would, and asks an
-// Appliance for what they want. It needs no Kubernetes. What the objects mean is said by package translate, for both.
+// Package apply does for files what the controllers of package standalone do for the objects of a cluster. It reads
+// MetalHost, MetalPool, MetalMachine, JoinTarget and Secret objects, checks them as an API server would, and applies them
+// to an Appliance. It needs no Kubernetes. Package translate translates the objects for both.
 //
 // Start reading at Read, then Applier.Apply; in a server Keeper.Serve looks after the machines.
 package apply
@@ -58,18 +58,18 @@ const kindSecret = "Secret"
 // order is that in which objects are applied: what others refer to first.
 var order = []string{kindSecret, v1alpha1.KindMetalPool, v1alpha1.KindJoinTarget, v1alpha1.KindMetalHost, v1alpha1.KindMetalMachine}
 
-// Errors are all that is wrong with files, in the order in which it stands there.
+// Errors are all faults of files, in the order of their places.
 type Errors []string
 
 // Error implements error.
 func (e Errors) Error() string { return strings.Join(e, "\n") }
 
-// Unwrap returns them as what people are told.
+// Unwrap returns the errors as people see them.
 func (e Errors) Unwrap() error {
 	return &inventory.Error{Kind: inventory.Invalid, Msg: e.Error(), Hint: "docs/metalmachines.md and docs/metalhosts.md have examples; nothing was changed"}
 }
 
-// Read reads the objects of one file. All that is wrong is said at once, as Errors, with file and line.
+// Read reads the objects of one file. It reports all faults at once, as Errors, with file and line.
 func Read(name, namespace string, in io.Reader) ([]Object, error) {
 	text, err := io.ReadAll(io.LimitReader(in, MaxBytes+1))
 	if err != nil {

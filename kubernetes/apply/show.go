@@ -14,15 +14,15 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// Shown is an object as the inventory has it, with its status: what machines are told in a cluster, too.
+// Shown is an object as the inventory has it, with its status, as controllers show it in a cluster.
 type Shown struct {
 	Kind, Namespace, Name string
 	Phase, Host, Reason   string // of a machine
 	Object                any
 }
 
-// List returns the machines that were applied without Kubernetes, and with a name only that one. What of a machine stands
-// in its configuration is turned back into fields for the node that it becomes, and not for files and users.
+// List returns the machines that were applied without Kubernetes, and with a name only that one. It turns the parts of a
+// machine's configuration that concern the node back into fields of the object. Files and users stay in the configuration.
 func (a *Applier) List(ctx context.Context, namespace, name string) ([]Shown, error) {
 	prefix := contract.Owner{ClusterUID: contract.LocalCluster, Namespace: namespace, Kind: v1alpha1.KindMetalMachine, Name: name, UID: ""}.String()
 	switch {

@@ -37,10 +37,9 @@ type KeeperConfig struct {
 	Every time.Duration
 }
 
-// Keeper looks after machines that are wanted without Kubernetes: it lets those that become nodes boot when it is their turn,
-// says which control plane makes the cluster, notices when the cluster is there, and hands over bootstrap data from the
-// appliance's own secrets. It allocates and boots nothing. It keeps nothing that matters: it reads all from the appliance at
-// each look.
+// Keeper looks after machines without Kubernetes. It lets machines that become nodes boot in turn, names the control plane
+// that makes the cluster, and notices when the cluster exists. It also hands over bootstrap data from Slipway's own
+// secrets. It allocates and boots nothing. It keeps nothing that matters: it reads all from the appliance at each look.
 type Keeper struct {
 	cfg  KeeperConfig
 	wake chan struct{}

@@ -9,7 +9,7 @@ import (
 )
 
 // ClusterRemote asks an appliance over its REST API with the token of a cluster, for controllers that run in the cluster.
-// What it is asked for is the word of objects in the cluster, and not of whoever made the token.
+// It trusts the objects in the cluster, and not the caller that made the token.
 type ClusterRemote struct {
 	client.Controllers
 	info client.ApplianceInfo

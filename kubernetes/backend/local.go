@@ -10,13 +10,13 @@ import (
 	"slipway.dev/slipway/provision"
 )
 
-// Engine is what is asked of the lifecycle engine, package provision.
+// Engine is the part of package provision's engine that this package uses.
 type Engine interface {
 	MachineEngine
 	HostEngine
 }
 
-// MachineEngine is what is asked of the engine about machines.
+// MachineEngine is the part about machines.
 type MachineEngine interface {
 	CreateMachine(ctx context.Context, m inventory.Machine, who provision.Asker) (inventory.Machine, error)
 	UpdateMachine(ctx context.Context, m inventory.Machine, who provision.Asker) (inventory.Machine, error)
@@ -33,7 +33,7 @@ type MachineEngine interface {
 	View(tx inventory.Tx, m inventory.Machine) (contract.View, error)
 }
 
-// HostEngine is what is asked of the engine about hosts.
+// HostEngine is the part about hosts.
 type HostEngine interface {
 	HostAddresses(tx inventory.Tx, h *inventory.Host) ([]string, error)
 	DeclareHost(ctx context.Context, h inventory.Host, who provision.Asker) (inventory.Host, error)

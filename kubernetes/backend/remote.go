@@ -72,7 +72,7 @@ func (a *Remote) HoldHook(ctx context.Context, name string, step inventory.HookS
 	return a.api.Machines.Hold(ctx, name, step, owner, reason)
 }
 
-// Reinstall installs a machine anew on its host.
+// Reinstall installs a machine again on its host.
 func (a *Remote) Reinstall(ctx context.Context, name string) (inventory.Machine, error) {
 	return a.api.Machines.Reinstall(ctx, name)
 }

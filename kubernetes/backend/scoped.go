@@ -18,7 +18,7 @@ const freshFor = 2 * time.Second
 type Namespaces func(ctx context.Context) ([]map[string]string, error)
 
 // Scoped is an appliance as one cluster may use it. Many goroutines may call it. Each group of calls has a type of its own,
-// which holds the appliance in a field: a call of the contract that nobody has limited does not compile.
+// which holds the appliance in a field. A call of the contract without a limit does therefore not compile.
 type Scoped struct {
 	*scoped
 	scopedMachines

@@ -27,7 +27,7 @@ func (a scopedMachines) FindMachine(ctx context.Context, owner string) (contract
 	return v, err
 }
 
-// ListMachines implements contract.Machines: those of the cluster, whatever prefix is asked for.
+// ListMachines implements contract.Machines: it lists those of the cluster, whatever the prefix.
 func (a scopedMachines) ListMachines(ctx context.Context, prefix string) (own []contract.View, err error) {
 	if all := a.scope.UID + "/"; strings.HasPrefix(all, prefix) {
 		prefix = all

@@ -16,7 +16,7 @@ type BootstrapError struct {
 // Error implements error.
 func (e *BootstrapError) Error() string { return e.Detail }
 
-// Unwrap returns it as what people are told.
+// Unwrap returns the error as people see it.
 func (e *BootstrapError) Unwrap() error {
 	return &inventory.Error{Kind: inventory.Invalid, Msg: e.Detail, Hint: e.Hint}
 }

@@ -10,7 +10,8 @@ import (
 // LocalCluster stands in owners where objects of a cluster have its UID: what is wanted without Kubernetes.
 const LocalCluster = "local"
 
-// Owner names who wants a machine, for ever: an object that is created again under the same name is another owner.
+// Owner names the object that wants a machine, permanently: an object that is created again under the same name is another
+// owner.
 type Owner struct{ ClusterUID, Namespace, Kind, Name, UID string }
 
 // String is what inventory.Machine.Owner holds.
@@ -51,9 +52,9 @@ func ClusterOf(owner string) string {
 }
 
 // MayTake refuses a takeover of a machine that owner old has by owner next. To know a claim proves nothing: claims are
-// shown to many. Objects of one namespace may follow each other. Across clusters the old owner must have offered the
-// machine to the cluster of next, or an admin must have said that this takes machines from that of old; the namespace stays
-// the same, as clusterctl move keeps it. The refusal does not say whose the machine is.
+// shown to many. Objects of one namespace may follow each other. Across clusters, the old owner must have offered the
+// machine to the cluster of next. Or an admin must have allowed this cluster to take machines from that one. The namespace
+// stays the same, as clusterctl move keeps it. The refusal does not say whose the machine is.
 func MayTake(old, next, offeredTo string, access inventory.ClusterAccess) error {
 	to, err := ParseOwner(next)
 	if err != nil || to.ClusterUID == "" || to.Namespace == "" || to.UID == "" {

@@ -70,7 +70,7 @@ func (r *Reach) Narrow() bool { return r != nil && r.IsNarrow }
 // HasSecrets reports whether Secrets may be read anywhere.
 func (r *Reach) HasSecrets() bool { return r == nil || !r.IsLimited || len(r.Secrets) > 0 }
 
-// MaySecrets refuses a namespace whose Secrets the account may not read. Whoever is refused has the rights looked at again.
+// MaySecrets refuses a namespace whose Secrets the account may not read. After a refusal it reads the rights again.
 func (r *Reach) MaySecrets(namespace string) error {
 	if r == nil || !r.IsLimited || slices.Contains(r.Secrets, namespace) {
 		return nil

@@ -1,7 +1,7 @@
-// Package controllers holds what both sets of controllers, package standalone and package clusterapi, share in one attached
-// cluster: what they are given (Env, with the rights of the account in Reach), the events of the appliance that wake them
-// (Feed), which machines wait for bootstrap data (Bootstraps), what becomes of a machine whose object is gone (Orphans), and how
-// objects are written (ApplySpec, ApplyStatus). It decides nothing about an object, and never polls.
+// Package controllers holds what packages standalone and clusterapi share in one attached cluster. That is what they get
+// (Env, with the rights of the account in Reach), and the events of Slipway that wake them (Feed). Bootstraps knows which
+// machines wait for bootstrap data, and Orphans what becomes of a machine whose object is gone. ApplySpec and ApplyStatus
+// write objects. It decides nothing about an object, and never polls.
 package controllers
 
 import (
@@ -95,7 +95,7 @@ func (f *Feed) add(read func(inventory.Event)) {
 // Told is the priority of what has something to tell: it comes after objects that are new, for which nothing was done yet.
 const Told = -1
 
-// On is a source that queues what fn makes of each event, a little later, so that a burst of events is one piece of work.
+// On is a source that queues what fn makes of each event. A short delay makes a burst of events one piece of work.
 func On[R comparable](f *Feed, after time.Duration, fn func(inventory.Event) []R) source.TypedSource[R] {
 	return source.TypedFunc[R](func(_ context.Context, q workqueue.TypedRateLimitingInterface[R]) error {
 		f.add(func(ev inventory.Event) {
@@ -118,8 +118,8 @@ func queue[R comparable](q workqueue.TypedRateLimitingInterface[R], r R, after t
 	q.AddAfter(r, after)
 }
 
-// Once is a source that queues what fn returns each time that the stream begins to stand: whatever happened before is
-// looked at then. fn runs in a goroutine of its own; when it fails it is tried again.
+// Once is a source that queues what fn returns each time the stream begins. It handles all that happened before. fn runs in
+// a goroutine of its own; when it fails it is tried again.
 func Once[R comparable](f *Feed, fn func(context.Context) ([]R, error)) source.TypedSource[R] {
 	return source.TypedFunc[R](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[R]) error {
 		f.add(func(ev inventory.Event) {

@@ -25,7 +25,7 @@ type rush struct {
 	next  int
 }
 
-// Asked notes that a machine was asked for.
+// Asked notes a request for a machine.
 func (f *Feed) Asked() { f.rush.note(time.Now()) }
 
 func (r *rush) note(now time.Time) {
@@ -42,8 +42,8 @@ func (r *rush) is(now time.Time) bool {
 	return !oldest.IsZero() && now.Sub(oldest) < rushSpan
 }
 
-// OnCalm is On for what only shows something: while many machines are asked for at once it waits, rushMost at most, because
-// they need the API server more.
+// OnCalm is On for events that only change a status. While many requests for machines come in, it waits, rushMost at most,
+// because these need the API server more.
 func OnCalm[R comparable](f *Feed, after time.Duration, fn func(inventory.Event) []R) source.TypedSource[R] {
 	return source.TypedFunc[R](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[R]) error {
 		c := &calm[R]{

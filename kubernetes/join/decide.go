@@ -50,9 +50,9 @@ type Facts struct {
 	Addresses []netip.Addr
 }
 
-// Decide judges a request for a kubelet's client certificate. It approves exactly one per token: for the node name,
-// the host and the time that the token was minted for. It approves the same request again, so that a retry is safe.
-// It denies everything else that is asked with a token of ours.
+// Decide judges a request for a kubelet's client certificate. It approves exactly one per token: for the node name, the
+// host and the time that the token was minted for. It approves the same request again, so that a retry is safe. It denies
+// every other request with a token of ours.
 //
 // The approver of Kubernetes never compares the name in a request with the asker. A token could there become any
 // node. Decide closes that gap.

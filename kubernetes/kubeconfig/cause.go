@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Cause is where an API server was looked for and what the network said: " at https://10.0.0.1:6443: connection refused". It
+// Cause is the address of an API server and what the network said: " at https://10.0.0.1:6443: connection refused". It
 // stays the same while the trouble is. "" when the error does not tell.
 func Cause(err error) string {
 	var (
@@ -32,7 +32,7 @@ func Cause(err error) string {
 	return text
 }
 
-// Place is where an API server was looked for: " at https://10.0.0.1:6443".
+// Place is the address of an API server: " at https://10.0.0.1:6443".
 func Place(err error) string {
 	var at *url.Error
 	if errors.As(err, &at) {

@@ -17,10 +17,9 @@ import (
 
 const flatten = "print a complete one with: kubectl config view --raw --minify --flatten"
 
-// Parse reads a kubeconfig, of which only what the current context uses is looked at and kept. It must hold its
-// credentials itself: a file of the appliance or a program to run must not be reachable through the API that stores
-// kubeconfigs. The error is Invalid and begins with what, such as "target prod: secret admin"; its cause may quote the
-// kubeconfig and goes to no one.
+// Parse reads a kubeconfig, and keeps only what its current context uses. It must hold its credentials itself. The API that
+// stores kubeconfigs must not reach a file of the server, or a program to run. The error is Invalid and begins with what,
+// such as "target prod: secret admin"; its cause may quote the kubeconfig and goes to no one.
 func Parse(what string, text []byte) (*rest.Config, error) {
 	bad := inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what)
 	if why := notKubeconfig(text); why != "" {

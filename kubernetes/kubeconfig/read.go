@@ -12,8 +12,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Read reads the kubeconfig in a file of whoever runs this program: what its current context does not use is left out,
-// and certificates and tokens that it names as files are put in. name is the context's, as a DNS label.
+// Read reads the kubeconfig in a file of the user that runs this program. It leaves out what the current context does not
+// use, and puts in certificates and tokens from the files that it names. name is the context's, as a DNS label.
 func Read(path string) (name string, text []byte, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -22,7 +22,7 @@ func Read(path string) (name string, text []byte, err error) {
 	return complete(raw, filepath.Dir(path), filepath.Base(path))
 }
 
-// Complete is Read for a text; files that it names are not looked for.
+// Complete is Read for a text. It reads no files that the text names.
 func Complete(raw []byte) (name string, text []byte, err error) {
 	return complete(raw, "", "the kubeconfig")
 }

@@ -16,8 +16,9 @@ const LabelPerNamespace = "metal.slipway.dev/per-namespace"
 // account is the service account, and the name of its roles.
 const account = "slipway"
 
-// Namespaced returns what an account needs that has rights in some namespaces only: the account, in the first of them, and
-// in each a role with its binding. The kinds are not among it; an administrator of the cluster has installed them.
+// Namespaced returns the objects for an account with rights in some namespaces only. These are the account, in the first of
+// them, and in each a role with its binding. The kinds are not among it; an administrator of the cluster has installed
+// them.
 func Namespaced(p Profile, namespaces []string) ([]*unstructured.Unstructured, error) {
 	all, err := Objects(p)
 	if err != nil {

@@ -85,8 +85,8 @@ func Default(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// Validate says what an API server with our CRDs would refuse about a new object, and which fields it does not know.
-// Names of namespaces and metadata at large are left to whoever stores the object.
+// Validate says what an API server with our CRDs would refuse about a new object, and which fields it does not know. It
+// leaves the names of namespaces and general metadata to the server that stores the object.
 func Validate(obj *unstructured.Unstructured) field.ErrorList { return ValidateUpdate(obj, nil) }
 
 // ValidateUpdate says what an API server would refuse about an object that replaces old; nil for a new one.

@@ -12,9 +12,8 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// Apply returns the stored machine with what is wanted, and whether that changes anything. What the installed system is
-// made of goes in with isProvisioning only: before it is installed, or to install it anew. What is frozen once a host is
-// claimed stays; see Frozen.
+// Apply returns the stored machine with what is wanted, and whether that changes anything. It takes over the parts of the
+// installed system with isProvisioning only: before an installation. Fields that a claim freezes stay; see Frozen.
 func Apply(stored, wanted inventory.Machine, isProvisioning bool) (m inventory.Machine, isChanged bool) {
 	m = stored
 	m.Clean, m.ReleaseAfter, m.Drain = wanted.Clean, wanted.ReleaseAfter, wanted.Drain
@@ -66,7 +65,7 @@ func IsSame(a, b any) bool {
 }
 
 // Changed names the fields that the installed system does not have as they are wanted, sorted, with commas; "" for none.
-// What is kept up to date on the node, and what only the join target says, is not counted.
+// Fields that stay up to date on the node, and fields for the join target only, do not count.
 func Changed(stored, wanted inventory.Machine) string {
 	var fields []string
 	for _, f := range []struct {

@@ -59,8 +59,8 @@ type Holder interface {
 	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error)
 }
 
-// Hold says where everybody who looks at a machine reads it why the controller's hook keeps it from its first boot. Where
-// that stands already, or the machine is not held or has no host to boot, nothing is asked of anybody.
+// Hold says where everybody who looks at a machine reads it why the controller's hook keeps it from its first boot. If that
+// is so already, or the machine is not held or has no host to boot, it asks for nothing.
 func Hold(ctx context.Context, by Holder, m *inventory.Machine, why string) error {
 	why = inventory.Clean(why, inventory.ReasonAtMost)
 	for _, h := range m.Hooks {

@@ -14,8 +14,8 @@ var drivers = map[v1alpha1.PowerDriver]inventory.BMCDriver{
 	v1alpha1.PowerWakeOnLAN: inventory.WoL, v1alpha1.PowerWebhook: inventory.Webhook, v1alpha1.PowerManual: inventory.Manual,
 }
 
-// Host returns a host with what a MetalHost says of it; what the object leaves out stays as the inventory has it. Flags
-// that are set by verbs (accepted, maintenance, protected) are not touched.
+// Host returns a host with the fields that a MetalHost sets. Other fields stay as the inventory has them. Flags that are
+// set by verbs (accepted, maintenance, protected) are not touched.
 func Host(mh *v1alpha1.MetalHost, h inventory.Host) inventory.Host {
 	s := &mh.Spec
 	h.Labels = maps.Clone(h.Labels)
@@ -59,9 +59,9 @@ func DeclaredHost(mh *v1alpha1.MetalHost) inventory.Host {
 	return h
 }
 
-// BMC returns how a host is powered; ok is false when the object does not say it. What is secret comes from the Secret that
-// spec.power.credentialsRef names: see Account. Behind # the address names the system: a libvirt domain, the object's name when
-// left out, or one of several systems of a Redfish controller.
+// BMC returns how a host is powered; ok is false when the object does not say it. Secrets come from the Secret that
+// spec.power.credentialsRef names: see Account. Behind # the address names the system: a libvirt domain, the object's name
+// when left out, or one of several systems of a Redfish controller.
 func BMC(mh *v1alpha1.MetalHost, id inventory.HostID) (b inventory.BMC, ok bool) {
 	p := mh.Spec.Power
 	if p == nil {

@@ -9,8 +9,9 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// MergeConditions gives the told conditions their generation and, where the status changed, the time. Conditions of others and
-// Paused stay; ours that are not told any more go. It says whether anything but the generation of nothing changed.
+// MergeConditions gives the told conditions their generation and, where the status changed, the time. Conditions of others
+// and Paused stay. Our conditions that are no longer set go. It says whether anything but the generation of nothing
+// changed.
 func MergeConditions(old, told []metav1.Condition, generation int64, now time.Time) (merged []metav1.Condition, isNew bool) {
 	for _, c := range told {
 		c.ObservedGeneration = generation

@@ -10,8 +10,8 @@ import (
 
 const maxName = 63
 
-// Name is what an object is called in the inventory: <namespace>-<name>, made to fit a DNS label. What does not fit is
-// cut, with six digits of a hash of the whole at the end.
+// Name is what an object is called in the inventory: <namespace>-<name>, made to fit a DNS label. It truncates a long name,
+// with six digits of a hash of the whole at the end.
 func Name(namespace, name string) string {
 	whole := namespace + "-" + name
 	s := plain(whole)

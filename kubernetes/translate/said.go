@@ -70,8 +70,8 @@ func set(m map[string]string, k, v string) map[string]string {
 	return m
 }
 
-// Agree merges what both sides say, thing by thing, each label for itself: who has changed since they agreed last wins,
-// the object when both have. What was never agreed upon is the object's where it says something.
+// Agree merges the fields of both sides, one by one, each label by itself. The side that has changed since the last
+// agreement wins, and the object when both have. A field that they never agreed on is the object's, if the object sets it.
 func Agree(agreed, object, stored Said) Said {
 	out := Said{
 		Domain:        pick(agreed.Domain, object.Domain, stored.Domain),
@@ -128,8 +128,8 @@ func (s Said) String() string {
 	return string(text)
 }
 
-// Into puts into a host of the inventory what is said of it, but for what is switched by a verb of its own: protection
-// and maintenance. Labels that tools keep stay.
+// Into puts the object's fields into a host of the inventory, but for two with verbs of their own: protection and
+// maintenance. Labels that tools keep stay.
 func (s Said) Into(h inventory.Host) inventory.Host {
 	var labels map[string]string
 	for k, v := range h.Labels {
@@ -156,7 +156,7 @@ func (s Said) Into(h inventory.Host) inventory.Host {
 // MaintenanceReason is what a MetalHost says when maintenance was switched on elsewhere.
 const MaintenanceReason = "switched on in Slipway"
 
-// Show puts what is said of a host into its MetalHost. What is there and says the same stays as it is written.
+// Show puts the fields of a host into its MetalHost. An existing field with the same value stays as it is written.
 func (s Said) Show(mh *v1alpha1.MetalHost) {
 	now := SaidOf(mh)
 	for k := range now.Labels {

@@ -3,8 +3,8 @@
 // inventory.JoinTarget. StatusOf goes the other way: conditions with their reasons, phase, addresses, terminal failures.
 //
 // It is pure and never sees the value of a secret. A wish that cannot be expressed is an error that names the field, before
-// anything is touched. The same facts always give the same status, without times and without counters that change every
-// pass, so that a status is written only when something has happened.
+// anything is touched. The same facts always give the same status. It has no times, and no counters that change at every
+// pass, so that a controller writes it only after a change.
 package translate
 
 import (
@@ -26,7 +26,7 @@ import (
 // HoldOwner is whose hook before the first boot holds a machine until the controller lets it go.
 const HoldOwner = "kubernetes"
 
-// Options is what does not stand in the object.
+// Options is what the object does not hold.
 type Options struct {
 	Owner contract.Owner
 	// Name in the inventory; Name(namespace, name) when empty.

@@ -1,5 +1,5 @@
 // Package v1alpha1 holds the kinds of metal.slipway.dev: MetalHost, MetalPool, MetalMachine and JoinTarget, and the names
-// of their conditions, labels and annotations. It is shape only: what is done about an object is in package standalone.
+// of their conditions, labels and annotations. It is shape only: package standalone acts on the objects.
 //
 // +kubebuilder:object:generate=true
 // +groupName=metal.slipway.dev

@@ -227,7 +227,7 @@ type WantedRuntime struct {
 	Name RuntimeName `json:"name,omitempty"`
 }
 
-// RuntimeName is a container runtime that kubeadm is told the socket of.
+// RuntimeName is a container runtime whose socket kubeadm gets.
 // +kubebuilder:validation:Enum=containerd;cri-o;cri-dockerd
 type RuntimeName string
 

@@ -18,7 +18,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Act is something that an agent did or a system said, for whoever watches what becomes of machines.
+// Act is something that an agent did or a system reported, for tests that follow machines.
 type Act struct {
 	MAC  string
 	What string // inspect, burn-in, wipe, write: begun; "written", "wiped": done; up: its system has reported

@@ -160,7 +160,7 @@ type DownCommand struct {
 	Name string `default:"slipway" help:"As given to net-up."`
 }
 
-// Run removes the namespaces; what is not there is no error.
+// Run removes the namespaces. A missing one is no error.
 func (c *DownCommand) Run() error {
 	(&Net{Server: c.Name + "-srv", Client: c.Name + "-cli"}).Close()
 	return nil

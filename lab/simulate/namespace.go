@@ -74,8 +74,8 @@ func isOwnNamespace() bool {
 	return err == nil && mine != first
 }
 
-// Net is a pair of network namespaces joined by a veth cable: a server's side with an address, and the machines' side,
-// where every address comes by DHCP. Nothing leaves them.
+// Net is a pair of network namespaces joined by a veth cable. The server's side has an address, and the machines' side gets
+// every address by DHCP. Nothing leaves them.
 type Net struct {
 	Server, Client     string       // names, as for ip netns exec
 	ServerIf, ClientIf string       // the ends of the cable: vs and vc

@@ -1,6 +1,6 @@
-// Package simulate owns synthetic machines: racks of computers that speak real DHCP, TFTP and HTTP to a running server
-// and boot the way firmware and iPXE do, without a virtual machine. It never shares code with the server: packets,
-// transfers and scripts are read as a machine reads them, so that a mistake cannot hide on both sides.
+// Package simulate owns synthetic machines: racks of computers without a virtual machine. They speak real DHCP, TFTP and
+// HTTP to a running server and boot as firmware and iPXE do. It never shares code with the server. It reads packets,
+// transfers and scripts as a machine does, so that a mistake cannot hide on both sides.
 //
 // Start reading at machine.live, the life of one machine; dialect.go says what each program sends, script.go what a
 // boot script may do.

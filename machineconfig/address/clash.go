@@ -55,8 +55,8 @@ func hintOf(k inventory.HoldingKind) string {
 	return "let each machine have one of its own with fromSubnets: [SUBNET], or write the address in the machine's own configuration"
 }
 
-// Clashes returns what of the holdings of a subject somebody or something else has. What holders named in except have does
-// not count.
+// Clashes returns what of the holdings of a subject somebody or something else has. The holdings of the holders named in
+// except do not count.
 func (b *Book) Clashes(s Subject, all []inventory.Holding, except map[string]bool) (clashes []Clash, err error) {
 	for _, h := range all {
 		others, err := b.others(s, h, except)
@@ -85,7 +85,8 @@ func (b *Book) Clashes(s Subject, all []inventory.Holding, except map[string]boo
 	return clashes, nil
 }
 
-// Others returns each clash of the holdings of a subject with a machine or host; what the network has does not count.
+// Others returns each clash of the holdings of a subject with a machine or host. Addresses of the network itself do not
+// count.
 func (b *Book) Others(s Subject, all []inventory.Holding) (clashes []Clash, err error) {
 	for _, h := range all {
 		others, err := b.others(s, h, nil)
@@ -147,8 +148,8 @@ func Among(all []inventory.Holding) (clashes []Clash) {
 	return clashes
 }
 
-// Namesakes returns the host names that nobody chose and that two machines have all the same: each is called after an object, and
-// the objects are in two namespaces or clusters. Both machines may be, and somebody should know.
+// Namesakes returns the default host names that two machines have. Each machine is named after an object, and the objects
+// are in two namespaces or clusters. Both machines may be, and somebody should know.
 func Namesakes(all []inventory.Holding) (clashes []Clash) {
 	first := map[string]inventory.Holding{}
 	for _, h := range all {

@@ -10,13 +10,13 @@ import (
 const (
 	// MaxAddresses bounds the static addresses of one machine: the transaction that stores them looks each of them up.
 	MaxAddresses = 256
-	// MaxWritten bounds the addresses of static ranges that one machine's configuration may write and that are not kept for
-	// it: static ranges are for the machines of all pools.
+	// MaxWritten bounds the addresses of static ranges that one machine's configuration may write without an allocation.
+	// Static ranges are for the machines of all pools.
 	MaxWritten = 16
 )
 
 // TooMany refuses the holdings of a subject when they have more addresses than one machine may have; it is nil for others.
-// fresh are those that the subject has not had before: what it has written of static ranges until now stays.
+// fresh are those that the subject has not had before. Addresses of static ranges that it wrote earlier stay.
 func (b *Book) TooMany(s Subject, all, fresh []inventory.Holding) (*inventory.Error, error) {
 	n := 0
 	for i := range all {

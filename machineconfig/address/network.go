@@ -9,8 +9,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// MaySaveSubnet refuses a subnet by which an address that a machine has becomes the gateway, or one that DHCP leases. What
-// the stored subnet says already stays.
+// MaySaveSubnet refuses a subnet by which an address that a machine has becomes the gateway, or one that DHCP leases. If
+// the stored subnet has the value already, it stays.
 func MaySaveSubnet(tx inventory.Tx, n *inventory.Subnet, now time.Time) error {
 	tx = Whole(tx)
 	was, err := Open(tx, nil, now, true)
@@ -127,7 +127,7 @@ func SubjectOf(tx inventory.Tx, h inventory.Holder) (Subject, error) {
 	return s, nil
 }
 
-// From names the layer that a value comes from, in parentheses; "" for what stands in the inventory.
+// From names the layer that a value comes from, in parentheses; "" for a value of the inventory.
 func From(source string) string {
 	if source == "" || source == "inventory" {
 		return ""

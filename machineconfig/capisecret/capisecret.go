@@ -1,9 +1,9 @@
 // Package capisecret owns the bootstrap secrets of Cluster API: it makes a secret of any format boot an OS of any
 // format. It never keeps what is in one: the rendering refers to the secret, or to what is to be made of it at delivery.
 //
-// A cloud-config goes unchanged to an OS that runs cloud-init. For an OS that runs Ignition it is translated, as far
-// as Cluster API's own bootstrap providers write it; an Ignition configuration of any version is brought to the one
-// that the OS reads.
+// A cloud-config goes unchanged to an OS that runs cloud-init. For an OS with Ignition it translates the data, as far as
+// Cluster API's own bootstrap providers write them. It brings an Ignition configuration of any version to the one that the
+// OS reads.
 package capisecret
 
 import (
@@ -40,7 +40,7 @@ func New() *Bootstrapper { return &Bootstrapper{} }
 // Kind implements machineconfig.Bootstrapper.
 func (*Bootstrapper) Kind() string { return Kind }
 
-// Emit implements machineconfig.Bootstrapper. What the secret holds is checked now, so that a boot does not find out.
+// Emit implements machineconfig.Bootstrapper. It checks the content of the secret now, so that a boot does not fail on it.
 func (*Bootstrapper) Emit(in machineconfig.BootstrapInput) (*machineconfig.Activation, machineconfig.Requirements, error) {
 	a, err := emit(in)
 	if err != nil {

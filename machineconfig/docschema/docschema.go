@@ -1,6 +1,6 @@
-// Package docschema checks a YAML document against a table of what a tool reads: which keys there are, and what may stand
-// there. It says each fault with the line and column of the value that is at fault. It knows no tool: the tables belong to the
-// packages that write for one. It never changes a document.
+// Package docschema checks a YAML document against a table of what a tool reads: the keys, and the values of each. It says
+// each fault with the line and column of the value that is at fault. It knows no tool: the tables belong to the packages
+// that write for one. It never changes a document.
 //
 // A table is text. Each definition is NAME = TYPE, on one line or continued on indented ones:
 //
@@ -71,7 +71,7 @@ type Severity int
 const (
 	// Refused is what the tool does not read.
 	Refused Severity = iota
-	// Odd is a value of another type, such as a number for a text, or beyond its bounds. Some tools read it all the same.
+	// Odd is a value of another type, such as a number for a text, or beyond its bounds. Some tools still read it.
 	Odd
 	// Unknown is a key that the tool passes over, and that looks like one it knows.
 	Unknown

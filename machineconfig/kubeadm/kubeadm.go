@@ -1,6 +1,6 @@
-// Package kubeadm owns how a machine joins or makes a Kubernetes cluster with kubeadm: its configuration in the version
-// that a kubeadm reads, the cluster's certificate authorities, the virtual address, and one script that can be run
-// again. It never sees a token or a key: those are markers of late values.
+// Package kubeadm owns how a machine joins or makes a Kubernetes cluster with kubeadm. It writes the configuration in
+// kubeadm's version, the cluster's certificate authorities, the virtual address, and one script that can run again. It
+// never sees a token or a key: those are markers of late values.
 //
 // Start reading at Emit, then config.go (what kubeadm reads) and script.go (what the machine runs).
 //

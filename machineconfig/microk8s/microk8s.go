@@ -1,9 +1,9 @@
-// Package microk8s owns how a machine joins or makes a MicroK8s cluster: the snap, the arguments of its kubelet and one
-// script that can be run again. It never sees the token, which is a marker of a late value.
+// Package microk8s owns how a machine joins or makes a MicroK8s cluster: the snap, the arguments of its kubelet, and one
+// script that can run again. It never sees the token, which is a marker of a late value.
 //
-// The token is the secret that the specification or the join target names: either what `microk8s add-node` prints after
-// the slash, or all of it, such as 10.0.0.10:25000/TOKEN/HASH. On the first node (init) it is a token of 32 letters and
-// digits that others will join with, and may be absent.
+// The token is the secret that the specification or the join target names. It is what `microk8s add-node` prints after the
+// slash, or all of it, such as 10.0.0.10:25000/TOKEN/HASH. On the first node (init) it is a token of 32 letters and digits
+// that others will join with, and may be absent.
 //
 // # Options
 //

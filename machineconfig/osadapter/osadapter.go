@@ -36,8 +36,8 @@ var options = []string{
 	"install.repoURL", "install.sandboxImage", "install.selinux", "install.sysextSHA256", "install.sysextURL",
 }
 
-// Apply adds to c what meets req on t. install is a way of Ways, or "" for the system's own. What c says already stays:
-// its lists are added to, never changed in place.
+// Apply adds to c what meets req on t. install is a way of Ways, or "" for the system's own. Fields that c sets already
+// stay. Its lists grow, and never change in place.
 func Apply(t machineconfig.Target, req machineconfig.Requirements, install string, c *machineconfig.Config) machineconfig.Report {
 	a := &adapter{t: t, req: req, c: c, options: map[string]string{}}
 	if len(req.Binaries)+len(req.Modules)+len(req.Sysctl)+len(req.Ports) == 0 && !req.NoSwap {

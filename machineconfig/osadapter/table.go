@@ -1,6 +1,7 @@
 package osadapter
 
-// Ways returns the ways to install. With none the image has what is needed; kernel settings are made all the same.
+// Ways returns the ways to install. With none, the image has all packages that it needs. The kernel settings are made in
+// any case.
 func Ways() []string {
 	return []string{wayAPT, wayRPM, wayOSTree, waySysext, wayImage, wayBinary, wayNone}
 }

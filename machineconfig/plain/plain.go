@@ -1,5 +1,5 @@
-// Package plain says parts of a configuration, for which a format has no words of its own, as files, packages, units and
-// commands, which every format has. It never writes a format.
+// Package plain writes parts of a configuration that a format has no words for as files, packages, units and commands.
+// Every format has these. It never writes a format.
 //
 // Start reading at Say.
 package plain
@@ -53,8 +53,8 @@ var parts = []struct {
 	{"/firewall", (*writer).firewall}, // last: it may shut out what the others need
 }
 
-// Say returns c with what stands in these rows of the capability table said as files, packages, units and commands. The
-// commands run on the first boot, before the admin's own. c stays as it is.
+// Say returns c with these rows of the capability table as files, packages, units and commands. The commands run on the
+// first boot, before the admin's own. c stays as it is.
 func Say(t machineconfig.Target, c *machineconfig.Config, rows ...string) (*machineconfig.Config, machineconfig.Report) {
 	out := *c
 	w := &writer{t: t, family: FamilyOf(t.OS), c: &out}

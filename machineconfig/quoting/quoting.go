@@ -1,5 +1,6 @@
-// Package quoting says where a value that a template puts into a text may change more than its own place: a quote ends the
-// word of a shell, a line break begins another key. It looks at the text and at where the values stand, and changes nothing.
+// Package quoting finds where a template puts a value into a text that may change more than its own place. A quote ends the
+// word of a shell, and a line break begins another key. It looks at the text and at where the values stand, and changes
+// nothing.
 //
 // Start reading at Check.
 package quoting

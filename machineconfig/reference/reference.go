@@ -1,5 +1,5 @@
-// Package reference owns the rule of who may name what: whether a part of a configuration may refer to a secret or to a
-// join target. The rule is asked when something is saved, when it is rendered, and once more when a document is delivered.
+// Package reference owns the rule of references: whether a part of a configuration may refer to a secret or to a join
+// target. The rule applies when something is saved, when it is rendered, and once more at the delivery of a document.
 //
 // Start reading at Check, then decide, which is the rule.
 package reference

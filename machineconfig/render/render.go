@@ -1,6 +1,6 @@
-// Package render owns the way from layers and a profile to the documents that one host is given: it merges, expands,
-// bootstraps, adapts, checks and calls the provisioner of the image's format. It never reads a store or a clock, and
-// never sees a secret but where a bootstrapper has to look into one; the same input gives the same bytes.
+// Package render owns the way from layers and a profile to the documents of one host. It merges, expands, bootstraps,
+// adapts and checks, and calls the provisioner of the image's format. It never reads a store or a clock. It sees a secret
+// only where a bootstrapper has to read one. The same input gives the same bytes.
 //
 // Start reading at Renderer.Host.
 package render
@@ -450,8 +450,8 @@ func usedAt(c *machineconfig.Config, name string) string {
 	return ""
 }
 
-// Part returns a piece of a secret's value, as the reference secret://name#part asks for: kind:what is taken out by
-// that bootstrapper, anything else is a key of a YAML map of texts.
+// Part returns a piece of a secret's value, for the reference secret://name#part. That bootstrapper takes out kind:what;
+// any other part is a key of a YAML map of texts.
 func (r *Renderer) Part(value []byte, part string) ([]byte, error) {
 	kind, what, _ := strings.Cut(part, ":")
 	for _, b := range r.parts.Bootstrappers {
@@ -462,8 +462,8 @@ func (r *Renderer) Part(value []byte, part string) ([]byte, error) {
 	return mapPart(value, part)
 }
 
-// Parter is a bootstrapper whose secret is a document that it takes apart. What its references ask for says all that
-// it needs to know besides the secret: at delivery there is no configuration any more.
+// Parter is a bootstrapper whose secret is a document that it takes apart. The references hold all that it needs besides
+// the secret: at delivery there is no configuration any more.
 type Parter interface {
 	Part(secret []byte, what string) ([]byte, error)
 }

@@ -1,6 +1,6 @@
-// Package talos owns what Slipway knows of Talos machine configurations: the bootstrapper that takes a finished one
-// from a secret, and the provisioner that hands it out, merging what a Config says where the configuration is plain
-// text. It never makes one: its keys belong to whoever runs the cluster.
+// Package talos owns what Slipway knows of Talos machine configurations. Its bootstrapper takes a finished one from a
+// secret. Its provisioner hands it out, and merges a Config into a plain one. It never makes one: its keys belong to the
+// owner of the cluster.
 //
 // Start reading at Emit and Render, then patch.go (what is merged where).
 package talos
@@ -21,8 +21,8 @@ func New() *Bootstrapper { return &Bootstrapper{} }
 // Kind is talos.
 func (*Bootstrapper) Kind() string { return "talos" }
 
-// Emit returns the configuration in the secret as a native document, without looking at more of it than is needed to
-// tell that a machine will read it. Without a secret the profile's own document has to be the configuration.
+// Emit returns the configuration in the secret as a native document. It checks only that a machine will be able to read it.
+// Without a secret the profile's own document has to be the configuration.
 func (*Bootstrapper) Emit(in machineconfig.BootstrapInput) (*machineconfig.Activation, machineconfig.Requirements, error) {
 	none := machineconfig.Requirements{}
 	if in.Spec.Secret == "" {

@@ -1,5 +1,5 @@
-// Package allowance owns how much a machine may make the server store: rows and bytes for each boot session, MAC and switch
-// port, and for all strangers together. It never stores anything, and knows nothing of what is stored.
+// Package allowance owns how much a machine may make the server store. It limits rows and bytes for each boot session, MAC
+// and switch port, and for all unaccepted machines together. It never stores anything, and knows nothing of what is stored.
 //
 // Start reading at Book.Spend. Its memory is bounded, and each call costs the same.
 package allowance

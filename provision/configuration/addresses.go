@@ -178,7 +178,7 @@ func (c *Configurer) said(tx inventory.Tx, b *address.Book, on *inventory.Host, 
 }
 
 // Hold stores what a machine holds on its host, or a host without a machine, and refuses what somebody or something has
-// already. What was held before stays, whoever has it, too: that is an issue.
+// already. Earlier holdings of the subject stay, even if another one has them, too: that is an issue.
 func (c *Configurer) Hold(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
 	tx = address.Whole(tx)
 	b, err := c.book(tx, false)
@@ -308,7 +308,7 @@ func (c *Configurer) MayReserve(tx inventory.Tx, r *inventory.Reservation) error
 	return nil
 }
 
-// MayHoldOn says why a machine may not have a host, nil when it may: what it would hold there is somebody else's.
+// MayHoldOn says why a machine may not have a host: another one has what it would hold there. It returns nil when it may.
 func (c *Configurer) MayHoldOn(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (*inventory.Error, error) {
 	b, err := c.book(tx, true)
 	if err != nil {
@@ -368,7 +368,7 @@ func (c *Configurer) FreeLeft(tx inventory.Tx, h *inventory.Host) error {
 	return c.noteHeld(tx, b, nil, h)
 }
 
-// HeldElsewhere says that what machines hold has to be looked over, because something was deleted that they were made of.
+// HeldElsewhere asks for a new check of what machines hold, because something that they were made of was deleted.
 func (c *Configurer) HeldElsewhere() {
 	c.held.changed("")
 	c.isHeldStale.Store(true)

@@ -17,8 +17,8 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// ConfigOf renders what a host is given with a plan, nil when there is nothing to render. The error is one of the
-// store; what is wrong with the configuration is in the result.
+// ConfigOf renders what a host is given with a plan, nil when there is nothing to render. The error is one of the store.
+// The result has the faults of the configuration.
 func (c *Configurer) ConfigOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (*Rendered, error) {
 	return c.ConfigAtHand(tx, h, p, boot, true)
 }

@@ -1,6 +1,6 @@
-// Package configuration says what hosts and machines are configured with. It collects what a rendering depends on, renders
-// and remembers it, keeps the addresses and names that machines hold, and shows beforehand what an edit would change. It
-// gives nothing to a machine: package delivery does.
+// Package configuration says what hosts and machines are configured with. It collects the inputs of a rendering, renders
+// and stores it, and keeps the addresses and names that machines hold. It also shows beforehand what an edit would change.
+// It gives nothing to a machine: package delivery does.
 package configuration
 
 import (

@@ -147,9 +147,9 @@ func (c *Edits) walked(t edit, since int64, trials []*trial) {
 	c.held.keep(w)
 }
 
-// HoldConfigured gives the machines and hosts of a profile or layer that was saved in this transaction what it makes them
-// hold, and refuses it when two would have the same. Of most changes no word is about names or addresses: those cost nothing.
-// after, which may be nil, is to be called when the transaction has ended.
+// HoldConfigured gives the machines and hosts of a profile or layer, saved in this transaction, their addresses and names.
+// It refuses the save when two would have the same. Of most changes no word is about names or addresses: those cost
+// nothing. after, which may be nil, is to be called when the transaction has ended.
 func (c *Edits) HoldConfigured(
 	tx inventory.Tx, profile string, l *inventory.Layer,
 ) (after func(ctx context.Context, isStored bool), err error) {

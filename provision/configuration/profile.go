@@ -99,7 +99,7 @@ func SelectProfile(h *inventory.Host, profiles []inventory.Profile) (inventory.P
 	return best, nil
 }
 
-// FirstMAC is the MAC that a host is asked about; "" of one that is known by its switch port only.
+// FirstMAC is a MAC of the host; "" for a host that is known by its switch port only.
 func FirstMAC(h *inventory.Host) inventory.MAC {
 	if len(h.NICs) == 0 {
 		return ""

@@ -13,8 +13,8 @@ import (
 func runs(h *inventory.Host) bool { return h.IsAdopted || h.State == inventory.Active && !h.IsArmed }
 
 // CameSecond says why a host is not given a configuration now: another machine or host had one of its addresses or names
-// before. An older version let that pass. It is nil for a host whose system runs: that has them already. Of two that run, none
-// is installed anew until one of them has something else.
+// before. An older version let that pass. It is nil for a host whose system runs: that has them already. Of two that run,
+// neither installs again until one of them has something else.
 func (c *Configurer) CameSecond(tx inventory.Tx, h *inventory.Host, held []inventory.Holding) (*inventory.Error, error) {
 	if len(held) == 0 || runs(h) {
 		return nil, nil

@@ -8,8 +8,8 @@ import (
 	"slipway.dev/slipway/machineconfig/reference"
 )
 
-// MayUse asks, for the host of a rendering, whether a part of its configuration may name what it names. Which pools the
-// host is in is read when it is asked for first.
+// MayUse asks, for the host of a rendering, whether a part of its configuration may name what it names. It reads the pools
+// of the host at the first question.
 func MayUse(tx inventory.Tx, h *inventory.Host) func(inventory.Use) error {
 	place := sync.OnceValues(func() (reference.Place, error) { return reference.PlaceOf(tx, h) })
 	return func(u inventory.Use) error {

@@ -31,9 +31,9 @@ func (dl *Deliverer) sessionOf(tx inventory.Tx, id inventory.SessionID, source n
 	return s, nil
 }
 
-// Admitted returns the boot that a URL names for a request that belongs to it, with the address that it has by now.
-// Every place under that URL asks here, and identity.WayOf alone decides. Whoever is refused changes nothing; the refusal is
-// an event, and an issue of the host.
+// Admitted returns the boot that a URL names for a request that belongs to it, with the address that it has by now. Every
+// place under that URL asks here, and identity.WayOf alone decides. A refused caller changes nothing. The refusal is an
+// event, and an issue of the host.
 func (dl *Deliverer) Admitted(tx inventory.Tx, id inventory.SessionID, source netip.Addr, key, what string) (inventory.BootSession, error) {
 	s, err := dl.sessionOf(tx, id, source)
 	if err != nil {
@@ -161,8 +161,8 @@ func SessionRefused(id inventory.HostID) inventory.Issue {
 // StrangerForgotten is how long after its last request the issue about a stranger stays open.
 const StrangerForgotten = 24 * time.Hour
 
-// CheckSource is the same rule for a request that names a host by its MAC alone: nobody may take a boot over, and report on
-// it, who does not know its session.
+// CheckSource is the same rule for a request that names a host by its MAC alone. A caller that does not know the session
+// must not take a boot over, nor report on it.
 func (dl *Deliverer) CheckSource(tx inventory.Tx, c pxe.Client) error {
 	h, err := tx.FindHostByMAC(c.MAC)
 	if inventory.IsKind(err, inventory.NotFound) {

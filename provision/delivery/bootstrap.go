@@ -29,7 +29,8 @@ const (
 	bootstrapSecret = "bootstrap-data"
 	// BootstrapFor is how long data are kept that nobody asks for.
 	BootstrapFor = 10 * time.Minute
-	// WantedEvery is how often the data of one machine are asked for at first, wantedSeldom when that has been of no use.
+	// WantedEvery is how often Slipway asks for the data of one machine at first, wantedSeldom after many tries without a
+	// result.
 	WantedEvery  = 5 * time.Second
 	wantedSeldom = time.Minute
 	maxBootstrap = inventory.MaxConfigBytes
@@ -282,8 +283,8 @@ func (dl *Deliverer) ProviderID(c inventory.Claim) string {
 	return c.ProviderID(dl.cfg.Site, string(c.HostID))
 }
 
-// Awaited is the problem that a machine's bootstrap data are not here, nil when they are or none are needed. Whoever has
-// them is asked for them.
+// Awaited is the problem that a machine's bootstrap data are not here, nil when they are or none are needed. It asks the
+// sources that may have them.
 func (dl *Deliverer) Awaited(tx inventory.Tx, h *inventory.Host, r *configuration.Rendered) (*inventory.Error, error) {
 	if r == nil || r.WaitsFor == "" {
 		return nil, nil

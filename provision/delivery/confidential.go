@@ -32,9 +32,9 @@ func (c *Confidential) base(plain string) string {
 	return pxe.SecureURL(a, c.Port)
 }
 
-// Confide finds the way on which a rendering with secrets reaches a machine unread, or says that there is none. A
-// loader that speaks HTTPS fetches the initrd itself, if it was built to trust our CA. Ignition can be told by a first
-// stage, which holds no secret, whom to trust and where the rest is.
+// Confide finds the way on which a rendering with secrets reaches a machine unread, or says that there is none. A loader
+// that speaks HTTPS fetches the initrd itself, if it was built to trust our CA. A first stage without secrets can tell
+// Ignition which authority to trust, and where the rest is.
 func (dl *Deliverer) Confide(p *pxe.Plan, r *configuration.Rendered, c pxe.Client, base string) {
 	if dl.cfg.Confidential == nil || !r.HasSecret {
 		return

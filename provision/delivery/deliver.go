@@ -75,8 +75,8 @@ func (d *delivery) told(size int) map[string]any {
 	return data
 }
 
-// Document returns a document of what the session was given to become, with its late values in place. Whatever speaks
-// against it is an error for the machine's console, an event and, where somebody may be after a secret, an issue.
+// Document returns a document of what the session was given to become, with its late values in place. A reason against it
+// is an error for the machine's console and an event. If somebody may be after a secret, it is an issue, too.
 func (dl *Deliverer) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigDocument, error) {
 	d := delivery{ConfigRequest: r}
 	if err := dl.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return dl.findIn(tx, &d) }); err != nil {

@@ -1,5 +1,6 @@
-// Package delivery gives machines the documents of their boots. It decides who a request comes from, and whether the secrets
-// in a document are for that machine; it puts late values in place, and keeps bootstrap data in memory until they are fetched.
+// Package delivery gives machines the documents of their boots. It decides where a request comes from, and whether the
+// secrets in a document are for that machine. It puts late values in place, and keeps bootstrap data in memory until
+// machines fetch them.
 package delivery
 
 import (

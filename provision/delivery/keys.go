@@ -12,8 +12,8 @@ import (
 // Keys derives the keys of boots from a secret of this server.
 type Keys struct{ secret []byte }
 
-// ReportKey proves that a report comes from a machine that was given its configuration: it may have another address
-// by then than the one it booted with.
+// ReportKey proves that a report comes from a machine with its configuration. By then, the machine may have another address
+// than the one it booted with.
 func (k Keys) ReportKey(s inventory.SessionID) string { return k.keyOf("report", s) }
 
 // isReportKey compares in constant time.

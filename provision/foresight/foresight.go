@@ -12,7 +12,7 @@ import (
 // Hosts stands in a sentence for the hosts that it is about: whoever shows it puts their number or name there.
 const Hosts = "{hosts}"
 
-// Facts are what is asked for, and what of one host is known after it was tried.
+// Facts are the request, and the facts of one host after a trial.
 type Facts struct {
 	Verb    string
 	On      bool                // of verbs that switch something

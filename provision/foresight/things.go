@@ -64,7 +64,7 @@ func plural(n int, word string) string {
 	return strconv.Itoa(n) + " " + word + "s"
 }
 
-// Ending is what is asked for a machine, and what of it and its host decides what happens.
+// Ending is a request about a machine, and the facts of it and its host that decide what happens.
 type Ending struct {
 	Verb string // delete, force, reinstall, power-cycle, replace
 	Name string

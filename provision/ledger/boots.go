@@ -5,8 +5,8 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// EndBoots ends the boots of a host that isOver says are over: its power is off, another boot has begun, or the operation
-// that they were for has ended.
+// EndBoots ends the boots of a host for which isOver is true: its power is off, another boot has begun, or their operation
+// has ended.
 func (l *Ledger) EndBoots(h inventory.HostID, outcome inventory.Outcome, why string, isOver func(*inventory.BootSession) bool) {
 	for _, b := range l.cfg.Sessions.Boots(h) {
 		if !b.EndedAt.IsZero() || !isOver(&b.BootSession) {

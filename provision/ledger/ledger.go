@@ -1,5 +1,6 @@
-// Package ledger writes what happens to hosts: a change of state with the event that says why, issues, the end of a boot
-// session, and the requests of people with their dry runs. It decides nothing: the rooms above it do, and say what to write.
+// Package ledger writes what happens to hosts: changes of state with the event that says why, issues, and ends of boot
+// sessions. It also writes the requests of people, with their dry runs. It decides nothing: the rooms above it do, and say
+// what to write.
 package ledger
 
 import (

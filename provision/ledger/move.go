@@ -6,8 +6,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Move is the only place where a host changes state: it stores the host as it is in h, in its new state, together
-// with the event that says why.
+// Move is the only place where a host changes state. It stores h in its new state, together with the event that says why.
 func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, s inventory.SessionID, reason string) error {
 	to, err := h.State.Next(on)
 	if err != nil {

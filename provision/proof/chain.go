@@ -14,8 +14,8 @@ const (
 	maxChainBytes = 512 << 10
 )
 
-// Unchained says why a layer that was written is not the one that an image of a registry stands for, "" when it is. The chain
-// is the documents of the registry as they are: the first has the digest that was asked for, each names the next, and the last
+// Unchained says why a layer that was written is not the one that an image of a registry stands for, "" when it is. The
+// chain is the documents of the registry, unchanged: the first has the expected digest, each names the next, and the last
 // names the layer.
 func Unchained(asked, layer string, chain [][]byte) string {
 	if len(chain) == 0 {

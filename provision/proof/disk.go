@@ -1,6 +1,6 @@
-// Package proof owns what a machine must show before the server believes that its work is done: a certificate for each
-// disk, the tests of a burn-in, the digest of an image, the identity of the hardware. What a report leaves out counts as not
-// done. It never reads a store or a clock.
+// Package proof owns what a machine must show before the server believes that its work is done. Proofs are a certificate
+// for each disk, the tests of a burn-in, the digest of an image, and the identity of the hardware. A part that a report
+// leaves out counts as not done. It never reads a store or a clock.
 package proof
 
 import (
@@ -12,8 +12,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Owed returns the disks that a wipe must certify: those of the newest inspection, and those that it lacks and an earlier
-// one had, less the ones that are kept. A read-only drive behind USB, such as the virtual drive of a controller, owes
+// Owed returns the disks that a wipe must certify. These are the disks of the newest inspection, and those of an earlier
+// one that it lacks, without the kept ones. A read-only drive behind USB, such as the virtual drive of a controller, owes
 // nothing.
 func Owed(hw inventory.Hardware, keep []inventory.DiskHint) (owed []inventory.Disk) {
 	for _, d := range slices.Concat(hw.Disks, hw.MissingDisks) {

@@ -10,9 +10,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Unclean says what is missing before a host counts as wiped, a line for each disk; nothing when each owed disk has a
-// certificate of its own, of the mode that was asked for and without an error. isFinal says that another try would show
-// the same: a certificate is missing, or is not of what was asked for.
+// Unclean says what is missing before a host counts as wiped, a line for each disk. It returns nothing when each owed disk
+// has a certificate of its own, of the ordered mode and without an error. isFinal says that another try would show the
+// same: a certificate is missing, or is of another mode.
 func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.DiskHint, certificates []inventory.WipeCertificate) (faults []string, isFinal bool) {
 	taken := make([]bool, len(certificates))
 	for _, d := range owed {
@@ -44,8 +44,8 @@ func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.D
 	return faults, isFinal
 }
 
-// Untested says what a burn-in lacks that is said to have passed: each part that the inspection found must have been under
-// load for as long as was asked for, which cannot be longer than has passed here since.
+// Untested says what a burn-in lacks that reports success. Each part of the inspection must have been under load for the
+// ordered time, and no longer than has passed here since.
 func Untested(b inventory.BurnIn, asked, passed time.Duration, hw inventory.Hardware) (faults []string) {
 	// The server's own clock. The agent's seconds below are only its word.
 	if passed < asked-asked/20 {
@@ -88,9 +88,9 @@ type Written struct {
 	IsSeeded bool
 }
 
-// Unwritten says what is missing before an image counts as written, "" when nothing is: the image is the one that was asked
-// for, its configuration is placed, and the disk is one that the host has and that is not kept. A host that was never
-// inspected may have any disk. Without a digest that was asked for, the agent must have one that it checked.
+// Unwritten says what is missing before an image counts as written, "" for nothing. It must be the ordered image with its
+// configuration, on a disk of the host that is not kept. A host that was never inspected may have any disk. Without an
+// expected digest, the agent must report one that it checked.
 func Unwritten(w Written, digest string, hasSeed bool, hw *inventory.Hardware, keep []inventory.DiskHint) string {
 	switch {
 	case digest == "" && !strings.HasPrefix(w.Digest, "sha256:"):
@@ -108,8 +108,8 @@ func Unwritten(w Written, digest string, hasSeed bool, hw *inventory.Hardware, k
 	return ""
 }
 
-// OtherMachine says why a machine is not the one that was inspected, "" when it is, or when nothing of that one is known
-// that could tell them apart. A machine that does not say what is known of it is another one.
+// OtherMachine says why a machine is not the inspected one. It returns "" when it is, or when nothing is known that
+// distinguishes them. A machine that does not say what is known of it is another one.
 func OtherMachine(known, said inventory.System) string {
 	was, is := strings.ToLower(strings.TrimSpace(known.UUID)), strings.ToLower(strings.TrimSpace(said.UUID))
 	switch {

@@ -11,8 +11,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Recorder writes notes behind the packets: taking one never blocks, and many share one commit. What must be on disk
-// before an answer does not come this way. Its fields may change before Serve only.
+// Recorder writes notes behind the packets: taking one never blocks, and many share one commit. Data that must be on disk
+// before an answer do not come this way. Its fields may change before Serve only.
 type Recorder struct {
 	Store  inventory.Store
 	Log    *slog.Logger

@@ -80,7 +80,7 @@ func (t *Table) plan(x *entry) {
 	}
 }
 
-// LookAgain has the session of a MAC looked at at a time, if not before.
+// LookAgain makes the session of a MAC due at a time, if it is not due before.
 func (t *Table) LookAgain(m inventory.MAC, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,16 +90,16 @@ func (t *Table) LookAgain(m inventory.MAC, at time.Time) {
 }
 
 const (
-	// TakeAtOnce is how many late and silent sessions one look takes, and one more for each second that it is behind, up to
-	// takeAtMost: who boots waits for what is written of them.
+	// TakeAtOnce is how many late and silent sessions one check takes. It takes one more for each second that it is behind,
+	// up to takeAtMost, because boots wait while their events are written.
 	TakeAtOnce = 4
 	takeAtMost = 64
 	// passAtOnce is how many sessions one look passes over, which only have more time than was thought.
 	passAtOnce = 256
 )
 
-// Take looks at sessions that are due. It returns those whose next sign is late, each once until it changes, and removes
-// and returns those that have been silent for too long; hasMore says that others are due as well.
+// Take looks at sessions that are due. It returns the sessions whose next sign is late, each once until it changes. It
+// removes and returns those that were silent for too long. hasMore says that others are due as well.
 func (t *Table) Take() (late []Running, silent []inventory.BootSession, hasMore bool) {
 	now := t.now()
 	t.mu.Lock()

@@ -1,5 +1,6 @@
-// Package session owns the boot sessions that run: which boot the signs of a machine belong to, how far it came, where its machine
-// is, and when somebody has to look at it again. It never reads or writes the store, and never says what a machine boots.
+// Package session owns the running boot sessions. It knows which boot a machine's signs belong to, how far it has come,
+// where the machine is, and when its next check is due. It never reads or writes the store, and never says what a machine
+// boots.
 //
 // Start reading at Table.Heard.
 package session
@@ -17,8 +18,8 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Table holds the running boot sessions by MAC, so that a packet finds its session without the store. What is
-// decided in a session is in the store before the machine learns of it; what is only here is how far it came.
+// Table holds the running boot sessions by MAC, so that a packet finds its session without the store. Decisions of a
+// session are in the store before the machine learns of them. Only the progress is here alone.
 type Table struct {
 	now func() time.Time
 	mu  sync.Mutex
@@ -60,8 +61,8 @@ type owner struct {
 
 const (
 	maxSessions = 50_000
-	// SilentFor is how long a session may be without any sign before it counts as abandoned: the slowest step, an
-	// installer loading without a report, takes less.
+	// SilentFor is how long a session may be without any sign before it counts as abandoned. The slowest step, an installer
+	// that loads without a report, takes less.
 	SilentFor = 30 * time.Minute
 	// retryWithin is how long firmware goes on asking in one attempt: EDK2 gives up 60 s after its first DISCOVER.
 	retryWithin = 65 * time.Second
@@ -79,7 +80,7 @@ func New(now func() time.Time, deadline func(*inventory.BootSession, Step) (time
 	}
 }
 
-// StepIndex orders the steps of a boot; what is no step is -1.
+// StepIndex orders the steps of a boot; it returns -1 for any other kind.
 func StepIndex(kind string) int { return slices.Index(inventory.Steps(), kind) }
 
 // isNewBoot reports whether this sign of a machine begins another boot attempt than s.
@@ -271,7 +272,7 @@ func (t *Table) At(a netip.Addr) (inventory.BootSession, bool) {
 	return inventory.BootSession{}, false
 }
 
-// SpeaksTLS reports whether the machine's boot loader said so.
+// SpeaksTLS reports whether the machine's boot loader announced HTTPS.
 func (t *Table) SpeaksTLS(m inventory.MAC) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

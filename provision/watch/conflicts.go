@@ -50,7 +50,7 @@ func (w *Watch) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail 
 	})
 }
 
-// Add counts an address, and returns the issue that it belongs to. isTold says that the issue was told of a moment ago.
+// Add counts an address, and returns the issue that it belongs to. isTold says that the issue was reported a moment ago.
 func (c *conflicts) Add(a netip.Addr, subnet, detail string, now time.Time) (i inventory.Issue, isTold bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

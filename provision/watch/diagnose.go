@@ -48,8 +48,8 @@ type PacketLine struct {
 	Summary  string     `json:"summary"`
 }
 
-// Diagnose says why a machine does not boot. Host is "" for a machine that is not listed; mac names the port, "" takes
-// the one that was heard last.
+// Diagnose says why a machine does not boot. Host is "" for a machine that is not listed. mac names the port; "" takes the
+// one with the latest packet.
 func (w *Watch) Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (d Diagnosis, err error) {
 	err = w.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		d, err = w.diagnose(tx, id, mac, false)

@@ -11,8 +11,8 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Foreign notes another DHCP server. On a network that is ours it is an issue: an error when it was heard, a warning
-// when only a machine named it.
+// Foreign notes another DHCP server. On a network of our own it is an issue: an error after its own packet, a warning when
+// only a machine named it.
 func (w *Watch) Foreign(f pxe.ForeignServer) {
 	w.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		n, err := tx.FindSubnet(f.Subnet)
@@ -61,8 +61,8 @@ func foreignKey(f pxe.ForeignServer) string {
 	return inventory.IssueForeignDHCP + "/" + f.Interface + "/" + f.Name()
 }
 
-// ForeignGone closes the issues of servers that are not among those noticed in the last hour, once that long was listened,
-// and those on networks that are no longer ours alone.
+// ForeignGone closes the issues of servers without a sign in the last hour, after listening for that long. It also closes
+// those on networks that are no longer ours alone.
 func (w *Watch) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration) {
 	w.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		open, err := tx.ListIssues(false, "")

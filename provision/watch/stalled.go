@@ -38,13 +38,13 @@ const (
 	lookOnAfter = 25 * time.Millisecond
 	// tellEvery bounds how often the issue of a host is told anew, whose ports may stand still in turns.
 	tellEvery = time.Minute
-	// StalledFor is how long an issue stays open of a machine of which nothing more is heard.
+	// StalledFor is how long an issue stays open for a machine that has become silent.
 	StalledFor = 24 * time.Hour
 )
 
-// WatchBoots opens an issue for each host whose boot stands still because its next sign did not come in time, and closes
-// it when the host comes further, in that boot or a later one. It ends the boots that went silent. More boots are due after
-// that when hasMore.
+// WatchBoots opens an issue for each host whose boot has stopped, because its next sign did not come in time. It closes the
+// issue when the host comes further, in that boot or a later one. It ends the boots that went silent. More boots are due
+// after that when hasMore.
 func (w *Watch) WatchBoots(ctx context.Context) (hasMore bool, err error) {
 	w.stalled.mu.Lock()
 	defer w.stalled.mu.Unlock()

@@ -48,8 +48,8 @@ const (
 	triesNextFor = 10 * time.Minute
 )
 
-// Unanswered notes that a DISCOVER or SOLICIT of a machine led to no address, and why. The client's stage is "" when the packet was
-// not looked at. isMeant says that this is as the subnet is configured. It never waits.
+// Unanswered notes that a DISCOVER or SOLICIT of a machine led to no address, and why. The client's stage is "" when the
+// server dropped the packet unread. isMeant says that this is as the subnet is configured. It never waits.
 func (w *Watch) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
 	if c.MAC == "" || c.Stage == pxe.StageOS {
 		return

@@ -1,5 +1,5 @@
-// Package watch notices what does not happen: boots that stand still, machines that ask for an address and get no answer,
-// other DHCP servers, and addresses that others use. It says what should happen next with a host, and why it does not.
+// Package watch notices what does not happen. It finds boots that have stopped, machines that get no answer to DHCP, other
+// DHCP servers, and addresses in use by others. It says what should happen next with a host, and why it does not.
 package watch
 
 import (

@@ -1,5 +1,5 @@
-// Package admission owns who may load files of images, over whatever protocol: as many at a time as a link carries with
-// enough for each, the oldest boot first. It never sends anything.
+// Package admission owns the limit on downloads of image files, over all protocols. It admits as many at a time as a link
+// carries with enough for each, the oldest boot first. It never sends anything.
 package admission
 
 import (
@@ -45,8 +45,8 @@ func New(rules func(local netip.Addr) Rules, now func() time.Time) *Lines {
 	return &Lines{rules: rules, now: now, lines: map[netip.Addr]*line{}}
 }
 
-// Enter lets a boot load so many bytes from one of our addresses, or says how long it has to wait and which place it
-// has in the line; it keeps that for as long as it comes back. Who was let in, with a wait of 0, calls leave, once.
+// Enter lets a boot load so many bytes from one of our addresses, or returns the wait and the place in the queue. It keeps
+// that place for as long as the boot comes back. A boot that was admitted, with a wait of 0, calls leave, once.
 func (l *Lines) Enter(local netip.Addr, boot string, size int64) (leave func(), wait time.Duration, place int) {
 	one := l.of(local)
 	if wait, place = one.enter(boot, size); wait > 0 {

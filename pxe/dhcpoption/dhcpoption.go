@@ -1,5 +1,5 @@
-// Package dhcpoption owns which of the admin's DHCP options a client is given: those of its reservation before those of its
-// classes before those of its subnet, and how they travel.
+// Package dhcpoption owns the choice among the admin's DHCP options for a client, and their encoding. Options of its
+// reservation come before those of its classes, and these before those of its subnet.
 package dhcpoption
 
 import (
@@ -29,8 +29,8 @@ type key struct {
 	code  int
 }
 
-// Choose returns the options of a client, by number. An option of a vendor counts by itself, but an option that is given as
-// a whole replaces all parts of it that come later in the order, and the other way round.
+// Choose returns the options of a client, by number. An option of a vendor counts by itself. But a whole option replaces
+// all its parts that come later in the order, and the other way round.
 func Choose(of Of) (chosen []Chosen) {
 	has := map[key]string{} // whose it is
 	add := func(from string, list []inventory.Option, is6 bool) {

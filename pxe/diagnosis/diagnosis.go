@@ -1,6 +1,5 @@
-// Package diagnosis owns the answer to "why is it not booting?": rules that read what was seen of a machine's boot, on
-// the wire and in its timeline, and rank what may have stopped it. It never reads a clock, a socket or the store, and
-// never changes anything.
+// Package diagnosis owns the answer to "why is it not booting?". Its rules read a machine's boot, on the wire and in its
+// timeline, and rank the possible causes. It never reads a clock, a socket or the store, and never changes anything.
 //
 // Start reading at Explain; the rules are in Rules, in the order of a boot.
 package diagnosis
@@ -69,7 +68,7 @@ type Cause struct {
 	Certainty Certainty `json:"certainty" enum:"cause,guess,slow" doc:"cause: what stops the boot, one at most; guess: what may also explain it; slow: what only makes a boot slow"`
 }
 
-// Certainty says what a cause is worth to whoever reads it.
+// Certainty says how sure a cause is, for readers.
 type Certainty string
 
 // The certainties.
@@ -123,8 +122,8 @@ func Rules() []Rule {
 	return slices.Concat(decisionRules(), silenceRules(), addressRules(), offerRules(), identityRules(), fetchRules(), tftpRules(), loaderRules(), scriptRules(), httpRules(), systemRules(), loopRules())
 }
 
-// Explain ranks what may have stopped a boot, the likeliest first; nothing when nothing is wrong. It is total. Whoever shows the
-// causes asks for the Trouble before: while nothing is late and nothing has failed, there is nothing to explain.
+// Explain ranks what may have stopped a boot, the likeliest first; nothing when nothing is wrong. It is total. Callers ask
+// for the Trouble before: while nothing is late and nothing has failed, there is nothing to explain.
 func Explain(c Case) []Cause {
 	if c.Session.Outcome == inventory.OutcomeArrived {
 		return nil

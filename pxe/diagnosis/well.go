@@ -12,9 +12,9 @@ import (
 	"slipway.dev/slipway/pxe/trace"
 )
 
-// Trouble says what of a host is late or has failed, "" when nothing is: then nobody looks for causes. A host that is switched
-// off, that waits for a person or that boots its own disk is well. A machine that is not listed is no host: whoever asks about it
-// wants to know why nobody has seen it.
+// Trouble says what of a host is late or has failed, "" when nothing is: then nobody looks for causes. A host that is
+// switched off, that waits for a person or that boots its own disk is well. A machine that is not listed is no host: its
+// user wants to know why Slipway has not seen it.
 func (c *Case) Trouble() string {
 	switch {
 	case c.Host == nil:
@@ -128,9 +128,9 @@ func isNotReady(e inventory.Event) bool {
 	return e.Kind == inventory.EventConfigRefused && fmt.Sprint(fields["kind"]) == string(inventory.Unavailable)
 }
 
-// End cuts the evidence at the end of what it is about: the power went off, or the operation ended. What was recorded up to
-// then stays; a boot that began later stands for itself. What we repeat to a machine that is off, and what it does when its
-// work is done, is no evidence.
+// End cuts the evidence at the end of what it is about: the power went off, or the operation ended. The packets recorded up
+// to then stay; a later boot is judged by itself. Repeated answers of ours to a machine that is off, and acts of a machine
+// after its work, are no evidence.
 func (c *Case) End(at time.Time) {
 	if at.IsZero() {
 		return

@@ -1,6 +1,6 @@
-// Package door owns who may come in at the TCP doors and at the Unix socket: how many connections a door has, of all and of
-// one source, which of them makes room for another, and how many files the doors may hold open. It never looks at what
-// connections carry.
+// Package door owns the limits on connections at the TCP listeners and the Unix socket. It limits them in total and for
+// each source, and chooses the one that gives way to another. It also divides the file descriptors among the listeners. It
+// never looks at what connections carry.
 //
 // Start reading at Door.Enter. Every step of it costs the same, however many connections there are.
 package door
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Config is everything a Door needs.
+// Config is everything that a Door needs.
 type Config struct {
 	All       int // connections at the same time
 	PerSource int // of one source; 0 means as many as of all
@@ -27,7 +27,8 @@ type Config struct {
 	Now      func() time.Time // nil for time.Now
 }
 
-// Door counts the connections of one door. Strangers compete with strangers: they never take the place of a known source.
+// Door counts the connections of one listener. Strangers compete with strangers: they never take the place of a known
+// source.
 type Door struct {
 	cfg Config
 
@@ -77,7 +78,7 @@ type source struct {
 
 func (s *source) n() int { return s.idle.Len() + s.busy.Len() }
 
-// Place is one connection at a door.
+// Place is one connection of a listener.
 type Place struct {
 	door   *Door
 	conn   io.Closer
@@ -101,8 +102,8 @@ func sourceOf(a netip.Addr) netip.Addr {
 // fairN is how many connections a source may keep that is busy with all of them, whoever else comes.
 const fairN = 4
 
-// Enter lets a connection in. When the door is full, the longest idle connection of the source that has most of them makes room;
-// then one of a source that has far more than its part. The place is nil when nobody makes room.
+// Enter lets a connection in. When the listener is full, the longest idle connection of the source with the most of them
+// makes room. After idle ones, a source that has far more than its part loses one. The place is nil when nobody makes room.
 func (d *Door) Enter(addr netip.Addr, conn io.Closer) *Place {
 	of := strangers
 	if d.cfg.Knows != nil && d.cfg.Knows(addr.Unmap()) {
@@ -216,7 +217,7 @@ func (p *Place) Leave() {
 	p.door.crowds[p.crowd].remove(p)
 }
 
-// Trust makes the connection one of a known source: whoever is behind it has proved who it is.
+// Trust makes the connection one of a known source, because its client has proved its identity.
 func (p *Place) Trust() {
 	p.door.mu.Lock()
 	defer p.door.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Budget is how many connections the doors may have, so that the rest of the process never lacks a file descriptor.
+// Budget is how many connections each listener may have, so that the rest of the process never lacks a file descriptor.
 type Budget struct {
 	Limit    int // of the process
 	Reserved int // for DHCP, the database, files of images, and what the server opens itself
@@ -30,7 +30,7 @@ const (
 	leastReserved = 256
 )
 
-// Share divides the file descriptors of a process among the doors.
+// Share divides the file descriptors of a process among the listeners.
 func Share(limit int, hasBootTLS bool) Budget {
 	b := Budget{Limit: limit, Reserved: max(leastReserved, limit/8)}
 	free := max(limit-b.Reserved, 64)
@@ -68,7 +68,7 @@ func IsOutOfFiles(err error) bool {
 // outOfFiles is when a door met that last, in nanoseconds of Unix time.
 var outOfFiles atomic.Int64
 
-// OutOfFilesAt returns when a door could take no connection because no file descriptor was left; the zero time: never.
+// OutOfFilesAt returns when a listener could take no connection for want of a file descriptor; the zero time: never.
 func OutOfFilesAt() time.Time {
 	if at := outOfFiles.Load(); at > 0 {
 		return time.Unix(0, at)
@@ -76,7 +76,8 @@ func OutOfFilesAt() time.Time {
 	return time.Time{}
 }
 
-// Files counts the open files of this process. It holds one of its own open, so that it can be asked when none is left.
+// Files counts the open files of this process. It holds a descriptor of its own open, so that it works also when none is
+// left.
 type Files struct {
 	mu  sync.Mutex
 	dir *os.File

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Placed is a connection that has a place at a door.
+// Placed is a connection that has a place at a listener.
 type Placed interface{ Place() *Place }
 
 // listener lets connections in by a door.
@@ -21,8 +21,8 @@ type listener struct {
 	refuse func(net.Conn)
 }
 
-// Listen returns a listener whose connections come in by the door. Who is not let in is told so by refuse, which closes the
-// connection and must not block.
+// Listen returns a listener that limits its connections by the Door. It hands a connection without a place to refuse, which
+// closes it and must not block.
 func (d *Door) Listen(l net.Listener, refuse func(net.Conn)) net.Listener {
 	return &listener{Listener: l, door: d, refuse: refuse}
 }
@@ -55,8 +55,8 @@ func addrOf(a net.Addr) netip.Addr {
 // shedN is how many idle connections make room when the process cannot open another file.
 const shedN = 32
 
-// NoteAccept is told why a connection could not be taken. When the process has run out of file descriptors, idle
-// connections make room.
+// NoteAccept gets the error of a failed accept. When the process has run out of file descriptors, idle connections make
+// room.
 func (d *Door) NoteAccept(err error) {
 	if IsOutOfFiles(err) {
 		outOfFiles.Store(time.Now().UnixNano())
@@ -109,8 +109,8 @@ func Trust(ctx context.Context) {
 	}
 }
 
-// Handler has a connection count as busy while its request is answered, and as idle while more of the request is awaited: who
-// sends a body byte by byte holds no place against others.
+// Handler counts a connection as busy while the server answers its request, and as idle while it waits for more of the
+// request. A client that sends a body byte by byte therefore holds no place against others.
 func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := placeOf(r.Context()); p != nil {
@@ -147,7 +147,7 @@ const (
 
 var lingering atomic.Int32
 
-// TurnAway returns what tells a client over HTTP that the door is full and when to come again.
+// TurnAway returns a function that tells an HTTP client that the listener is full, and when to come again.
 func TurnAway(after time.Duration) func(net.Conn) {
 	const text = "too many connections; asking again helps\n"
 	words := "HTTP/1.1 503 Service Unavailable\r\nRetry-After: " + strconv.Itoa(int(after/time.Second)) +

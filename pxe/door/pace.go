@@ -8,8 +8,8 @@ import (
 // Pace is how many new connections may come in a second, and how many at once after a quiet time. The zero Pace is no limit.
 type Pace struct{ PerSecond, Burst float64 }
 
-// Arrivals limits how fast new connections come in: at a TLS door each of them costs a handshake. Sources that are known, and
-// those that have lately proved who they are, count for themselves only, so that a flood of strangers keeps none of them out.
+// Arrivals limits how fast new connections come in: over TLS each of them costs a handshake. Known sources, and those that
+// have lately proved their identity, each have a limit of their own. A flood of unknown sources keeps none of them out.
 type Arrivals struct{ All, PerSource Pace }
 
 const (

@@ -1,8 +1,8 @@
 // Package ear owns sockets that are read in batches. It never looks at what they carry.
 //
-// The runtime watches every socket of its own for readability and writability, and is woken for each packet that comes
-// and for each that has left. At thousands per second that costs more than the packets. So an Ear is watched by an epoll
-// instance of its own, for one packet and only while its reader waits; the runtime watches that.
+// The runtime watches each of its sockets for readability and writability. It wakes up for each packet that comes, and for
+// each that has left. At thousands per second that costs more than the packets. So an Ear is watched by an epoll instance
+// of its own, for one packet and only while its reader waits; the runtime watches that.
 package ear
 
 import (

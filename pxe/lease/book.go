@@ -1,6 +1,6 @@
-// Package lease owns the choice of addresses: which machine may have which, for how long, and what a request for one
-// is answered with (RFC 2131 section 4.3). It never touches a socket, a store or a clock: it returns what has to be
-// stored, and an address counts as given away only after the caller has said that it is.
+// Package lease owns the choice of addresses: which machine may have which, for how long, and the answer to a request (RFC
+// 2131 section 4.3). It never touches a socket, a store or a clock. It returns what the caller has to store, and an address
+// counts as given away only after the caller confirms that.
 //
 // Start reading at Book.Offer and Book.Confirm.
 package lease
@@ -47,8 +47,8 @@ const (
 	NoAddress       Reason = "it asks for no address and was offered none"
 )
 
-// Client is who asks for an address. Clients are told apart by MAC: the client id changes between firmware, boot
-// loader and operating system of one machine.
+// Client is who asks for an address. The MAC distinguishes clients: the client id changes between firmware, boot loader and
+// operating system of one machine.
 type Client struct {
 	Subnet   string // the subnet it is in, see SubnetFor
 	MAC      inventory.MAC

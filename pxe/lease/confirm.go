@@ -18,9 +18,9 @@ const (
 	Rebinding  State = "rebinding"   // prolongs its lease with anyone
 )
 
-// StateOf tells the state of a REQUEST from its fields: whether it names a server (option 54), the address it wants
-// (option 50), the address it uses (ciaddr), and whether it was sent to us alone. Some boot ROMs take an offer and
-// name nothing; they count as selecting.
+// StateOf finds the state of a REQUEST from its fields. These are the server that it names (option 54), the wanted address
+// (option 50), the address in use (ciaddr), and the way to us. Some boot ROMs take an offer and name nothing; they
+// count as selecting.
 func StateOf(namesServer bool, wanted, ciaddr netip.Addr, isUnicast bool) State {
 	switch {
 	case namesServer:
@@ -110,12 +110,11 @@ func (b *Book) Confirm(c Client, s State, addr netip.Addr, now time.Time) Result
 	}
 }
 
-// Commit makes a lease that Confirm returned count; it must be on disk. The ACK may be sent when it returns true; it
-// returns false when the address is no longer the client's, because it was declined or its subnet went away meanwhile.
-// A machine that moved to another address keeps the old one from others until that lease ends, because we cannot know
-// whether it still uses it.
-// Until Commit or Abort the offer stands as pending, for at most five minutes: a caller that forgets both costs one
-// address for that long.
+// Commit makes a lease that Confirm returned count; it must be on disk. The server may send the ACK when it returns true.
+// It returns false when the address is no longer the client's, because a client declined it or its subnet went away
+// meanwhile. A machine that moved to another address keeps the old one until that lease ends, because Slipway cannot know
+// whether it still uses it. Until Commit or Abort the offer stands as pending, for at most five minutes: a caller that
+// forgets both costs one address for that long.
 func (b *Book) Commit(l inventory.Lease) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -138,8 +138,8 @@ type Path struct {
 	Local     []netip.Addr // our addresses there
 }
 
-// SubnetFor finds the subnet that a client is in: that of the relay's link address, else of our addresses on the
-// interface, else the one that names the interface.
+// SubnetFor finds the subnet of a client: by the relay's link address, else by our addresses on the interface, else by the
+// interface's name.
 func (b *Book) SubnetFor(p Path) (inventory.Subnet, bool) {
 	b.mu.Lock()
 	subnets := b.subnets

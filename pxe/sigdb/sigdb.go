@@ -1,5 +1,5 @@
-// Package sigdb owns the reading of UEFI's signature databases (UEFI 2.10 section 32.4.1): whose signatures a firmware
-// accepts (db), whose it refuses (dbx), and whom a shim accepts. It never judges a signature.
+// Package sigdb owns the reading of UEFI's signature databases (UEFI 2.10 section 32.4.1). These name the signers that a
+// firmware accepts (db), those that it refuses (dbx), and those that a shim accepts. It never judges a signature.
 package sigdb
 
 import (
@@ -23,7 +23,7 @@ const (
 // certX509 is EFI_CERT_X509_GUID as it lies in memory.
 var certX509, _ = hex.DecodeString("a159c0a5e494a74a87b5ab155c2bf072")
 
-// Certificates returns the certificates in a database. What is cut short or malformed ends it: what was good before counts.
+// Certificates returns the certificates in a database. A truncated or malformed part ends it: the good part before counts.
 func Certificates(b []byte) (certs []*x509.Certificate) {
 	if len(b) > maxBytes {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// Filter returns the kernel's program that lets the packets of boots through: DHCP, TFTP requests with the beginnings and
-// ends of transfers, the beginnings and ends of TCP connections to the ports with the heads of HTTP, TLS alerts, router
-// solicitations and advertisements, and what could not be delivered.
+// Filter returns the kernel's program that passes the packets of boots. These are DHCP, TFTP requests with the beginnings
+// and ends of transfers, and router solicitations and advertisements. Of TCP connections to the ports, it passes beginnings
+// and ends, heads of HTTP and TLS alerts. It also passes reports of undeliverable packets.
 func Filter(ports []int) ([]bpf.RawInstruction, error) {
 	raw, err := bpf.Assemble(instructions(ports))
 	if err != nil {

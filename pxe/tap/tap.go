@@ -1,6 +1,6 @@
-// Package tap owns the ear on the boot interfaces: it hears the packets of boots, those of other servers included, and
-// hands them to the record. The kernel sorts out what is no part of a boot; file contents never come here. It never sends
-// anything, and never answers anybody.
+// Package tap captures packets on the boot interfaces. It passes the packets of boots, those of other servers included, to
+// the record. The kernel sorts out what is no part of a boot; file contents never come here. It never sends anything, and
+// never answers anybody.
 package tap
 
 import (
@@ -42,7 +42,7 @@ type Server struct {
 	cfg     Config
 }
 
-// Metrics count what was heard.
+// Metrics count the captured packets.
 type Metrics struct {
 	Frames  prometheus.Counter
 	Dropped prometheus.Counter

@@ -1,8 +1,8 @@
-// Package tftp owns the TFTP door: it sends the boot loaders of pxe's table from memory, and to each machine its own
-// autoexec.ipxe, and tells how every transfer went. It never takes a file, never looks at a path, and decides nothing.
+// Package tftp owns the TFTP server. It sends the boot loaders of pxe's table from memory, and to each machine its own
+// autoexec.ipxe, and reports how every transfer ended. It never takes a file, never looks at a path, and decides nothing.
 //
-// A gate reads requests and refuses what is not served; a desk sends the files of many machines through one socket; a
-// sender, which is pure, says which blocks to send when. See docs/decisions/0018 for why it is ours.
+// A gate reads requests and refuses unknown files. A desk sends the files of many machines through one socket. A sender,
+// which is pure, says which blocks to send when. See docs/decisions/0018 for why it is ours.
 package tftp
 
 import (
@@ -68,7 +68,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Server is the TFTP door.
+// Server is the TFTP server.
 type Server struct {
 	Metrics *Metrics
 
@@ -113,7 +113,7 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// Addrs returns what is bound, with the real port where 0 was asked for.
+// Addrs returns the bound addresses, with the real port in place of 0.
 func (s *Server) Addrs() []netip.AddrPort {
 	var addrs []netip.AddrPort
 	for _, g := range s.gates {

@@ -217,9 +217,9 @@ func TestOnlyEnglishIsRead(t *testing.T) {
 	if got, want := typescript(source), []text{{4, "Words between tags"}, {3, "Words on a button"}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("TypeScript: %v, want %v", got, want)
 	}
-	program := "package a\n\n// a comment of words\ntype t struct {\n\tA string `help:\"Help of a flag.\" json:\"a,omitempty\"`\n}\n\nvar q, e = \"SELECT a FROM b\", \"the host %q is busy\"\n"
+	program := "// Package a has A.\n// B.Do is code.\n//\n//\tcode\n//\n//   - an item\n// +kubebuilder:x\npackage a\n\n// a comment of words\ntype t struct {\n\tA string `help:\"Help of a flag.\" json:\"a,omitempty\"`\n}\n\nvar q, e = \"SELECT a FROM b\", \"the host %q is busy\"\n"
 	got, err := golang("a.go", program)
-	if want := []text{{5, "Help of a flag."}, {8, "the host CODE is busy"}}; err != nil || !reflect.DeepEqual(got, want) {
+	if want := []text{{1, "CODE has CODE. CODE is code."}, {1, "an item"}, {12, "Help of a flag."}, {15, "the host CODE is busy"}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Go: %v, %v, want %v", got, err, want)
 	}
 }

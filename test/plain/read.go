@@ -1,12 +1,14 @@
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -123,11 +125,11 @@ var (
 // golang returns the texts of a Go file: help and descriptions in tags of fields, and strings of several words.
 func golang(name, source string) ([]text, error) {
 	files := token.NewFileSet()
-	f, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	f, err := parser.ParseFile(files, name, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, fmt.Errorf("read Go: %w", err)
 	}
-	var all []text
+	all := documentation(files, f)
 	add := func(at token.Pos, s string) {
 		if !sql.MatchString(s) && prose.MatchString(s) {
 			all = append(all, text{files.Position(at).Line, verb.ReplaceAllString(s, "CODE")})
@@ -156,4 +158,54 @@ func golang(name, source string) ([]text, error) {
 		return true
 	})
 	return all, nil
+}
+
+var (
+	marker = regexp.MustCompile(`(?m)^\+.*$`) // a line for controller-gen
+	item   = regexp.MustCompile(`(?m)^ +- `)  // of a list
+)
+
+// Names in a comment are code: that of the thing itself, which comes first, qualified ones, and capitals within a sentence.
+var (
+	itself    = regexp.MustCompile(`^(?:Package )?[A-Za-z]\w* `)
+	qualified = regexp.MustCompile(`\b\w+\.[A-Z]\w*`)
+	called    = regexp.MustCompile(`([a-z,;:] )[A-Z]\w*`)
+)
+
+// documentation returns the comments that go doc shows: those of the package and of exported names, a paragraph each.
+func documentation(files *token.FileSet, f *ast.File) (all []text) {
+	add := func(c *ast.CommentGroup, names ...*ast.Ident) {
+		if c == nil || len(names) > 0 && !slices.ContainsFunc(names, func(n *ast.Ident) bool { return n.IsExported() }) {
+			return
+		}
+		says := itself.ReplaceAllString(c.Text(), "CODE ")
+		for _, paragraph := range strings.Split(marker.ReplaceAllString(item.ReplaceAllString(says, "\n\n"), ""), "\n\n") {
+			if strings.HasPrefix(paragraph, "\t") || strings.HasPrefix(paragraph, "# ") {
+				continue // code, or a heading
+			}
+			paragraph = strings.Join(strings.Fields(paragraph), " ")
+			paragraph = called.ReplaceAllString(qualified.ReplaceAllString(paragraph, "CODE"), "${1}CODE")
+			if paragraph == "" {
+				continue
+			}
+			all = append(all, text{files.Position(c.Pos()).Line, paragraph})
+		}
+	}
+	add(f.Doc)
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			add(d.Doc, d.Name)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					add(cmp.Or(s.Doc, d.Doc), s.Name)
+				case *ast.ValueSpec:
+					add(s.Doc, s.Names...)
+				}
+			}
+		}
+	}
+	return all
 }

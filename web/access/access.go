@@ -1,5 +1,5 @@
-// Package access finds out who sends a request. It lets people in by passwords, second factors, security keys and an identity
-// provider, and programs by tokens; and it has the operations of the REST API on logins, users and tokens.
+// Package access finds out who sends a request. It lets people in by passwords, second factors, security keys and an
+// identity provider, and programs by tokens. It also has the REST operations on logins, users and tokens.
 //
 // Start reading at Access.Guard, through which every request over TCP comes, then keeper.admit.
 package access

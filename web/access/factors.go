@@ -37,7 +37,7 @@ func (f *factors) useCode(code string, now time.Time) (isRight bool) {
 	return isRight
 }
 
-// SecondFactors says what a user has beside the password.
+// SecondFactors says what a user has in addition to the password.
 type SecondFactors struct {
 	App           bool          `json:"app" doc:"An authenticator app is set up"`
 	SecurityKeys  []SecurityKey `json:"securityKeys"`

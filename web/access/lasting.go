@@ -36,7 +36,7 @@ func WhileIn(req *rest.Request, every time.Duration, end func()) (stop func()) {
 	}
 }
 
-// StillIn asks anew who the caller is. What cannot be found out now counts as yes: the database is away for a moment.
+// StillIn finds out again who the caller is. A failure of the database counts as yes for the moment.
 func StillIn(req *rest.Request) bool {
 	c := req.Caller
 	if c.Again == nil {

@@ -16,7 +16,7 @@ import (
 // peerKey is where the connection's other end is kept in a request's context.
 type peerKey struct{}
 
-// RememberPeer notes who is at the other end of a Unix socket, and the connection's place at its door.
+// RememberPeer notes the user at the other end of a Unix socket, and the connection's place at its listener.
 func RememberPeer(ctx context.Context, c net.Conn) context.Context {
 	ctx = door.Context(ctx, c)
 	if placed, ok := c.(interface{ NetConn() net.Conn }); ok {
@@ -28,7 +28,7 @@ func RememberPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// AdmitLocal lets everybody in: who could open the socket is an admin.
+// AdmitLocal lets every caller in: a user that can open the socket is an admin.
 func AdmitLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, _ := r.Context().Value(peerKey{}).(string)

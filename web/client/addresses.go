@@ -26,7 +26,8 @@ type Address struct {
 // Addresses is the calls for static addresses.
 type Addresses struct{ Noun[Address] }
 
-// Keep keeps an address for a machine, or for a host that no machine has, in place of the one that it has in that subnet.
+// Keep keeps an address for a machine, or for a host without a machine. It replaces the address that this one has in that
+// subnet.
 func (a Addresses) Keep(ctx context.Context, address netip.Addr, machine, host string, isDryRun bool) (out Address, err error) {
 	q := url.Values{}
 	if isDryRun {

@@ -32,7 +32,7 @@ type AuditEntry struct {
 	NotUndoable string   `json:"notUndoable"` // why; "" if nothing is known that stands in the way
 }
 
-// Audit returns a page of what was asked of the server, latest first.
+// Audit returns a page of requests to the server, latest first.
 func (c *Client) Audit(ctx context.Context, q AuditQuery) (p Page[inventory.Audit], err error) {
 	v := url.Values{}
 	for _, s := range []struct{ key, value string }{

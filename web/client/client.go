@@ -1,5 +1,5 @@
-// Package client owns the Go side of the REST API: typed calls over a Unix socket or over HTTP with a token, the event
-// stream with resume, and errors as *inventory.Error with kind, message and hint. It never interprets what it carries
+// Package client owns the Go side of the REST API. It has typed calls over a Unix socket or over HTTP with a token, and the
+// event stream with resume. Errors are *inventory.Error with kind, message and hint. It never interprets what it carries
 // and never tries a write again by itself.
 //
 // Start reading at New; then Client's fields, one per noun.

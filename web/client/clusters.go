@@ -27,13 +27,13 @@ type ClusterCheck struct {
 	} `json:"results"`
 }
 
-// Check has the server look over an attached cluster.
+// Check makes the server check an attached cluster.
 func (c Clusters) Check(ctx context.Context, name string) (k ClusterCheck, err error) {
 	return k, c.c.call(ctx, http.MethodGet, c.at(name)+"/check", nil, nil, &k)
 }
 
-// CheckKubeconfig has the server look whether a cluster could be attached with a kubeconfig. The name of the secret in it
-// is not looked at.
+// CheckKubeconfig has the server look whether a cluster could be attached with a kubeconfig. The server does not read the
+// secret that it names.
 func (c Clusters) CheckKubeconfig(ctx context.Context, want inventory.Cluster, kubeconfig string) (k ClusterCheck, err error) {
 	in := struct {
 		Name        string                  `json:"name"`

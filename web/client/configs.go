@@ -115,7 +115,7 @@ func (n Configs[T]) PreviewRollback(ctx context.Context, name string, number int
 	return d, n.c.call(ctx, http.MethodPost, n.at(name)+"/rollback", url.Values{"dryRun": {"true"}}, map[string]int{"revision": number}, &d)
 }
 
-// Check says what saving it would do to its hosts. What is wrong with it is in the answer.
+// Check says what saving it would do to its hosts. The answer has its faults.
 func (n Configs[T]) Check(ctx context.Context, name string, item T) (i Impact, err error) {
 	return i, n.c.call(ctx, http.MethodPost, n.at(name)+"/check", nil, item, &i)
 }
@@ -181,7 +181,7 @@ func (c *Client) TargetRBAC(ctx context.Context, name string, nodes bool) ([]byt
 	return b, nil
 }
 
-// Kubeconfig lets somebody into a cluster: whoever reads it is its administrator.
+// Kubeconfig lets its reader into a cluster as an administrator.
 type Kubeconfig struct {
 	Kubeconfig string    `json:"kubeconfig"`
 	ExpiresAt  time.Time `json:"expiresAt"`

@@ -42,7 +42,7 @@ type PacketLine struct {
 	Summary  string    `json:"summary"`
 }
 
-// Diagnose says why a host does not boot. mac names one of its ports; "" takes the one that was heard last.
+// Diagnose says why a host does not boot. mac names one of its ports; "" takes the one with the latest packet.
 func (h Hosts) Diagnose(ctx context.Context, host string, mac inventory.MAC) (d Diagnosis, err error) {
 	return d, h.c.call(ctx, http.MethodGet, h.at(host)+"/diagnosis", ofPort(mac), nil, &d)
 }

@@ -61,9 +61,9 @@ const (
 	silentFor = 45 * time.Second
 )
 
-// Follow returns events as they happen, after those that happened since q.After, without gap or repetition: when the
-// connection breaks it comes back and goes on behind the last one it saw. It ends when ctx does, or with an error
-// that trying again would not mend.
+// Follow returns events as they happen, after those that happened since q.After, without gap or repetition. When the
+// connection breaks, it connects again and continues after the last event. It ends when ctx does, or with an error that
+// another try would not change.
 func (c *Client) Follow(ctx context.Context, q EventQuery) iter.Seq2[inventory.Event, error] {
 	return c.follow(ctx, "events", q, EventQuery.values)
 }

@@ -42,7 +42,7 @@ func (c *Client) RetryJob(ctx context.Context, id string) (j Job, err error) {
 	return j, c.call(ctx, http.MethodPost, "imports/"+url.PathEscape(id)+"/retry", nil, nil, &j)
 }
 
-// CancelJob stops an import; what has arrived is kept for the next one.
+// CancelJob stops an import. The next one continues with the data that have arrived.
 func (c *Client) CancelJob(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, "imports/"+url.PathEscape(id), nil, nil, nil)
 }

@@ -63,7 +63,7 @@ func (a Controllers) HoldHook(ctx context.Context, name string, step inventory.H
 	return a.verb(ctx, name, "hold", map[string]any{"step": step, "owner": owner, "reason": reason})
 }
 
-// Reinstall installs a machine anew on its host.
+// Reinstall installs a machine again on its host.
 func (a Controllers) Reinstall(ctx context.Context, name string) (inventory.Machine, error) {
 	return a.verb(ctx, name, "reinstall", nil)
 }

@@ -38,7 +38,7 @@ func (m Machines) Foresee(ctx context.Context, name, verb string) (string, error
 	return out.Does, err
 }
 
-// Reinstall installs a machine anew on its host.
+// Reinstall installs a machine again on its host.
 func (m Machines) Reinstall(ctx context.Context, name string) (inventory.Machine, error) {
 	return m.verb(ctx, name, "reinstall", nil)
 }

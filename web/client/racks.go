@@ -12,7 +12,7 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Rack is a rack and what stands in it.
+// Rack is a rack with its hosts.
 type Rack struct {
 	inventory.Rack
 	ID     string                 `json:"id,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TLS is the certificate of the admin door.
+// TLS is the certificate of the admin listener.
 type TLS struct {
 	IsOn        bool      `json:"isOn"`
 	From        string    `json:"from,omitempty"` // files, uploaded, or site: this site's own authority
@@ -21,12 +21,12 @@ type TLS struct {
 	Refused     string    `json:"refused,omitempty"`
 }
 
-// TLS shows the certificate of the admin door.
+// TLS shows the certificate of the admin listener.
 func (c *Client) TLS(ctx context.Context) (t TLS, err error) {
 	return t, c.call(ctx, http.MethodGet, "tls", nil, nil, &t)
 }
 
-// SetTLS gives the admin door a certificate and its key, both PEM.
+// SetTLS gives the admin listener a certificate and its key, both PEM.
 func (c *Client) SetTLS(ctx context.Context, certificate, key string) (t TLS, err error) {
 	in := map[string]string{"certificate": certificate, "key": key}
 	return t, c.call(ctx, http.MethodPut, "tls", nil, in, &t)
@@ -37,7 +37,7 @@ func (c *Client) DropTLS(ctx context.Context) error {
 	return c.call(ctx, http.MethodDelete, "tls", nil, nil, nil)
 }
 
-// RotateAuthority makes the authority that comes after that of a door, admin or boot, or puts it in force.
+// RotateAuthority prepares the next authority of a listener, admin or boot, or puts it in force.
 func (c *Client) RotateAuthority(ctx context.Context, door string, isFinish bool) error {
 	return c.call(ctx, http.MethodPost, "tls/authority", nil, map[string]any{"door": door, "isFinish": isFinish}, nil)
 }

@@ -58,7 +58,7 @@ func (c *Client) SetSecondFactor(ctx context.Context, user, ticket, code string)
 	return out.Codes, err
 }
 
-// SecondFactors are what a user has beside the password.
+// SecondFactors are what a user has in addition to the password.
 type SecondFactors struct {
 	App           bool          `json:"app"`
 	SecurityKeys  []SecurityKey `json:"securityKeys"`

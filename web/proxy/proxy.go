@@ -1,5 +1,5 @@
-// Package proxy finds out where a request of the admin door comes from when proxies stand in front of it: by the headers
-// X-Forwarded-For and Forwarded (RFC 7239), and by the PROXY protocol. It believes only the proxies that the settings name.
+// Package proxy finds the client of a request to the admin listener behind proxies. It reads the headers X-Forwarded-For
+// and Forwarded (RFC 7239), and the PROXY protocol. It believes only the proxies that the settings name.
 package proxy
 
 import (
@@ -55,7 +55,7 @@ type Client struct {
 }
 
 // Of returns who sent a request. Headers count only when a trusted proxy has sent them, and only as far as trusted proxies
-// vouch for them: the client is the last address that no trusted proxy has. When the two kinds of header name different
+// vouch for them. The client is the last address that no trusted proxy has. When the two kinds of header name different
 // clients, one of them is forged: then the proxy itself counts as the client.
 func (t Trusted) Of(r *http.Request) Client {
 	ap, _ := netip.ParseAddrPort(r.RemoteAddr)

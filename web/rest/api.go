@@ -18,7 +18,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// NewAPI is the API library without what it adds by itself: schema links in bodies, a documentation page from a
+// NewAPI is the API library without three of its additions. These are schema links in bodies, a documentation page from a
 // foreign server, and its form of errors.
 func NewAPI(version string) huma.Config {
 	return huma.Config{
@@ -266,7 +266,7 @@ type Written struct {
 	Body   any
 }
 
-// WriteOptions are the ways a write can be asked for.
+// WriteOptions are the options of a write.
 type WriteOptions struct {
 	DryRun  bool   `query:"dryRun" doc:"Check everything and show what would change, but change nothing"`
 	IfMatch string `header:"If-Match" doc:"Fail with 412 unless this is the version stored; without it the last writer wins" maxLength:"64"`

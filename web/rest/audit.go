@@ -90,15 +90,15 @@ func (t *Trail) Concern(id inventory.HostID) {
 	t.row.HostID = id
 }
 
-// Say adds what was asked, in words.
+// Say adds the request in words.
 func (t *Trail) Say(detail string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.Detail = inventory.Clean(detail, 500)
 }
 
-// Edited notes what an edit made of a thing. Before and after are as the API tells the thing to whoever may read it: what is
-// hidden there is hidden here. Version is the one that the edit left.
+// Edited notes what an edit made of a thing. Before and after are as the API shows the thing to its readers: hidden parts
+// are hidden here, too. Version is the one that the edit left.
 func Edited(req *Request, noun, name string, change inventory.AuditChange, before, after any, version int64) {
 	t := req.Trail
 	b, isBeforeCut := AuditJSON(before)
@@ -112,7 +112,7 @@ func Edited(req *Request, noun, name string, change inventory.AuditChange, befor
 	}
 }
 
-// AuditJSON is a thing as the audit keeps it; what is too large is left out.
+// AuditJSON is a thing as the audit keeps it, without parts that are too large.
 func AuditJSON(v any) (text json.RawMessage, isCut bool) {
 	if v == nil {
 		return nil, false
@@ -230,8 +230,9 @@ func (f *Frame) Asker(req *Request) provision.Asker {
 	return provision.Asker{By: req.By(), Witness: witness{f, req}}
 }
 
-// Begun writes the entry of what cannot be taken back and is in no transaction, such as a command to a controller, before
-// it is done. What is not in the audit is not done; what then fails leaves an entry more, which says why.
+// Begun writes the entry of a deed that cannot be undone and is in no transaction, such as a command to a controller. It
+// writes it before the deed. Nothing is done without its entry in the audit. A failure afterwards adds another entry, which
+// says why.
 func (f *Frame) Begun(req *Request) error {
 	t := req.Trail
 	t.mu.Lock()

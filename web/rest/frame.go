@@ -1,5 +1,5 @@
-// Package rest is the frame of the REST API: a request with its caller, the shape of operations, pages and errors, dry runs, and
-// the audit of what is asked for. The packages of the nouns register their operations on a Frame.
+// Package rest is the frame of the REST API: a request with its caller, the shape of operations, pages and errors, and dry
+// runs. It also has the audit of requests. The packages of the nouns register their operations on a Frame.
 //
 // Start reading at Request, then Register, then Noun (what most nouns share).
 package rest

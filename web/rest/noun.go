@@ -352,7 +352,7 @@ func SameName(noun string, in *string, path string) error {
 		WithHint("leave the name out of the body; a %s is renamed by deleting it and creating another", noun)
 }
 
-// Signed writes into a profile or layer who saves it, before it is looked at.
+// Signed notes in a profile or layer who saves it, before the server judges it.
 func Signed(req *Request, item any) {
 	switch x := item.(type) {
 	case *inventory.Profile:

@@ -16,8 +16,8 @@ func IsProbe(path string) bool {
 	return path == LivePath || path == ReadyPath || strings.HasPrefix(path, ReadyPath+"/")
 }
 
-// IsOfAPI reports whether a path is none of a page of the UI, however it is written: //api/v1/hosts and /API/v1/hosts are no
-// pages either, and get the API's answer that there is nothing.
+// IsOfAPI reports whether a path is none of a page of the UI, in any spelling. //api/v1/hosts and /API/v1/hosts are no
+// pages either, and get the API's 404.
 func IsOfAPI(p string) bool {
 	p = strings.ToLower(path.Clean("/" + strings.ReplaceAll(p, `\`, "/")))
 	return p == "/api" || strings.HasPrefix(p, "/api/") || IsProbe(p) || p == "/metrics"

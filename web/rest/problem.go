@@ -120,8 +120,8 @@ func (e *FindingsError) Error() string { return e.Err.Error() }
 // Unwrap returns the error without its findings.
 func (e *FindingsError) Unwrap() error { return e.Err }
 
-// ProblemOf turns any error into a body. What is no *inventory.Error, or is internal, goes to the log and not to the
-// client.
+// ProblemOf turns any error into a body. An error that is not an *inventory.Error, or is internal, goes to the log and not
+// to the client.
 func ProblemOf(req *Request, log *slog.Logger, err error) *Problem {
 	// Already made, for example by reshape.
 	var ready *Problem

@@ -9,8 +9,9 @@ import (
 	"slipway.dev/slipway/web/scoped"
 )
 
-// Request is one request: who sent it, which role its operation needs, and what the audit will say about it. Handlers and all
-// that they call get it as an argument. It is a context as well: whatever only has to stop when the client goes gets it as one.
+// Request is one request: who sent it, which role its operation needs, and what the audit will say about it. Handlers and
+// all that they call get it as an argument. It is a context as well: a function that only has to stop when the client goes
+// takes it as one.
 type Request struct {
 	context.Context
 	ID     string // names it in its answer and in the log

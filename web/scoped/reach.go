@@ -29,7 +29,7 @@ type reach struct {
 	met        *Met                          // nil in a write
 }
 
-// Met remembers which hosts meet the requirements of which pools: an inspection is some ten kilobytes of JSON, too much to
+// Met remembers which hosts meet the requirements of which pools. An inspection is some ten kilobytes of JSON, too much to
 // read for each host of a list.
 type Met struct {
 	mu sync.Mutex

@@ -1,8 +1,8 @@
-// Package scoped shows each caller its part of the inventory: a transaction in which only those hosts, machines and what
-// belongs to them are found that are in pools where the caller has a role.
+// Package scoped shows each caller its part of the inventory. Its transaction finds only hosts and machines in pools where
+// the caller has a role, and what belongs to them.
 //
-// Start reading at Show. A Tx embeds no interface of package inventory: each method stands here, either with a limit or
-// passed on as it is, so that a method that is new in inventory.Tx does not compile until somebody has decided about it.
+// Start reading at Show. A Tx embeds no interface of package inventory. Each method is here, with a limit or passed on
+// unchanged. A new method of inventory.Tx does therefore not compile until somebody has decided about it.
 package scoped
 
 import (
@@ -53,9 +53,9 @@ func Show(tx inventory.Tx, c Caller, met *Met) (inventory.Tx, error) {
 	}, nil
 }
 
-// Tx is a transaction as a caller sees it whose role, everywhere, is not enough for the operation: of hosts, machines and
-// what belongs to them, only those in pools where the role is. Find answers NotFound for things out of reach, and Forbidden
-// for things that the caller may see and not change.
+// Tx is a transaction for a caller whose role is not enough everywhere. It shows hosts, machines and what belongs to them
+// only in pools where the caller has the role. Find answers NotFound for things out of reach, and Forbidden for things that
+// the caller may see and not change.
 type Tx struct {
 	*sight
 	hostTx

@@ -1,5 +1,5 @@
-// Package totp makes and checks the codes of authenticator apps (RFC 6238: HMAC-SHA-1, six digits, 30 seconds), and recovery
-// codes for who has lost the app.
+// Package totp makes and checks the codes of authenticator apps (RFC 6238: HMAC-SHA-1, six digits, 30 seconds). It also has
+// recovery codes for a user who has lost the app.
 package totp
 
 import (

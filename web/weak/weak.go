@@ -1,5 +1,5 @@
-// Package weak says why a password is one of the first that anybody would try. Its words are few and of our own writing; rules
-// find what people make of them: years and signs behind them, letters as digits, walks on the keyboard, repetitions.
+// Package weak says why a password is one of the first that anybody would try. Its words are few and of our own writing.
+// Rules find what people make of them: years and signs behind them, letters as digits, walks on the keyboard, repetitions.
 package weak
 
 import (

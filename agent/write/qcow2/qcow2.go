@@ -124,7 +124,7 @@ type Extent struct {
 // Hole is a run of the disk that the file does not hold: it reads as zeroes.
 type Hole struct{ Off, Bytes int64 }
 
-// Map says where in the file each part of the disk is. What is in no extent reads as zero.
+// Map says where in the file each part of the disk is. Everything outside of the extents reads as zero.
 type Map struct {
 	Header  Header
 	Extents []Extent // in the file's order

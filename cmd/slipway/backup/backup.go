@@ -1,6 +1,6 @@
-// Package backup owns the form of a backup: a gzipped tar file with manifest.json, which says what is needed besides, and
-// slipway.db, a copy of the database at one moment. It writes one from a running server's store, and puts one into a data
-// directory that no server uses. It never holds the key of the secrets.
+// Package backup owns the form of a backup: a gzipped tar file with two files. manifest.json says what a restore needs
+// besides, and slipway.db is a copy of the database at one moment. It writes one from a running server's store, and puts
+// one into a data directory that no server uses. It never holds the key of the secrets.
 //
 // Start reading at Make; then Restore.
 package backup

@@ -29,8 +29,8 @@ type Restored struct {
 	IsOtherKey bool `json:"isOtherKey"`
 }
 
-// Read goes through a backup and checks it. A nil db checks and keeps nothing; otherwise the database is written there.
-// Whatever is wrong with the file is Invalid.
+// Read goes through a backup and checks it. A nil db checks and keeps nothing; otherwise the database is written there. Any
+// fault in the file is Invalid.
 func Read(r io.Reader, db io.Writer) (m Manifest, err error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {

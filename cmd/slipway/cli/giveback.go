@@ -19,8 +19,8 @@ const (
 	giveBackEvery = time.Minute
 )
 
-// GiveBackMemory gives back what the start took, and later what a rush took, until ctx ends: memory that the collector has
-// freed, and what giveBack does. A kernel that does not let it costs memory and nothing else.
+// GiveBackMemory returns memory to the system until ctx ends: after the start, and later after a peak. It returns what the
+// collector has freed, and calls giveBack. A kernel that does not let it costs memory and nothing else.
 func GiveBackMemory(ctx context.Context) {
 	for wait := giveBackAfter; ; wait = giveBackEvery {
 		select {

@@ -7,8 +7,8 @@ import (
 // maxDiffLines bounds the work of lineDiff; a longer text is shown as taken out and put in.
 const maxDiffLines = 4000
 
-// LineDiff returns the lines of two texts with "-" before those that only the first has, "+" before those that only the
-// second has, and of the rest those near to them.
+// LineDiff returns the lines of two texts. "-" marks those of the first only, and "+" those of the second only. Of the
+// other lines, it returns those nearby.
 func LineDiff(before, after string) []string {
 	a, b := Lines(before), Lines(after)
 	if len(a)*len(b) > maxDiffLines*maxDiffLines/4 {

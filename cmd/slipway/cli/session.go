@@ -1,5 +1,5 @@
-// Package cli owns the frame of the command line: the connection to the server, tables, JSON and YAML, errors with hints, flags that
-// several commands share, and the waiting for what the server does. It knows no single noun.
+// Package cli owns the frame of the command line: the connection to the server, tables, JSON and YAML, and errors with
+// hints. It also has the flags that several commands share, and waits for what the server does. It knows no single noun.
 //
 // Start reading at Session, then ShowList.
 package cli

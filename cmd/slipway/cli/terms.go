@@ -260,7 +260,7 @@ type RootFlags struct {
 	RootMinSize *string `help:"Root disk: its least size, such as 480G." placeholder:"SIZE"`
 }
 
-// IsGiven reports whether any of them was said.
+// IsGiven reports whether any of them was given.
 func (f RootFlags) IsGiven() bool { return f != RootFlags{} }
 
 // Apply lays the flags over a hint; none and an empty text take a part of it away.

@@ -69,5 +69,6 @@ func (t *timeline) took(e inventory.Event) (since, step string) {
 	return since, step
 }
 
-// Seconds writes a duration with three decimals; doors note events side by side, so one may be a little in the past.
+// Seconds writes a duration with three decimals. Several listeners note events at the same time, so that one may be a
+// little in the past.
 func Seconds(d time.Duration) string { return fmt.Sprintf("%.3fs", max(d, 0).Seconds()) }

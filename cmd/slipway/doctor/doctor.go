@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/web/system"
 )
 
-// Check is one line: what was looked at, how it is, and what to do.
+// Check is one line: the thing checked, its state, and what to do.
 type Check = system.Check
 
 // The statuses of a check.

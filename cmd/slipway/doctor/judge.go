@@ -34,8 +34,8 @@ const (
 	ipForward = "net.ipv4.ip_forward"
 )
 
-// JudgeInterface says whether machines can be served on an interface: it must be up and have an IPv4 address; others are
-// the interfaces that there are.
+// JudgeInterface says whether Slipway can serve machines on an interface, which must be up and have an IPv4 address. others
+// are the existing interfaces.
 func JudgeInterface(i Interface, others []string) Check {
 	k := Check{Name: "interface " + i.Name, Status: OK}
 	switch {
@@ -204,7 +204,7 @@ func JudgeGateway(subnet string, gateway netip.Addr, own []netip.Addr, sysctl ma
 	}, true
 }
 
-// JudgeRoute says whether the relay agents of a network without an interface of ours can be answered; via is the route's
+// JudgeRoute says whether Slipway can answer the relay agents of a network without an interface of ours. via is the route's
 // interface, "" where there is none.
 func JudgeRoute(subnet string, cidr netip.Prefix, via string) (k Check, isNeeded bool) {
 	if via != "" {
@@ -216,7 +216,7 @@ func JudgeRoute(subnet string, cidr netip.Prefix, via string) (k Check, isNeeded
 	}, true
 }
 
-// JudgeRelays says whether the relay agents of a network answer. Those that answer no pings may forward all the same.
+// JudgeRelays says whether the relay agents of a network answer. A relay that answers no pings may still forward.
 func JudgeRelays(subnet string, all, there []netip.Addr) Check {
 	k := Check{Name: "relay of " + subnet, Status: OK}
 	var silent []string
@@ -312,8 +312,8 @@ func Certificate(name string, c *x509.Certificate, now time.Time) Check {
 	return k
 }
 
-// Loaders says which boot loaders there are. Most racks need those for BIOS and x86-64 UEFI; the others are missed only
-// by machines that ask for them, and then an issue says so.
+// Loaders says which boot loaders there are. Most racks need those for BIOS and x86-64 UEFI. Only some machines ask for the
+// others; if one is missing then, an issue reports it.
 func Loaders(l *images.Loaders) []Check {
 	k := Check{Name: "boot loaders", Status: OK, Detail: strings.Join(l.Names(), " ")}
 	checks := []Check{}

@@ -71,7 +71,7 @@ func InterfaceNames() (names []string) {
 	return names
 }
 
-// ReadSysctl reads the settings that are looked at; what cannot be read is left out.
+// ReadSysctl reads the settings that Doctor judges. It leaves out those that it cannot read.
 func ReadSysctl() map[string]int {
 	out := map[string]int{}
 	for _, name := range []string{rmemMax, gcThresh1, gcThresh2, gcThresh3, ipForward} {

@@ -1,5 +1,5 @@
-// Package serve is the appliance as a process: it reads the settings, opens the store, wires the doors to the engine
-// and keeps them running until told to stop. It decides nothing about any machine.
+// Package serve is the server as a process. It reads the settings, opens the store, connects the listeners to the engine,
+// and keeps them running until the signal to stop. It decides nothing about any machine.
 package serve
 
 import (

@@ -26,7 +26,7 @@ import (
 
 const tftpPort = 69
 
-// Doctor looks at the machine as a server with these flags would use it, beside one that runs or without. It returns the
+// Doctor checks the machine as a server with these flags would use it, with or without a server that runs. It returns the
 // settings that it went by, and the process of the server that uses the data directory, 0 for none.
 func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []Check, server int, err error) {
 	if cfg, err = c.merged(version); err != nil {

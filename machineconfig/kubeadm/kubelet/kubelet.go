@@ -35,7 +35,7 @@ type Node struct {
 	Args map[string]string
 }
 
-// WithFields returns a specification whose node-ip stands in its field, where somebody wrote it as an argument of the kubelet.
+// WithFields returns a specification with node-ip in its own field, also if a user wrote it as an argument of the kubelet.
 func WithFields(s machineconfig.BootstrapSpec) machineconfig.BootstrapSpec {
 	if ip := s.KubeletArgs[FlagNodeIP]; ip != "" && s.NodeIP == "" {
 		s.NodeIP, s.KubeletArgs = ip, maps.Clone(s.KubeletArgs)

@@ -1,5 +1,5 @@
-// Package fetch fetches a file over TFTP with the client of github.com/pin/tftp, which other people wrote and use. Our
-// own TFTP engine and the client of simulated machines come from one reading of the RFCs: this one is a second opinion on
+// Package fetch fetches a file over TFTP with the client of github.com/pin/tftp, which other people wrote and use. Our own
+// TFTP engine and the client of simulated machines come from one reading of the RFCs. This client is a second opinion on
 // what our TFTP server sends.
 package fetch
 

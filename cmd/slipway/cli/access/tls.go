@@ -67,7 +67,7 @@ type tlsSet struct {
 	Key  string `required:"" help:"PEM file with its key." placeholder:"FILE"`
 }
 
-// Run gives the admin door a certificate.
+// Run gives the admin listener a certificate.
 func (c *tlsSet) Run(s *cli.Session, api *client.Client) error {
 	cert, err := os.ReadFile(c.Cert)
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
-// TryCommand is slipway try: a server with a rack of simulated machines, in network namespaces of their own. Nothing of
-// it meets a real machine: the namespaces hold one cable between server and machines, and nothing leaves them. Only the
-// admin door is here, on a loopback address.
+// TryCommand is slipway try: a server with a rack of simulated machines, in network namespaces of their own. Nothing of it
+// meets a real machine: the namespaces hold one cable between server and machines, and nothing leaves them. Only the admin
+// listener is here, on a loopback address.
 type TryCommand struct {
 	Hosts  int     `default:"12" help:"How many machines, 1 to 200."`
 	Listen string  `default:"127.0.0.1:8067" help:"Loopback address of the web UI and the API." placeholder:"ADDR"`

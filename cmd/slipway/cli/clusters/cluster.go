@@ -201,7 +201,7 @@ type clusterCheck struct {
 	clusterFlags
 }
 
-// Run looks over a cluster.
+// Run checks a cluster.
 func (c *clusterCheck) Run(s *cli.Session, api *client.Client) error {
 	if (c.Cluster == "") == (c.Kubeconfig == "") {
 		return cli.Usage("slipway cluster check NAME, or slipway cluster check --kubeconfig FILE", "name a cluster, or give a kubeconfig")

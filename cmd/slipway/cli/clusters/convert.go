@@ -18,8 +18,8 @@ type convertMachines struct {
 	Profile string   `help:"Profile of the machines; without it the result has a placeholder that you have to replace." placeholder:"NAME"`
 }
 
-// Run writes the converted objects of all files to standard output. It fails, at the end, when something could not be
-// read, or when nothing in the files can be converted. Objects of other kinds beside those that can are named, no more.
+// Run writes the converted objects of all files to standard output. It fails, at the end, when something could not be read,
+// or when nothing in the files can be converted. It only names objects of other kinds.
 func (c *convertMachines) Run(s *cli.Session) error {
 	if c.Profile != "" {
 		if err := inventory.CheckName("profile", c.Profile); err != nil {

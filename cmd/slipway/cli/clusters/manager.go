@@ -37,7 +37,7 @@ type ManagerCommand struct {
 // costs a process that mostly waits. GOGC says otherwise.
 const frugal = 40
 
-// Run runs the controllers until it is told to stop.
+// Run runs the controllers until ctx ends.
 func (c *ManagerCommand) Run(s *cli.Session, api *client.Client) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(frugal)

@@ -24,7 +24,7 @@ type explained struct {
 	Diagnosis client.Diagnosis `json:"diagnosis"`
 }
 
-// Run explains a host's next boot, and why the last one did not come off.
+// Run explains a host's next boot, and why the last one failed.
 func (c *hostExplain) Run(s *cli.Session, api *client.Client) error {
 	var x explained
 	mac, isStranger, err := c.find(s, api)

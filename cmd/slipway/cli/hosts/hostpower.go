@@ -95,7 +95,7 @@ type hostInspect struct {
 	Wait       cli.WaitFlag   `help:"Show each step until it is done; --wait=30m waits no longer than that."`
 }
 
-// Run has a host looked at.
+// Run inspects a host.
 func (c *hostInspect) Run(s *cli.Session) error {
 	if c.MayWrite && c.BurnIn == nil {
 		return cli.Usage("slipway host inspect NAME --burn-in 10m --may-write", "--may-write is about a burn-in, and none is asked for")

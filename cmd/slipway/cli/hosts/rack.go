@@ -140,7 +140,7 @@ type rackDelete struct {
 	DryRun bool     `help:"Only show what would be deleted."`
 }
 
-// Run forgets what was said about racks.
+// Run deletes the stored settings of racks.
 func (c *rackDelete) Run(s *cli.Session) error { return cli.Remove(s, racks, c.Racks, c.DryRun) }
 
 type rackElevation struct {

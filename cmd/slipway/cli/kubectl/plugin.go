@@ -1,6 +1,6 @@
 // Package kubectl is the plugin of kubectl, with its command line: kubectl slipway. It shows machines and hosts as their
-// custom resources tell them, says in words why one waits, and asks for a reboot or a new installation by annotation. It
-// needs access to the custom resources of a cluster and to nothing else; it never speaks to the appliance.
+// custom resources describe them, and says in words why one waits. It asks for a reboot or a new installation by
+// annotation. It needs access to the custom resources of a cluster and to nothing else; it never speaks to the appliance.
 //
 // Start reading at Run; Plugin holds what the commands do.
 package kubectl
@@ -236,7 +236,7 @@ func (p *Plugin) annotate(ctx context.Context, name, annotation string, now time
 	return explained(p.client.Patch(ctx, mm, client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-slipway")))
 }
 
-// Reprovision has a machine installed anew: its node is drained, and it gets a new provider id.
+// Reprovision installs a machine again: Slipway drains its node, and it gets a new provider ID.
 func (p *Plugin) Reprovision(ctx context.Context, name string, now time.Time) error {
 	return p.annotate(ctx, name, v1alpha1.AnnotationReprovisionAt, now)
 }

@@ -202,7 +202,7 @@ type pluginReprovision struct {
 	Machines []string `arg:""`
 }
 
-// Run has machines installed anew.
+// Run installs machines again.
 func (c *pluginReprovision) Run(s *pluginSession) error {
 	return s.all(c.Machines, "is reinstalled", func(p *Plugin, name string) error { return p.Reprovision(s.Ctx, name, time.Now()) })
 }

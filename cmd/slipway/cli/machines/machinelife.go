@@ -208,7 +208,7 @@ type machineReinstall struct {
 	DryRun   bool         `help:"Only show what would happen."`
 }
 
-// Run installs machines anew.
+// Run installs machines again.
 func (c *machineReinstall) Run(s *cli.Session) error {
 	return s.Each(c.Machines, func(api *client.Client, name string) error {
 		if c.DryRun {

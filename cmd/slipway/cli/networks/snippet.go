@@ -36,7 +36,7 @@ type subnetSnippet struct {
 	Server string `name:"for" help:"The other server: dnsmasq, kea, dhcpd, mikrotik or windows." enum:"dnsmasq,kea,dhcpd,mikrotik,windows" required:""`
 }
 
-// Run writes a snippet as it goes into a file; what else is to be said of it goes to the person.
+// Run writes a snippet as it belongs into a file. Notes about it go to the terminal.
 func (c *subnetSnippet) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.Snippets(s.Ctx, c.Subnet, c.Server)
 	if err != nil {

@@ -30,8 +30,8 @@ const (
 	maxKey  = 4096
 )
 
-// OpenBox returns what seals and opens secrets. Its key is a systemd credential, or a file of the data directory that
-// the first start makes; a backup of the database alone opens nothing.
+// OpenBox returns what seals and opens secrets. Its key is a systemd credential, or a file of the data directory that the
+// first start makes. A backup of the database alone opens nothing.
 func OpenBox(dataDir string, storedN int) (*secret.Box, []byte, error) {
 	path := KeyPath(dataDir)
 	text, err := readKey(path)

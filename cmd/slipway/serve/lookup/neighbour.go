@@ -13,7 +13,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Neighbours asks the kernel over sockets that stay open: every stranger that boots is looked for.
+// Neighbours asks the kernel over sockets that stay open, because it looks up every unaccepted machine that boots.
 type Neighbours struct {
 	routes  *netlink.Handle
 	entries map[int]*nl.SocketHandle
@@ -36,9 +36,9 @@ func NewNeighbours() (*Neighbours, error) {
 	return &Neighbours{routes, map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: socket}}}, nil
 }
 
-// Of returns the MAC that uses an address on a network of ours, as the kernel's neighbour table has it. A
-// machine that has just asked us for something over TCP stands there. It asks for that one entry: a list of them all
-// takes milliseconds for a thousand machines.
+// Of returns the MAC that uses an address on a network of ours, as the kernel's neighbour table has it. A machine that has
+// just asked us for something over TCP is in that table. It asks for that one entry: a list of them all takes milliseconds
+// for a thousand machines.
 func (k *Neighbours) Of(a netip.Addr) (inventory.MAC, bool) {
 	routes, err := k.routes.RouteGet(a.AsSlice())
 	if err != nil || len(routes) == 0 || routes[0].Gw != nil {

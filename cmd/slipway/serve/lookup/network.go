@@ -122,7 +122,7 @@ func (n *Networks) Reread(ctx context.Context, interfaces []string) error {
 	return nil
 }
 
-// Save stores leases in one transaction; it is what the DHCP door acknowledges after.
+// Save stores leases in one transaction. The DHCP server acknowledges them only after it.
 func (n *Networks) Save(ctx context.Context, leases []inventory.Lease) error {
 	return n.store.Write(ctx, func(tx inventory.Tx) error {
 		for _, l := range leases {

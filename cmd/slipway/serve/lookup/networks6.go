@@ -84,8 +84,9 @@ func highRange(own netip.Prefix) (r inventory.Range, ok bool) {
 	return r, true
 }
 
-// StaticIPv6 returns the first IPv6 address of an interface that somebody gave it: no address that follows from a router's
-// advertisement, and none of one machine only.
+// StaticIPv6 returns the first IPv6 address of an interface that a person set. An address from a router's advertisement
+// does not count, nor one with a prefix longer
+// than /120.
 func StaticIPv6(iface string) (p netip.Prefix, ok bool) {
 	link, err := netlink.LinkByName(iface)
 	if err != nil {

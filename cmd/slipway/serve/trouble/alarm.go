@@ -1,5 +1,5 @@
-// Package trouble owns the issues of the appliance itself: a full disk, a store that is locked, a clock that leapt, files and
-// connections that run out. It keeps a reserve on the disk, and gives it up so that leases are still stored.
+// Package trouble owns the issues of the server itself: a full disk, a locked store, a clock that leapt, too many files or
+// connections. It keeps a reserve on the disk, and gives it up so that leases are still stored.
 package trouble
 
 import (
@@ -21,7 +21,7 @@ var ownIssues = []string{inventory.IssueDisk, inventory.IssueStore, inventory.Is
 const firstAlarm = 1 << 50
 
 // Alarms are the issues that the server has with its machine. They are in memory first, and in the store as soon as it
-// takes them: a disk that is full keeps none of them from being seen.
+// takes them. A full disk therefore hides none of them.
 type Alarms struct {
 	mu     sync.Mutex
 	open   []inventory.Issue          // what is wrong now

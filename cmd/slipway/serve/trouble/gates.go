@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/web/proxy"
 )
 
-// Gates are the doors that connections come in by, each with a budget of its own: a flood at one closes no other.
+// Gates are the listeners' limits on connections. Each has a budget of its own, so that a flood on one closes no other.
 type Gates struct {
 	budget                       door.Budget
 	Boot, BootTLS, admin, socket *door.Door
@@ -37,7 +37,8 @@ const (
 // TLS wherever it is open to other machines.
 var handshakes = door.Arrivals{All: door.Pace{PerSecond: 300, Burst: 600}, PerSource: door.Pace{PerSecond: 20, Burst: 80}}
 
-// NewGates divides what this process may open among the doors. isKnown says whether an address is that of an accepted host.
+// NewGates divides the open files of this process among the listeners. isKnown says whether an address is that of an
+// accepted host.
 func NewGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies proxy.Trusted) *Gates {
 	g := &Gates{budget: door.Share(limit, hasBootTLS)}
 	boot := door.Config{All: g.budget.Boot, PerSource: min(httpboot.PerSource, g.budget.Boot), KnownPart: keptPart, Knows: isKnown}
@@ -54,7 +55,7 @@ func NewGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies
 	return g
 }
 
-// AtAdmin lets connections to the admin door in; over TLS a refused connection is closed without an answer.
+// AtAdmin limits the connections to the admin listener. Over TLS it closes a refused connection without an answer.
 func (g *Gates) AtAdmin(l net.Listener, isTLS bool) net.Listener {
 	if isTLS {
 		return g.admin.Listen(l, door.Shut)
@@ -101,7 +102,7 @@ func filesIssues(f filesOpen) []inventory.Issue {
 	return []inventory.Issue{i}
 }
 
-// Metrics counts the connections of each door.
+// Metrics counts the connections of each listener.
 func (g *Gates) Metrics() []prometheus.Collector {
 	var all []prometheus.Collector
 	for name, d := range map[string]*door.Door{"boot": g.Boot, "boot-tls": g.BootTLS, "admin": g.admin, "socket": g.socket} {
