@@ -75,7 +75,7 @@ func Open(cfg Config) (*Book, error) {
 // nameRE is what a ring may be called: it is the name of a file.
 var nameRE = regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`)
 
-// Add keeps the text of a log, of a host or, without one, of a stranger. It returns what Text finds it by.
+// Add keeps the text of a log: of a host or, without one, of an unaccepted machine. It returns what Text finds it by.
 func (b *Book) Add(host, text string) (ref string, err error) {
 	ring, limit := host, b.cfg.PerHost
 	if host == "" {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Bootstraps remembers, for machines that boot with the data of a Secret, whose host asks for them now, and which version
-// of them the appliance found usable. It is a cache, by object: after a restart hosts ask again, and data are checked
+// Bootstraps remembers machines that boot with the data of a Secret. It knows whose host asks for the data now, and which
+// version of them Slipway found usable. It is a cache, by object: after a restart hosts ask again, and data are checked
 // again. The zero value is empty. Many goroutines may call it.
 type Bootstraps struct {
 	mu     sync.Mutex

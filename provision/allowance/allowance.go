@@ -15,8 +15,8 @@ type Rate struct{ Burst, PerHour float64 }
 // Limits are those of one payer.
 type Limits struct{ Rows, Bytes Rate }
 
-// Plan says how much each kind of sender may spend. Strangers pay from all of Session, MAC, Port and Strangers; known machines from KnownSession
-// and KnownMAC.
+// Plan says how much each kind of sender may spend. Unaccepted machines pay from all of Session, MAC, Port and Strangers;
+// known machines from KnownSession and KnownMAC.
 type Plan struct {
 	Session, MAC, Port, Strangers Limits
 	KnownSession, KnownMAC        Limits

@@ -126,7 +126,7 @@ func (dl *Deliverer) noteStranger(s inventory.BootSession, source netip.Addr, wh
 	if !errors.Is(err, errStranger) || !dl.cfg.Refusals.First("stranger "+string(s.ID)+string(s.MAC), dl.cfg.Now()) {
 		return
 	}
-	dl.cfg.Log.Warn("boot request of a stranger refused", "boot", s.ID, "mac", s.MAC, "addr", source.String(), "op", what, "err", err)
+	dl.cfg.Log.Warn("boot request from another machine refused", "boot", s.ID, "mac", s.MAC, "addr", source.String(), "op", what, "err", err)
 	id := s.HostID
 	if id == "" {
 		id = dl.cfg.Sessions.HostOf(s.MAC)

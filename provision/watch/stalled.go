@@ -233,7 +233,7 @@ func stall(s *inventory.BootSession, next sign) inventory.Issue {
 	}
 }
 
-// Stalled returns the boots that stand still now, by host.
+// Stalled returns the stopped boots, by host.
 func (w *Watch) Stalled() map[inventory.HostID]StalledBoot {
 	w.stalled.mu.Lock()
 	defer w.stalled.mu.Unlock()

@@ -27,8 +27,8 @@ type Config struct {
 	Now      func() time.Time // nil for time.Now
 }
 
-// Door counts the connections of one listener. Strangers compete with strangers: they never take the place of a known
-// source.
+// Door counts the connections of one listener. Unknown sources compete with each other: they never take the place of a
+// known one.
 type Door struct {
 	cfg Config
 
@@ -178,7 +178,7 @@ func (d *Door) evict(of *crowd, p *Place) *Place {
 	return p
 }
 
-// Shed closes up to n idle connections, strangers' first: the process has run out of file descriptors.
+// Shed closes up to n idle connections, those of unknown sources first: the process has run out of file descriptors.
 func (d *Door) Shed(n int) (closed int) {
 	for closed < n {
 		d.mu.Lock()

@@ -247,7 +247,7 @@ func (b *Book) Reservation(c Client) (inventory.Reservation, bool) {
 	return inventory.Reservation{}, false
 }
 
-// IsKnown reports whether a client has or had an address, or one is reserved for it: it is no stranger.
+// IsKnown reports whether a client has or had an address, or one is reserved for it: it is known.
 func (b *Book) IsKnown(c Client) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

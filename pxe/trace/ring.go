@@ -10,9 +10,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Ring keeps the last frames of each machine in bounded memory. Known machines have one part; strangers have a
-// smaller one. So a flood of invented MACs costs no known machine its record. Many goroutines may call its methods:
-// mu guards the records and maps.
+// Ring keeps the last frames of each machine in bounded memory. Known machines have one part, and the others a smaller one.
+// So a flood of invented MACs costs no known machine its record. Many goroutines may call its methods: mu guards the
+// records and maps.
 type Ring struct {
 	mu         sync.Mutex
 	knows      func(inventory.MAC) bool

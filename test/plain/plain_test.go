@@ -194,6 +194,8 @@ func TestRulesFindWhatIsNotPlain(t *testing.T) {
 		"Slipway tells the host to wait.":                            nil,
 		"A machine asks in vain.":                                    {"private-word"},
 		"The admin door is closed.":                                  {"private-word"},
+		"Strangers get no offer.":                                    {"private-word"},
+		"GET /strangers/MAC, or --keep-strangers.":                   nil,
 		"Slipway asks 3.5 times, e.g. at the start. It then waits.":  nil,
 		strings.Repeat("word ", 26) + ".":                            {"long-sentence"},
 		strings.Repeat("word ", 20) + ". " + strings.Repeat("a ", 9): nil,

@@ -32,12 +32,16 @@ var rules = []rule{
 		"say who does it: \"Slipway asks the controller\"",
 	},
 	{
-		"private-word", regexp.MustCompile(`(?i)\b(in vain|at hand|look(s|ed|ing)? over|looked at|(that|what) is over|says? so|said so|all the same|whoever|anew|mend(s|ed|ing)?|comes? off|beside|roads?|room for|at the most|for ever|stands? (in|there|beside))\b`),
+		"private-word", regexp.MustCompile(`(?i)\b(in vain|at hand|look(s|ed|ing)? over|looked at|(that|what) is over|says? so|said so|all the same|whoever|anew|mend(s|ed|ing)?|comes? off|beside|roads?|room for|at the most|for ever|stands? (in|there|beside|still))\b`),
 		"use the standard word; docs/glossary.md has them",
 	},
 	{
 		"private-word", regexp.MustCompile(`(?i)(^|[^-])\bdoors?\b`),
 		"say listener, port or API",
+	},
+	{
+		"private-word", regexp.MustCompile(`(?i)(^|[^-/_])\bstrangers?\b`),
+		"say unaccepted machine",
 	},
 }
 

@@ -64,7 +64,7 @@ func (a *Access) Register() {
 	a.addOIDC()
 }
 
-// Guard passes on the requests of callers that it knows, and of strangers who want to log in.
+// Guard passes on the requests of callers that it knows, and of users that want to log in.
 func (a *Access) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.keeper.admit(r)
