@@ -18,8 +18,8 @@ import (
 	"slipway.dev/slipway/provision/session"
 )
 
-// AgentReport takes what our agent tells. A report about a task that is not the current one, or that another boot was told
-// to do, is taken note of, and moves nothing: it was repeated, or comes late.
+// AgentReport takes what our agent tells. A report about another task than the current one, or from another boot than the
+// task's, moves nothing. It is a repetition, or late.
 func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r wire.Report) error {
 	count := e.agents.count()
 	s, h, err := e.agentOf(ctx, id, source, key)

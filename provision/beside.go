@@ -8,9 +8,9 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Beside notes which address another server gave to a machine that boots through us: its requests come from there.
-// isHeard says that the server itself was heard to give it; what only the machine says takes no address away from
-// another boot that goes on.
+// Beside notes which address another server gave to a machine that boots through us: its requests come from there. isHeard
+// says that a packet of the server itself was captured. The word of a machine alone takes no address away from another
+// running boot.
 func (e *Engine) Beside(c pxe.Client, isHeard bool) {
 	s, isNew := e.sessions.Bind(c.MAC, c.Address, isHeard)
 	if !isNew {

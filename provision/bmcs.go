@@ -260,8 +260,8 @@ func (e *Engine) WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc
 	return fn(p.driver, p.record)
 }
 
-// NoteCheck stores what a check of a host's controller has found when somebody else than the engine asked: its power, or why
-// that cannot be read, and all of it.
+// NoteCheck stores the result of a check of a host's controller that the engine did not start. It has the power, or the
+// reason why that is unknown.
 func (e *Engine) NoteCheck(ctx context.Context, h inventory.Host, is inventory.PowerState, problem error, can []string, all inventory.LastCheck) {
 	all.At = e.cfg.Now()
 	if can != nil {

@@ -1,11 +1,11 @@
-// Package provision owns what happens to hosts: it opens boot sessions, asks pxe.Decide, moves hosts between states
-// together with the event that says why, and stops boot loops. It never answers a packet or a request itself: the
-// listeners ask it and speak the protocols.
+// Package provision owns what happens to hosts. It opens boot sessions, asks pxe.Decide, moves hosts between states
+// together with the event that says why, and stops boot loops. It never answers a packet or a request itself: the listeners
+// ask it and speak the protocols.
 //
-// Start reading at Engine.Offer (a DHCP packet), then Engine.Script (the decision, in one transaction), then
-// Engine.Report (what the machine says of itself). What is done with a host over several boots is an operation: road.go
-// has the steps of each kind, operate.go moves one on, drive.go does what is due, and work.go says what the next boot
-// is for. Machines and the claims that bind them to hosts are in machines.go and claims.go.
+// Start reading at Engine.Offer (a DHCP packet), then Engine.Script (the decision, in one transaction), then Engine.Report
+// (what the machine says of itself). A change of a host over several boots is an operation. road.go has the steps of each
+// kind, operate.go moves one on, drive.go does what is due, and work.go chooses the next boot. Machines and the claims that
+// bind them to hosts are in machines.go and claims.go.
 //
 // The engine is the facade of rooms with types of their own, and outfit gives each what it needs. ledger writes what
 // happened. configuration computes what hosts are configured with, and delivery hands it to machines. watch notices what
@@ -94,8 +94,8 @@ type Config struct {
 	KeepStrangers time.Duration
 }
 
-// Breaker is the loop breaker: a host whose image was handed out Boots times Within that time without ever reporting
-// up is quarantined instead of being booted again.
+// Breaker is the loop breaker. It quarantines a host that has booted an image Boots times Within that time without ever
+// reporting up.
 type Breaker struct {
 	Boots  int
 	Within time.Duration
@@ -192,8 +192,8 @@ func (e *Engine) outfit() {
 // sweepEvery is how often what the store has is looked over for what is over.
 const sweepEvery = 15 * time.Second
 
-// Serve drives operations, writes what the doors note and ends boot sessions that went silent, until ctx is done; what
-// was noted before that is written first.
+// Serve drives operations, writes the notes of the listeners and ends boot sessions that went silent, until ctx is done.
+// Then it writes the notes that are left.
 func (e *Engine) Serve(ctx context.Context) error {
 	if err := e.sealOldOptions(ctx); err != nil && ctx.Err() == nil {
 		e.cfg.Log.Warn("options of controllers not sealed", "err", err)

@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/provision/proof"
 )
 
-// InspectRequest is what a person wants looked at.
+// InspectRequest is an inspection that a person orders.
 type InspectRequest struct {
 	MayRestart bool               `json:"mayRestart,omitempty"` // a machine that runs is restarted; else it is inspected at its next boot
 	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`

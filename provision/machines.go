@@ -279,8 +279,8 @@ func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookSt
 	return m, err
 }
 
-// HoldHook says why a hook is not acknowledged yet: whoever looks at the machine, its host or its operation reads it there.
-// One that is acknowledged says no more.
+// HoldHook says why a hook is not acknowledged yet. People read it at the machine, its host or its operation. One that is
+// acknowledged says no more.
 func (e *Engine) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who ledger.Asker) (m inventory.Machine, err error) {
 	reason = inventory.Clean(reason, inventory.ReasonAtMost)
 	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {

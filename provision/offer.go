@@ -13,9 +13,9 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Offer says what DHCP should add to its answer for a machine that wants to boot: it finds or begins the boot session
-// and asks pxe.Decide. An unknown machine becomes a host in state discovered. base is
-// the boot door's URL as that machine reaches it.
+// Offer says what DHCP should add to its answer for a machine that wants to boot. It finds or begins the boot session and
+// asks pxe.Decide. An unknown machine becomes a host in state discovered. base is the boot listener's URL as that machine
+// reaches it.
 func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply {
 	known, err := e.lookUp(ctx, c)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/provision/ledger"
 )
 
-// Reinstall installs a machine anew on its host, with a new claim; disks that are kept stay as they are.
+// Reinstall installs a machine again on its host, with a new claim. Kept disks stay as they are.
 func (e *Engine) Reinstall(ctx context.Context, name string, who ledger.Asker) (m inventory.Machine, err error) {
 	return e.remedied(ctx, who, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
 		held, err := tx.ListHoldings(inventory.AddressFilter{Owner: inventory.Holder{MachineUID: m.UID}.Key()})
@@ -29,8 +29,8 @@ func (e *Engine) Reinstall(ctx context.Context, name string, who ledger.Asker) (
 	})
 }
 
-// Remediate gets a machine going again that does not work: it climbs the ladder from the first of the rungs, each of
-// which has to fail before the next is tried.
+// Remediate repairs a machine that does not work. It climbs the ladder from the first of the rungs; each has to fail before
+// it tries the next.
 func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, who ledger.Asker) (m inventory.Machine, err error) {
 	if len(ladder) == 0 {
 		ladder = Rungs()

@@ -14,9 +14,9 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Report takes what a boot script or a booted system says of itself and moves session and host accordingly. It is
-// believed from the address that our DHCP gave the machine in that session, and with the session's key from any: what
-// was installed may have an address of its own.
+// Report takes what a boot script or a booted system says of itself and moves session and host accordingly. It believes a
+// report from the address that our DHCP gave the machine in that session. With the session's key it believes one from any
+// address, because the installed system may have its own.
 func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r pxe.Report) error {
 	var after, told inventory.BootSession
 	data, err := e.takeLog(ctx, id, source, key, &r)
@@ -187,9 +187,9 @@ func (e *Engine) closeReported(tx inventory.Tx, s inventory.BootSession, r pxe.R
 	return s, e.ledger.EndIn(tx, &s, outcome, inventory.Clean(r.Detail, 400))
 }
 
-// Artefact returns the digest of what a machine fetches as d/name in that session; its decision must be an image that
-// has it. A name of the image goes before the digest: some installers (kiwi's) make up the addresses of the files
-// beside an image by changing the name at the end of its URL.
+// Artefact returns the digest of what a machine fetches as d/name in that session; its decision must be an image that has
+// it. A name of the image comes before the digest. Some installers (kiwi's) make up the addresses of other files by
+// changing the name at the end of its URL.
 func (e *Engine) Artefact(ctx context.Context, id inventory.SessionID, source netip.Addr, d inventory.Digest, name string) (inventory.Digest, error) {
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		s, err := e.Admitted(tx, id, source, "", "artefact")

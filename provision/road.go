@@ -32,8 +32,8 @@ func roadOf(i *inventory.Image) Road {
 	return RoadLive
 }
 
-// Params is what was asked of an operation. It is stored with it, so that nothing that changes meanwhile changes the
-// way it takes.
+// Params is the order for an operation. It is stored with it, so that nothing that changes meanwhile changes the way it
+// takes.
 type Params struct {
 	Road     Road               `json:"road,omitempty"`
 	Profile  string             `json:"profile,omitempty"`

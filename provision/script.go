@@ -30,9 +30,9 @@ func (e *Engine) Ask(ctx context.Context, s inventory.SessionID, source netip.Ad
 	return pxe.AskScript(base, s), err
 }
 
-// Script decides what the machine boots and returns it as a script. Everything that follows from the decision (the
-// host's new facts and state, the session, events, issues) is on disk before the script is returned, so that a killed
-// server knows what it has let loose. A machine that asks again and changes nothing is answered without a write.
+// Script decides what the machine boots and returns it as a script. Everything that follows from the decision is on disk
+// before the script is returned: the host's facts and state, the session, events and issues. A killed server therefore
+// knows what it has started. A machine that asks again and changes nothing is answered without a write.
 func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Client, base string) ([]byte, error) {
 	if c.MAC == "" {
 		running, _ := e.sessionAt(c.Address)

@@ -15,7 +15,7 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Logs keep what machines log, beside the database.
+// Logs keep the logs of machines, next to the database.
 type Logs interface {
 	// Add keeps the text of a host's log, or of a stranger's without one, and returns what it is found by.
 	Add(host, text string) (ref string, err error)
@@ -35,7 +35,7 @@ const (
 	strangerNICs = 16
 )
 
-// Shed counts what was not stored, because whoever sent it had spent their budget, or the disk is nearly full.
+// Shed counts what was not stored, because a sender had spent its budget, or the disk is nearly full.
 type Shed struct {
 	OverBudget uint64 // events and reports of machines
 	DiskFull   uint64 // events
@@ -177,7 +177,7 @@ func (e *Engine) expireStrangers(ctx context.Context) error {
 	return err
 }
 
-// IsUntouchedStranger reports whether a host is one that was heard and that no person has said anything of.
+// IsUntouchedStranger reports whether a host is known from its packets only, and no person has edited it.
 func IsUntouchedStranger(h *inventory.Host) bool {
 	return h.State == inventory.Discovered && h.StateReason == heardFirst && !h.LastSeenAt.IsZero() && len(h.NICs) > 0 && isNamedByMAC(h) &&
 		len(h.Labels) == 0 && h.Profile == "" && h.Port == "" && h.DiskBoot == "" && h.Place == (inventory.Place{}) && len(h.Taints) == 0 &&

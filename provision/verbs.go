@@ -124,7 +124,7 @@ func (e *Engine) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by 
 	return err
 }
 
-// Release takes a host back: whatever was under way on it is over, a failure is cleared, and it is available again.
+// Release takes a host back: it ends a running operation, clears a failure, and makes the host available again.
 func (e *Engine) Release(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
 	if e.cfg.Join != nil && !who.DryRun {
 		if err := e.cfg.Join.RevokeHost(ctx, id); err != nil {

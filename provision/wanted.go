@@ -17,9 +17,9 @@ import (
 	"slipway.dev/slipway/provision/ledger"
 )
 
-// UpdateMachine stores what is wanted of a machine; what became of it stays. It is a Conflict when m.Version is not the
-// stored one, or when what changed cannot be changed any more. Hooks that are left out are acknowledged. Nothing is
-// written when nothing changes.
+// UpdateMachine stores the wanted fields of a machine. The fields that report its life stay. It is a Conflict when
+// m.Version is not the stored one, or when what changed cannot be changed any more. Hooks that are left out are
+// acknowledged. Nothing is written when nothing changes.
 func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, who ledger.Asker) (stored inventory.Machine, err error) {
 	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		old, err := tx.FindMachine(m.Name)
@@ -120,8 +120,8 @@ func (e *Engine) CheckMachine(tx inventory.Tx, m *inventory.Machine) error {
 	return e.preflight(tx, m)
 }
 
-// HoldMachine gives a machine that was created in this transaction its addresses, and refuses one that would have an address
-// or a name of somebody else.
+// HoldMachine gives a machine that was created in this transaction its addresses. It refuses one whose address or name
+// another one has.
 func (e *Engine) HoldMachine(tx inventory.Tx, m *inventory.Machine) error { return e.Hold(tx, m, nil) }
 
 // holdMachine is hold for a machine, wherever it is.
@@ -174,8 +174,8 @@ func (e *Engine) imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Ima
 	return i, nil
 }
 
-// HandOver makes owner the owner of the machine that holds a claim, where kube.MayTake lets it. Nothing happens on
-// its host. A refusal is told in the timeline.
+// HandOver makes owner the owner of the machine that holds a claim, where kube.MayTake lets it. Nothing happens on its
+// host. A refusal is in the timeline.
 func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner string, who ledger.Asker) (m inventory.Machine, err error) {
 	if owner == "" {
 		return m, inventory.Errorf(inventory.Invalid, "a machine is handed over to somebody").WithHint("name its new owner")
@@ -209,8 +209,8 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner strin
 	return m, err
 }
 
-// OfferTo lets the objects of a cluster take over the machine of an owner by its claim, because the owner says so; "" takes
-// that back. Nothing happens on its host.
+// OfferTo lets the objects of a cluster take over the machine of an owner by its claim, because the owner has agreed. ""
+// takes that back. Nothing happens on its host.
 func (e *Engine) OfferTo(ctx context.Context, owner, cluster string, who ledger.Asker) error {
 	if cluster != "" && !inventory.IsClusterUID(cluster) {
 		return inventory.Errorf(inventory.Invalid, "%q is not the UID of a cluster", inventory.Clean(cluster, 80)).

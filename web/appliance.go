@@ -12,8 +12,8 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// Appliance is what controllers of custom resources ask. It is the same that controllers in this process use, so that those
-// elsewhere are told the same.
+// Appliance is what controllers of custom resources ask. Controllers in this process use the same one, so that controllers
+// elsewhere get the same answers.
 type Appliance = contract.Appliance
 
 // ClusterView is the appliance as the holder of a cluster's token may use it, package kubernetes/backend.
@@ -37,7 +37,7 @@ type ApplianceSecret struct {
 	Value []byte `json:"value" writeOnly:"true" doc:"In base64. It never comes out again, but to the machines that are given it"`
 }
 
-// HostFlags are what is to be so of a host; what is left out stays.
+// HostFlags are the flags to set on a host. A missing one stays.
 type HostFlags struct {
 	Accepted      *bool `json:"accepted,omitempty" doc:"True accepts it; it cannot be taken back"`
 	InMaintenance *bool `json:"inMaintenance,omitempty"`

@@ -34,7 +34,7 @@ type BulkRequest struct {
 	Set     *HostPatch               `json:"set,omitempty" doc:"set: what to change, on each host alike"`
 }
 
-// BulkResult says what became of each host, in the order in which they were asked for, or of their names.
+// BulkResult is the result for each host, in the order of the request, or of their names.
 type BulkResult struct {
 	IsDryRun bool       `json:"isDryRun"`
 	ActsN    int        `json:"actsN" doc:"How many hosts it acted on, or with dryRun would act on"`

@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// Diagnoses is what can be asked about boots that do not come off.
+// Diagnoses answers questions about boots that fail.
 type Diagnoses interface {
 	// Diagnose says why a machine does not boot; id is "" for one that is not listed, mac "" for the port heard last.
 	Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (provision.Diagnosis, error)

@@ -6,7 +6,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// HostPatch changes some fields of a host; what is absent stays. It works like a JSON merge patch (RFC 7396).
+// HostPatch changes some fields of a host; an absent field stays. It works like a JSON merge patch (RFC 7396).
 type HostPatch struct {
 	Name         *string             `json:"name,omitempty"`
 	Profile      *string             `json:"profile,omitempty" doc:"Pins a profile; empty lets the selectors decide"`

@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// HostRow is a host in a list of many: in few words, with what other tables know of it. What is empty is left out.
+// HostRow is a host in a list of many: in few words, with what other tables know of it. Empty fields are left out.
 type HostRow struct {
 	ID           inventory.HostID     `json:"id"`
 	Name         string               `json:"name"`

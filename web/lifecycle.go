@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/provision/foresight"
 )
 
-// Lifecycle is what the door asks the engine for: all that moves hosts and machines in their lives. by says who asked.
+// Lifecycle is the part of the engine that moves hosts and machines in their lives. by says who asked.
 type Lifecycle interface {
 	Hosts
 	Machines

@@ -6,7 +6,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// MachinePatch changes some fields of a machine; what is absent stays, and lists are given whole.
+// MachinePatch changes some fields of a machine; an absent field stays, and a list is given as a whole.
 type MachinePatch struct {
 	Profile         *string                 `json:"profile,omitempty" doc:"Of its next installation"`
 	ProfileRevision *int                    `json:"profileRevision,omitempty" doc:"0 takes the newest. Another profile unpins it" minimum:"0"`

@@ -12,7 +12,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// ReadyPart is a door or what all doors need, and whether it can do its work.
+// ReadyPart is a listener, or a part that all listeners need, and whether it can do its work.
 type ReadyPart struct {
 	Name    string `json:"name"`
 	IsReady bool   `json:"isReady"`

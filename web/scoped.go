@@ -25,7 +25,7 @@ func (s scopedStore) Read(req *rest.Request, fn func(inventory.Tx) error) error 
 	})
 }
 
-// Write implements rest.Store. What it writes may be undone: nothing of it is remembered.
+// Write implements rest.Store. Its writes may be undone: it remembers nothing.
 func (s scopedStore) Write(req *rest.Request, fn func(inventory.Tx) error) error {
 	var after []func(context.Context, bool)
 	isStored := false

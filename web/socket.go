@@ -11,8 +11,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// ListenSocket opens the Unix socket at path for its owner and group. What a killed server left there is removed; the
-// socket of a running one is a Conflict.
+// ListenSocket opens the Unix socket at path for its owner and group. It removes the file that a killed server left there.
+// The socket of a running server is a Conflict.
 func ListenSocket(path string) (net.Listener, error) {
 	const pathMax = 107 // sockaddr_un, less its final zero
 	if len(path) > pathMax {

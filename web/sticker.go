@@ -22,7 +22,7 @@ type stickerInput struct {
 	host string
 }
 
-// Resolve implements huma.Resolver: without an external URL, the address that was asked for is the one that people use.
+// Resolve implements huma.Resolver. Without an external URL, the address of the request is the one that people use.
 func (in *stickerInput) Resolve(c huma.Context) []error {
 	scheme := "http"
 	if c.TLS() != nil || rest.EdgeOf(c.Context()).Caller.Secure {

@@ -120,7 +120,7 @@ type issueInput struct {
 	}
 }
 
-// Kubeconfig lets somebody into a cluster: whoever reads it is its administrator.
+// Kubeconfig lets its reader into a cluster as an administrator.
 type Kubeconfig struct {
 	Kubeconfig string    `json:"kubeconfig"`
 	ExpiresAt  time.Time `json:"expiresAt"`

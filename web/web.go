@@ -1,5 +1,5 @@
-// Package web owns the admin door: the REST API with its OpenAPI description, the event stream and the web UI. It never decides
-// anything about a host: it reads and writes the inventory, and asks the engine.
+// Package web owns the admin listener: the REST API with its OpenAPI description, the event stream and the web UI. It never
+// decides anything about a host: it reads and writes the inventory, and asks the engine.
 //
 // Its rooms are web/rest (what all operations share), web/access (who sends a request), web/scoped (what the caller may see)
 // and web/audit (who asked for what). Start reading at New, then rest.AddNoun, then hosts.go. Every operation is registered in
@@ -115,7 +115,7 @@ type Config struct {
 	WriteFor     time.Duration // a client that takes no bytes for so long is cut: 10 s
 }
 
-// Server answers REST requests. One handler serves two doors: TCP, where a token is needed, and the Unix socket, whose
+// Server answers REST requests. One handler serves two listeners: TCP, where a token is needed, and the Unix socket, whose
 // file permissions say who is an admin.
 type Server struct {
 	cfg     Config          // without its store
@@ -138,7 +138,7 @@ type Server struct {
 	clusterViews clusterViews
 }
 
-// New returns a Server; Serve opens its doors.
+// New returns a Server; Serve opens its listeners.
 func New(cfg Config) *Server {
 	if cfg.HeartbeatFor == 0 {
 		cfg.HeartbeatFor = 15 * time.Second

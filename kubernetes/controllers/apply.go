@@ -18,8 +18,8 @@ const (
 	UnseenAgain = 30 * time.Second
 )
 
-// ApplySpec writes the fields of one field manager into the spec of an object by server-side apply, and returns the
-// generation that the object has then. Fields of other managers stay.
+// ApplySpec writes the fields of one field manager into the spec of an object by server-side apply. It returns the new
+// generation of the object. Fields of other managers stay.
 func ApplySpec(ctx context.Context, c client.Client, o client.Object, kind schema.GroupVersionKind, manager string, spec map[string]any) (generation int64, err error) {
 	u := applied(o, kind, "spec", spec)
 	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)

@@ -168,7 +168,7 @@ var (
 // Names in a comment are code: that of the thing itself, which comes first, qualified ones, and capitals within a sentence.
 var (
 	itself    = regexp.MustCompile(`^(?:Package )?[A-Za-z]\w* `)
-	qualified = regexp.MustCompile(`\b\w+\.[A-Z]\w*`)
+	qualified = regexp.MustCompile(`\b\w+\.(?:[A-Z]\w*|go\b)`)
 	called    = regexp.MustCompile(`([a-z,;:] )[A-Z]\w*`)
 )
 

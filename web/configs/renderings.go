@@ -12,7 +12,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// Renderer is what the door asks the engine about configurations. Nothing of it changes anything.
+// Renderer is the part of the engine about configurations. Nothing of it changes anything.
 type Renderer interface {
 	// Preview returns what a host would be given now, or with a draft of a profile.
 	Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (provision.Preview, error)

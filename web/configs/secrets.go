@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// Sealer seals the values of secrets. What it seals, only the engine opens again.
+// Sealer seals the values of secrets. Only the engine opens again what it seals.
 type Sealer interface {
 	Seal(name string, plain []byte) ([]byte, error)
 }

@@ -66,7 +66,7 @@ func (s *Server) addOperations() {
 
 func operationID(o inventory.Operation) string { return o.ID }
 
-// Told returns an operation as it may be told: the result of a rotation is a password, if a sealed one.
+// Told returns an operation as its readers may see it. The result of a rotation is a password, if a sealed one.
 func Told(o inventory.Operation) inventory.Operation {
 	if o.Kind == inventory.OpRotate || o.Step == inventory.StepBMCUser {
 		o.Result = nil

@@ -13,8 +13,8 @@ import (
 	"slipway.dev/slipway/web/scoped"
 )
 
-// Rack is a rack with what stands in it. Racks that nobody has said anything about are there as soon as a host is
-// placed in them; their version is 0.
+// Rack is a rack with its hosts. Racks that nobody has said anything about are there as soon as a host is placed in them;
+// their version is 0.
 type Rack struct {
 	inventory.Rack
 	ID     string                 `json:"id" readOnly:"true" doc:"NAME, or SITE/ROW/NAME; a slash in a part is %2F"`

@@ -29,7 +29,7 @@ func EventText(e inventory.Event, key string) string {
 	return text
 }
 
-// TargetCheckResult is one thing that was looked at, of a cluster or a controller.
+// TargetCheckResult is one checked thing of a cluster or a controller.
 type TargetCheckResult struct {
 	Name   string `json:"name"`
 	IsGood bool   `json:"isGood"`

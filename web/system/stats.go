@@ -20,7 +20,7 @@ type Sample struct {
 	Boots       float64   `json:"boots" doc:"Boots that began, per second"`
 }
 
-// Stats are samples of equal spans, oldest first. They begin anew with the server.
+// Stats are samples of equal spans, oldest first. They begin at zero with each start of the server.
 type Stats struct {
 	StepSeconds int      `json:"stepSeconds" doc:"Length of the spans"`
 	Samples     []Sample `json:"samples" doc:"Of the last hour at most"`

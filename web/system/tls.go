@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// TLSKeeper has the certificate of the admin door.
+// TLSKeeper has the certificate of the admin listener.
 type TLSKeeper interface {
 	TLSState() TLSState
 	// SetTLS checks and stores a certificate and its key, both PEM; they are in force at once.
@@ -24,7 +24,7 @@ const (
 	TLSSite     = "site"     // signed by this site's own authority, for whatever address is asked
 )
 
-// TLSState is how the admin door speaks.
+// TLSState is the state of TLS on the admin listener.
 type TLSState struct {
 	IsOn        bool      `json:"isOn" doc:"false: the listener is on loopback and speaks without TLS"`
 	From        string    `json:"from,omitempty" enum:"files,uploaded,site" doc:"Where the certificate comes from; site is this site's own authority, which signs one for each address"`
@@ -39,7 +39,7 @@ type TLSState struct {
 	Refused     string    `json:"refused,omitempty" doc:"Why the newest files are not in force"`
 }
 
-// TLSPair is a certificate for the admin door.
+// TLSPair is a certificate for the admin listener.
 type TLSPair struct {
 	Certificate string `json:"certificate" maxLength:"65536" doc:"PEM, followed by those between it and its authority"`
 	Key         string `json:"key" maxLength:"65536" doc:"PEM; the server stores it next to the database and never shows it"`
