@@ -18,14 +18,14 @@ type Scope int
 const (
 	// OfAll needs the role everywhere.
 	OfAll Scope = iota
-	// OfPools speaks of hosts, machines, and what belongs to them. A role in one pool is enough: the store shows such a caller
-	// what is in its pools, and lets it change no more (see package scoped).
+	// OfPools speaks of hosts, machines, and what belongs to them. A role in one pool is enough. The store shows such a
+	// caller what is in its pools, and lets it change no more (see package scoped).
 	OfPools
-	// OfNobody speaks of what belongs to nobody, such as images: whoever has a role in any pool may read it.
+	// OfNobody is about things that belong to nobody, such as images: a caller with a role in any pool may read them.
 	OfNobody
 )
 
-// Facts are what is said of a noun, whatever its records hold.
+// Facts are the facts of a noun, whatever its records hold.
 type Facts struct {
 	One, Many string // as paths and commands call it
 	Article   string // a or an
@@ -76,7 +76,7 @@ func (n Noun[R]) Keep(r, old *R) {
 	*to.Created, *to.Updated, *to.Version = *from.Created, *from.Updated, *from.Version
 }
 
-// Any is a noun with records of any type: what holds for all nouns is said and tried of it.
+// Any is a noun with records of any type, for code that handles all nouns.
 type Any interface {
 	About() Facts
 	Type() string

@@ -13,8 +13,8 @@ func (c *Client) ForeignServers(ctx context.Context, subnet string) (p Page[pxe.
 	return p, c.call(ctx, http.MethodGet, c.Subnets.at(subnet)+"/foreign-servers", nil, nil, &p)
 }
 
-// Probe asks the DHCP servers of a subnet what they tell machines that boot from the network; server is one to ask as a
-// relay agent, or "" for all on the wire.
+// Probe asks the DHCP servers of a subnet for their offers to machines that boot from the network. server is one to ask as
+// a relay agent, or "" for all on the wire.
 func (c *Client) Probe(ctx context.Context, subnet, server string) (p Page[pxe.ProbeLine], err error) {
 	q := url.Values{}
 	if server != "" {
