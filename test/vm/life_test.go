@@ -35,14 +35,15 @@ type living struct {
 	power    inventory.BMCDriver // "" is a person
 	kind     osimage.Kind
 	again    bool // it is reinstalled, and a data disk has to stay as it is
+	long     bool // only make test-long has the time for it
 }
 
 func livings() []living {
 	return []living{
-		{"life-bios", inventory.BIOS, inventory.Libvirt, osimage.DiskCloudInit, true},
-		{"life-uefi", inventory.UEFI, inventory.Redfish, osimage.DiskCloudInit, false},
-		{"life-ignition", inventory.BIOS, inventory.IPMI, osimage.DiskIgnition, false},
-		{"life-hand", inventory.BIOS, "", osimage.DiskCloudInit, false},
+		{"life-bios", inventory.BIOS, inventory.Libvirt, osimage.DiskCloudInit, true, false},
+		{"life-uefi", inventory.UEFI, inventory.Redfish, osimage.DiskCloudInit, false, false},
+		{"life-ignition", inventory.BIOS, inventory.IPMI, osimage.DiskIgnition, false, false},
+		{"life-hand", inventory.BIOS, "", osimage.DiskCloudInit, false, true},
 	}
 }
 
@@ -98,6 +99,9 @@ func TestTheWholeLifeOfAServer(t *testing.T) {
 	t.Run("group", func(t *testing.T) { // ends when all machines have
 		for i, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
+				if c.long {
+					needLong(t)
+				}
 				t.Parallel()
 				c.live(t, l, l.Rack.Machines()[i])
 			})
