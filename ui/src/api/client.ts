@@ -9,46 +9,34 @@ type Answer<P> = P extends keyof paths
     : never
   : never
 
-// Given are the lists of the API by their names, and the fields that the server always gives of what is in them, though a
-// request may leave them out.
+// Listed are the lists of the API by their names.
+type Listed = {
+  [P in keyof paths]: P extends `/api/v1/${infer N}`
+    ? N extends `${string}/${string}`
+      ? never
+      : Answer<P> extends { items: unknown[] }
+        ? N
+        : never
+    : never
+}[keyof paths]
+
+// Given are the fields that the server always gives of what is in a list, though a request may leave them out. Of the other
+// lists that is the name.
 interface Given {
   hosts: 'id' | 'name' | 'state' | 'place'
   machines: 'name' | 'uid' | 'phase'
-  operations: never
-  events: never
-  issues: never
-  sessions: never
-  images: never
-  imports: never
-  artefacts: never
-  catalogue: never
-  profiles: 'name'
-  layers: 'name'
-  secrets: never
-  acceptrules: 'name'
-  goldens: 'name'
   users: 'name' | 'grants'
-  tokens: never
-  pools: 'name'
-  clusters: 'name'
-  targets: 'name'
   racks: 'name' | 'height'
   subnets: 'name' | 'mode' | 'leaseFor' | 'bootLeaseFor' | 'unknown'
   reservations: 'address' | 'subnet'
-  leases: never
-  addresses: never
-  classes: 'name'
-  views: 'name'
-  audit: never
-  hostrows: never
-  interfaces: never
-  selfcheck: never
+  audit: never // an entry need not be about a thing with a name
 }
+type GivenOf<N> = N extends keyof Given ? Given[N] : 'name'
 
 // Nouns are what is in those lists.
 export type Nouns = {
-  [N in keyof Given]: Answer<`/api/v1/${N}`> extends { items: (infer T)[] }
-    ? T & { [F in Given[N] & keyof T]-?: NonNullable<T[F]> }
+  [N in Listed]: Answer<`/api/v1/${N}`> extends { items: (infer T)[] }
+    ? T & { [F in GivenOf<N> & keyof T]-?: NonNullable<T[F]> }
     : never
 }
 
