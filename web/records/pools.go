@@ -94,36 +94,6 @@ func counted(tx inventory.Tx, pools []inventory.Pool) ([]Pool, error) {
 	return out, nil
 }
 
-// addGoldens registers the operations on golden hardware.
-func (s *Server) addGoldens() {
-	now := s.cfg.Now
-	rest.AddNoun(s.rest, rest.Noun[inventory.Golden]{
-		Singular: "golden", Plural: "goldens", Needs: inventory.Admin, Scope: rest.OfNobody, Article: "a",
-		Name:    func(g inventory.Golden) string { return g.Name },
-		Version: func(g inventory.Golden) int64 { return g.Version },
-		Prepare: func(_ inventory.Tx, in *inventory.Golden, name string, old *inventory.Golden) error {
-			if err := rest.SameName("golden", &in.Name, name); err != nil {
-				return err
-			}
-			if old != nil {
-				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
-			}
-			if err := in.Validate(); err != nil {
-				return err
-			}
-			return checkExpression(in.Requirements)
-		},
-		Find: func(tx inventory.Tx, name string) (inventory.Golden, error) { return tx.Goldens().Find(name) },
-		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Golden], error) {
-			all, err := tx.Goldens().List(inventory.Page{})
-			return rest.Cut(all, p, func(g inventory.Golden) string { return g.Name }), err
-		},
-		Create: func(tx inventory.Tx, in *inventory.Golden) error { return tx.Goldens().Create(in, now()) },
-		Update: func(tx inventory.Tx, in *inventory.Golden) error { return tx.Goldens().Update(in, now()) },
-		Remove: func(tx inventory.Tx, name string) error { return tx.Goldens().Delete(name) },
-	})
-}
-
 // checkExpression compiles what is required, so that nonsense is refused before anything waits for it.
 func checkExpression(r inventory.HardwareRequirements) error {
 	if r.Expression == "" {

@@ -7,6 +7,8 @@ package records
 import (
 	"time"
 
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -29,8 +31,8 @@ func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
 func (s *Server) Register() {
 	s.addViews()
 	s.addPools()
-	s.addGoldens()
-	s.addClasses()
 	s.addRacks()
-	s.addAcceptRules()
+	rest.AddPlain(s.rest, noun.Goldens, s.cfg.Now, func(g *inventory.Golden) error { return checkExpression(g.Requirements) })
+	rest.AddPlain(s.rest, noun.Classes, s.cfg.Now)
+	rest.AddPlain(s.rest, noun.AcceptRules, s.cfg.Now)
 }
