@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"strings"
 	"time"
 )
 
@@ -195,49 +194,4 @@ type Inspection struct {
 	Faults    []string         `json:"faults,omitempty"`  // what its golden hardware has and it has not
 	Golden    string           `json:"golden,omitempty"`  // name of the golden hardware it was compared with
 	Operation string           `json:"operation,omitempty"`
-}
-
-// Golden is the hardware that hosts of a kind must have. A missing part is an issue. If IsStrict, no machine can claim the
-// host either.
-type Golden struct {
-	Name         string               `json:"name"`
-	Selector     string               `json:"selector"` // of hosts
-	Requirements HardwareRequirements `json:"requirements"`
-	// Firmware maps "bios", "bmc", "disk:<model>" or "port:<driver>" to the version they must have.
-	Firmware map[string]string `json:"firmware,omitempty"`
-	// DiskN, PortN and DIMMN are exact counts; 0 asks for none in particular.
-	DiskN     int       `json:"diskN,omitempty"`
-	PortN     int       `json:"portN,omitempty"`
-	DIMMN     int       `json:"dimmN,omitempty"`
-	IsStrict  bool      `json:"isStrict"`
-	CreatedAt time.Time `json:"createdAt"`
-	UpdatedAt time.Time `json:"updatedAt"`
-	Version   int64     `json:"version"`
-}
-
-// Validate checks golden hardware by itself.
-func (g *Golden) Validate() error {
-	if err := checkField("name", "golden", g.Name); err != nil {
-		return err
-	}
-	sel, err := ParseSelector(g.Selector)
-	if err != nil {
-		return err
-	}
-	if len(sel) == 0 {
-		return Errorf(Invalid, "golden hardware %s has no selector", g.Name).WithHint("for every host, use: mac")
-	}
-	if len(g.Firmware) > 64 || g.DiskN < 0 || g.PortN < 0 || g.DIMMN < 0 {
-		return Errorf(Invalid, "golden hardware %s: at most 64 versions of firmware are allowed, and no count is negative", g.Name)
-	}
-	for k, v := range g.Firmware {
-		if kind, of, _ := strings.Cut(k, ":"); k != "bios" && k != "bmc" && (kind != "disk" && kind != "port" || of == "") {
-			return Errorf(Invalid, "golden hardware %s: nothing is known of the firmware of %q", g.Name, Clean(k, 80)).
-				WithHint("use bios, bmc, disk:MODEL or port:DRIVER")
-		}
-		if err := CheckText("golden hardware "+g.Name+": firmware", k+v, 512); err != nil {
-			return err
-		}
-	}
-	return g.Requirements.Validate()
 }

@@ -252,27 +252,3 @@ func (t *Token) ValidateCluster() error {
 	}
 	return nil
 }
-
-// AcceptRule accepts discovered hosts by itself when its selector matches what they say of themselves.
-type AcceptRule struct {
-	Name      string    `json:"name"`
-	Selector  string    `json:"selector"`
-	CreatedAt time.Time `json:"createdAt"`
-	UpdatedAt time.Time `json:"updatedAt"`
-	Version   int64     `json:"version"`
-}
-
-// Validate checks a rule by itself. A rule without a selector would accept nothing and is refused.
-func (r *AcceptRule) Validate() error {
-	if err := checkField("name", "acceptrule", r.Name); err != nil {
-		return err
-	}
-	sel, err := ParseSelector(r.Selector)
-	if err != nil {
-		return err
-	}
-	if len(sel) == 0 {
-		return Errorf(Invalid, "accept rule %s has no selector", r.Name).WithHint("to accept every host whose MAC is known, use: mac")
-	}
-	return nil
-}

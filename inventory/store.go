@@ -42,36 +42,6 @@ type Tx interface {
 	ViewTx
 }
 
-// Records reads and writes the records of a plain noun, which one text names. Create is a Conflict when the name is taken.
-// Update stores what is wanted; the record's Version must be the stored one. List returns records in order of their names.
-type Records[R any] interface {
-	Find(name string) (R, error)
-	List(p Page) ([]R, error)
-	Create(r *R, now time.Time) error
-	Update(r *R, now time.Time) error
-	Delete(name string) error
-}
-
-// RecordTx gives the records of plain nouns.
-type RecordTx interface {
-	AcceptRules() Records[AcceptRule]
-	Classes() Records[Class]
-	// Clusters refuse a secret that is not stored as Invalid. Update leaves alone what NoteCluster stores.
-	Clusters() Records[Cluster]
-	Goldens() Records[Golden]
-	// JoinTargets refuse a secret that is not stored as Invalid.
-	JoinTargets() Records[JoinTarget]
-	// Pools do not delete one that a machine names: that is a Conflict.
-	Pools() Records[Pool]
-	// Racks are those that somebody has said something about, named by Rack.ID and listed by site, row and name.
-	Racks() Records[Rack]
-	// Secrets do not delete one that a join target or a cluster names: that is a Conflict. List leaves out Sealed.
-	Secrets() Records[Secret]
-	// Users leave LoginAt and SealedFactors as they are in an Update. The tokens and logins of a deleted user go along, so that
-	// nobody inherits them with the name.
-	Users() Records[User]
-}
-
 // Page is a piece of a list: at most Limit rows (0 means all) whose key comes after After.
 type Page struct {
 	After string
