@@ -286,17 +286,18 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 		}
 		return choice.Reason, choice.Hint, nil
 	}
-	var others []string
+	var all, others []string // placement has counted some of the available ones; the rest is busy, protected or in maintenance
 	for _, s := range inventory.States() {
-		if s == inventory.Available {
-			continue
-		}
 		n, err := tx.CountHosts(inventory.HostFilter{State: s})
 		if err != nil {
 			return "", "", fmt.Errorf("count hosts: %w", err)
 		}
-		if n > 0 {
-			others = append(others, fmt.Sprintf("%d %s", n, s))
+		if n == 0 {
+			continue
+		}
+		all = append(all, fmt.Sprintf("%d %s", n, s))
+		if s != inventory.Available {
+			others = append(others, all[len(all)-1])
 		}
 	}
 	if len(others) == 0 {
@@ -305,7 +306,7 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 	if choice.Code == placement.InsufficientResources && len(choice.Rejected) == 0 { // placement has seen none at all
 		return "no host is free: " + strings.Join(others, ", "), "slipway host list", nil
 	}
-	reason = choice.Reason + "; not free: " + strings.Join(others, ", ")
+	reason = choice.Reason + "; the inventory has " + strings.Join(all, ", ")
 	if n := choice.Outlook.Fit; n > 0 {
 		reason += fmt.Sprintf("; of all hosts %d would do", n)
 	}
