@@ -14,6 +14,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
+
+	"slipway.dev/slipway/web/power"
 )
 
 // user makes a user with the password "correct horse NAME".
@@ -169,7 +171,7 @@ func TestAnotherSiteCannotUseACookie(t *testing.T) {
 			r.must(204, nil, "DELETE", "/api/v1/acceptrules/x", "")
 		}
 	}
-	console := append([]string{"Sec-Fetch-Site", "same-site", "Connection", "Upgrade", "Upgrade", consoleProtocol}, who...)
+	console := append([]string{"Sec-Fetch-Site", "same-site", "Connection", "Upgrade", "Upgrade", power.ConsoleProtocol}, who...)
 	if a := r.via(console, "GET", "/api/v1/hosts/x/bmc/console", ""); a.status != 403 {
 		t.Errorf("a console from another site: %d", a.status)
 	}

@@ -17,7 +17,7 @@ import (
 type authored struct {
 	inventory.Tx
 	saved inventory.Saved
-	life  Machines // gives machines the addresses and names that what is saved says; nil gives none
+	life  Holder // gives machines the addresses and names that what is saved says; nil gives none
 	after *[]func(context.Context, bool)
 }
 
@@ -160,16 +160,6 @@ func (t authored) UpdateLayer(l *inventory.Layer, now time.Time) error {
 		return err
 	}
 	return t.holds(t.Tx.UpdateLayer(l, now), "", l)
-}
-
-// signMachine writes down who has changed what a machine is to become. Hooks and the way its node is emptied are no part of
-// that.
-func signMachine(req *rest.Request, old inventory.Machine, m *inventory.Machine) {
-	same := old
-	same.Hooks, same.Drain = m.Hooks, m.Drain
-	if s := rest.SavedBy(req); len(rest.Compare(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && old.Owner == "" && len(rest.Compare(old, *m)) == 0 {
-		m.Saved = s
-	}
 }
 
 // noteRefused puts the refusal of a name into the timeline: the transaction that it was in is taken back.

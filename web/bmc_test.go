@@ -16,6 +16,8 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+
+	"slipway.dev/slipway/web/power"
 )
 
 func TestThePasswordOfAControllerNeverComesBack(t *testing.T) {
@@ -48,7 +50,7 @@ func TestThePasswordOfAControllerNeverComesBack(t *testing.T) {
 		i := max(strings.Index(all, canary), strings.Index(all, "sealed"))
 		t.Errorf("it is told: ...%s", all[max(0, i-200):min(len(all), i+60)])
 	}
-	if !strings.Contains(said.String(), hidden) {
+	if !strings.Contains(said.String(), power.Hidden) {
 		t.Error("an option with a secret is not shown as hidden")
 	}
 	before := r.must(200, nil, "GET", "/api/v1/hosts/r2-u01/bmc", "").body
@@ -83,7 +85,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	r.seed()
 	const at = "/api/v1/hosts/r1-u01/bmc"
 	r.must(200, nil, "PUT", at, `{"driver":"fake","system":"a"}`)
-	var check BMCCheck
+	var check power.BMCCheck
 	r.must(200, &check, "POST", at+"/check", "")
 	if !check.IsGood || check.Power == inventory.PowerUnknown || len(check.Results) != 2 || len(check.Capabilities) < 5 {
 		t.Errorf("check: %+v", check)
@@ -97,13 +99,13 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 		t.Errorf("check with the account of a plain user: %+v", check)
 	}
 	r.account = nil
-	var boot BMCBoot
+	var boot power.BMCBoot
 	r.must(200, &boot, "POST", at+"/boot", `{"device":"pxe","mode":"uefi"}`)
 	if boot.Device != bmc.PXE || r.bank.Boot("a").Mode != inventory.UEFI {
 		t.Errorf("boot: %+v, really %+v", boot, r.bank.Boot("a"))
 	}
 	r.must(200, &boot, "GET", at+"/boot", "")
-	var media BMCMedia
+	var media power.BMCMedia
 	r.must(200, &media, "POST", at+"/media", `{"url":"http://10.0.0.1/a.iso"}`)
 	if media.URL != "http://10.0.0.1/a.iso" {
 		t.Errorf("media: %+v", media)
@@ -132,7 +134,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	if p := r.ask("POST", at+"/user", `{"user":"root","password":"x"}`).problem(t); p.Status != 409 || !strings.Contains(p.Hint, "rotate") {
 		t.Errorf("our own account (%q before) is changed behind our back: %+v", own, p)
 	}
-	var sensors BMCSensors
+	var sensors power.BMCSensors
 	r.must(200, &sensors, "GET", at+"/sensors", "")
 	var log rest.List[bmc.LogEntry]
 	r.must(200, &log, "GET", at+"/log?limit=1", "")
@@ -142,7 +144,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	r.must(204, nil, "DELETE", at+"/log", "")
 	r.must(200, nil, "GET", at+"/inventory", "")
 	r.must(204, nil, "POST", "/api/v1/hosts/r1-u01/locate", `{"on":true}`)
-	var all rest.List[HostBMC]
+	var all rest.List[power.HostBMC]
 	r.must(200, &all, "GET", "/api/v1/bmcs?limit=1", "")
 	if len(all.Items) != 1 || all.Items[0].Host != "r1-u01" {
 		t.Errorf("all: %+v", all)
@@ -156,7 +158,7 @@ func TestAControllerThatCannotSaysSo(t *testing.T) {
 	r.seed()
 	r.must(200, nil, "PUT", "/api/v1/hosts/r1-u01/bmc", `{"driver":"webhook","address":"http://127.0.0.1:1","options":{"on.path":"/on"}}`)
 	for _, path := range []string{"sensors", "log", "inventory", "users", "media", "console"} {
-		headers := []string{"Connection", "Upgrade", "Upgrade", consoleProtocol}
+		headers := []string{"Connection", "Upgrade", "Upgrade", power.ConsoleProtocol}
 		if p := r.ask("GET", "/api/v1/hosts/r1-u01/bmc/"+path, "", headers...).problem(t); p.Status != 422 || !strings.Contains(p.Hint, "check") {
 			t.Errorf("%s: %+v", path, p)
 		}
@@ -165,7 +167,7 @@ func TestAControllerThatCannotSaysSo(t *testing.T) {
 	if p := r.ask("GET", "/api/v1/hosts/r1-u01/bmc/sensors", "").problem(t); p.Status != 409 {
 		t.Errorf("a wrong password of the controller looks like one of the client: %+v", p)
 	}
-	var check BMCCheck
+	var check power.BMCCheck
 	r.must(200, &check, "POST", "/api/v1/hosts/r1-u01/bmc/check", "")
 	if check.IsGood || check.Power != inventory.PowerUnknown || check.Results[0].Detail == "" {
 		t.Errorf("check: %+v", check)
@@ -259,11 +261,11 @@ func TestTheSerialConsoleIsAConnectionOfItsOwn(t *testing.T) {
 		}
 	}
 	_ = c.Close()
-	r.until("the console is closed behind a client that went", func() bool { return r.srv.consolesN.len() == 0 })
+	r.until("the console is closed behind a client that went", func() bool { return r.srv.consoles.Open() == 0 })
 	_, br, _ = dialConsole(t, addr, token, "r1-u01")
 	stop() // waits for consoles
-	if left, _ := io.ReadAll(br); len(left) > 0 || r.srv.consolesN.len() != 0 {
-		t.Errorf("after the server has ended the console says %q, %d open", left, r.srv.consolesN.len())
+	if left, _ := io.ReadAll(br); len(left) > 0 || r.srv.consoles.Open() != 0 {
+		t.Errorf("after the server has ended the console says %q, %d open", left, r.srv.consoles.Open())
 	}
 	if !strings.Contains(r.ask("GET", "/api/v1/events?kind=bmc", "").body, "serial console opened") {
 		t.Error("the timeline does not say who opened the console")
@@ -273,7 +275,7 @@ func TestTheSerialConsoleIsAConnectionOfItsOwn(t *testing.T) {
 func TestOneScanRunsAtATime(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	r := newRig(t, func(c *Config) {
-		c.Scan = func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error) {
+		c.Scan = func(ctx context.Context, rng string, drivers []string) ([]power.FoundBMC, error) {
 			if rng == "10.9.0.0/24" {
 				close(started)
 				select {
@@ -282,10 +284,10 @@ func TestOneScanRunsAtATime(t *testing.T) {
 					return nil, ctx.Err()
 				}
 			}
-			if d, ok := ctx.Deadline(); !ok || time.Until(d) > scanFor {
+			if d, ok := ctx.Deadline(); !ok || time.Until(d) > power.ScanFor {
 				t.Error("a scan may run for ever")
 			}
-			return []FoundBMC{{Address: "https://10.9.0.7", Driver: inventory.Redfish}, {Address: "10.9.0.6:623", Driver: inventory.IPMI, Name: strings.Join(drivers, "+")}}, nil
+			return []power.FoundBMC{{Address: "https://10.9.0.7", Driver: inventory.Redfish}, {Address: "10.9.0.6:623", Driver: inventory.IPMI, Name: strings.Join(drivers, "+")}}, nil
 		}
 	})
 	r.seed()
@@ -302,9 +304,9 @@ func TestOneScanRunsAtATime(t *testing.T) {
 	if a := <-first; a.status != 200 {
 		t.Fatalf("the first scan: %d %s", a.status, a.body)
 	}
-	var found rest.List[FoundBMC]
+	var found rest.List[power.FoundBMC]
 	r.must(200, &found, "POST", "/api/v1/scans", `{"range":"10.8.0.0/24"}`)
-	want := []FoundBMC{{Address: "10.9.0.6:623", Driver: inventory.IPMI}, {Address: "https://10.9.0.7", Driver: inventory.Redfish, Host: "r1-u01"}}
+	want := []power.FoundBMC{{Address: "10.9.0.6:623", Driver: inventory.IPMI}, {Address: "https://10.9.0.7", Driver: inventory.Redfish, Host: "r1-u01"}}
 	if d := cmp.Diff(want, found.Items); d != "" {
 		t.Errorf("found (-want +got):\n%s", d)
 	}
@@ -347,7 +349,7 @@ func TestAControllerIsTriedBeforeItIsSaved(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
 	const at = "/api/v1/hosts/r1-u01/bmc"
-	var check BMCCheck
+	var check power.BMCCheck
 	r.must(200, &check, "POST", at+"/test", `{"driver":"fake","system":"a"}`)
 	if !check.IsGood || len(check.Results) != 2 || check.Results[0].Name != "login" || check.Results[1].Name != "rights" {
 		t.Errorf("%+v", check)

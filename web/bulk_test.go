@@ -7,6 +7,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
+
+	"slipway.dev/slipway/web/hosts"
 )
 
 func TestBulkActsOnEachHostAlone(t *testing.T) {
@@ -14,7 +16,7 @@ func TestBulkActsOnEachHostAlone(t *testing.T) {
 	r.seed()
 	r.must(200, nil, "POST", "/api/v1/hosts/r1-u01/protect", `{"on":true}`)
 	const body = `{"verb":"protect","on":true,"hosts":["r1-u01","r2-u01","nobody","r2-u01"]}`
-	var out BulkResult
+	var out hosts.BulkResult
 	for _, dry := range []string{"?dryRun=true", ""} {
 		r.must(200, &out, "POST", "/api/v1/hosts/bulk"+dry, body)
 		if out.ActsN != 1 || out.SkipsN != 2 || !out.Items[1].Acts || !strings.Contains(out.Items[0].Reason, "already") || !strings.Contains(out.Items[2].Reason, "nobody") {
@@ -47,7 +49,7 @@ func TestBulkLightsTheLEDsOfHostsThatHaveOne(t *testing.T) {
 	r.seed()
 	r.must(200, nil, "PUT", "/api/v1/hosts/r1-u01/bmc", `{"driver":"fake","system":"a"}`)
 	for _, dry := range []string{"?dryRun=true", ""} {
-		var out BulkResult
+		var out hosts.BulkResult
 		r.must(200, &out, "POST", "/api/v1/hosts/bulk"+dry, `{"verb":"locate","on":true,"hosts":["r1-u01","r2-u01"]}`)
 		if out.ActsN != 1 || out.SkipsN != 1 || !out.Items[0].Acts || out.Items[1].Reason == "" {
 			t.Errorf("%q: %+v", dry, out)
@@ -84,7 +86,7 @@ func TestABusyHostIsForgottenByForceOnly(t *testing.T) {
 func TestHostRowsAreReadWholeAndByID(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
-	var all, some rest.List[HostRow]
+	var all, some rest.List[hosts.HostRow]
 	r.must(200, &all, "GET", "/api/v1/hostrows", "")
 	if len(all.Items) < 2 || all.Items[0].Name == "" || len(all.Items[0].MACs) == 0 {
 		t.Fatalf("rows: %+v", all)

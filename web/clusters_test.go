@@ -7,6 +7,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+
+	"slipway.dev/slipway/web/clusters"
 )
 
 // attacher notes what it is asked.
@@ -17,9 +19,9 @@ type attacher struct {
 	kubeconf string
 }
 
-func (a *attacher) CheckCluster(_ context.Context, c inventory.Cluster, text []byte) ClusterCheck {
+func (a *attacher) CheckCluster(_ context.Context, c inventory.Cluster, text []byte) clusters.ClusterCheck {
 	a.kubeconf = string(text)
-	return ClusterCheck{Cluster: c.Name, Results: []rest.TargetCheckResult{{Name: "server", IsGood: true, Detail: "answers"}, {Name: "rights", Detail: "may not", Hint: "bind it"}}}
+	return clusters.ClusterCheck{Cluster: c.Name, Results: []rest.TargetCheckResult{{Name: "server", IsGood: true, Detail: "answers"}, {Name: "rights", Detail: "may not", Hint: "bind it"}}}
 }
 
 func (a *attacher) DetachCluster(ctx context.Context, name string, purge, force bool, by string) error {

@@ -12,6 +12,8 @@ import (
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/rest"
+
+	"slipway.dev/slipway/web/clusters"
 )
 
 const canary = "correct-horse-battery-staple"
@@ -319,7 +321,7 @@ func TestJoinTargets(t *testing.T) {
 	r.must(201, nil, "POST", "/api/v1/targets", `{"name":"prod","endpoint":"k:6443","kubeconfig":"admin"}`)
 	r.must(422, nil, "PUT", "/api/v1/targets/prod", `{"endpoint":"k"}`)
 	r.must(409, nil, "DELETE", "/api/v1/secrets/admin", "")
-	var c TargetCheck
+	var c clusters.TargetCheck
 	r.must(200, &c, "GET", "/api/v1/targets/prod/check", "")
 	if c.IsGood || c.Results[0].Hint != "start it" {
 		t.Errorf("check %+v", c)

@@ -12,6 +12,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
+
+	"slipway.dev/slipway/web/power"
 )
 
 // The store shows a caller with roles in pools only what is in those (see package scoped). A text that such a caller may read can
@@ -19,7 +21,7 @@ import (
 // names out of texts, at the last moment: everything that is stored keeps them.
 
 // unnamed stands for a name that the caller may not know.
-const unnamed = hidden
+const unnamed = power.Hidden
 
 // texts are the fields whose values are written for people, wherever they are in an answer.
 var texts = map[string]bool{

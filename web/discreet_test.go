@@ -9,6 +9,10 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+
+	"slipway.dev/slipway/web/power"
+
+	"slipway.dev/slipway/web/hosts"
 )
 
 // gossip has everything that belongs to pool alpha speak of what belongs to beta.
@@ -112,7 +116,7 @@ func TestNoTextTellsOfAnotherPool(t *testing.T) {
 		hiddenN, toldN := 0, 0
 		for _, asked := range r.everything() {
 			a := r.via(who, "GET", asked, "")
-			hiddenN += strings.Count(a.body, hidden)
+			hiddenN += strings.Count(a.body, power.Hidden)
 			if strings.Contains(r.via(root, "GET", asked, "").body, "as beta-1 ") {
 				toldN++
 			}
@@ -146,7 +150,7 @@ func TestNoTextTellsOfAnotherPool(t *testing.T) {
 			t.Errorf("the stream tells %q", word)
 		}
 	}
-	if !strings.Contains(heard, hidden) {
+	if !strings.Contains(heard, power.Hidden) {
 		t.Errorf("nothing was hidden in %s", heard)
 	}
 }
@@ -182,8 +186,8 @@ func TestAConflictDoesNotSayWhose(t *testing.T) {
 		}
 	}
 	who := r.as("op2", inventory.Grant{Role: inventory.Operator, Pool: "alpha"})
-	var there, none BulkResult
-	for name, out := range map[string]*BulkResult{"beta-1": &there, "ghost-1": &none} {
+	var there, none hosts.BulkResult
+	for name, out := range map[string]*hosts.BulkResult{"beta-1": &there, "ghost-1": &none} {
 		a := r.mustAs(who, 200, "POST", "/api/v1/hosts/bulk", `{"verb":"maintain","on":true,"hosts":["`+name+`"]}`)
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(a.body, name, "NAME")), out); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web/rest"
+
+	"slipway.dev/slipway/web/hosts"
 )
 
 func TestAHostIsFoundByNameIDAndMAC(t *testing.T) {
@@ -258,7 +260,7 @@ func TestVerbsAskTheEngine(t *testing.T) {
 func TestBulkAcceptTakesWhatItCanAndSaysWhyNot(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
-	accept := func(query, which string) (acted []string, out BulkResult) {
+	accept := func(query, which string) (acted []string, out hosts.BulkResult) {
 		t.Helper()
 		r.must(200, &out, "POST", "/api/v1/hosts/bulk"+query, `{"verb":"accept",`+which+`}`)
 		for _, i := range out.Items {

@@ -3,13 +3,12 @@ package web
 import (
 	"bufio"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"slipway.dev/slipway/web/consoles"
 )
 
 // followed opens the console of a host as a browser does, and returns what it says piece by piece.
@@ -77,11 +76,11 @@ func TestTwoLookAtOneConsoleAndItIsRecorded(t *testing.T) {
 	}
 	leaveTwo()
 	r.until("the console is closed behind the last who left", func() bool {
-		var l ConsoleLog
+		var l consoles.ConsoleLog
 		r.must(200, &l, "GET", "/api/v1/hosts/r1-u01/console/log", "")
 		return !l.IsOpen
 	})
-	var l ConsoleLog
+	var l consoles.ConsoleLog
 	r.must(200, &l, "GET", "/api/v1/hosts/r1-u01/console/log?plain=true", "")
 	if strings.Count(l.Text, "a: power ") != 2 || l.End == 0 {
 		t.Errorf("recorded: %+v", l)
@@ -97,7 +96,7 @@ func TestTwoLookAtOneConsoleAndItIsRecorded(t *testing.T) {
 	if len(l.Lines) != 2 || l.Text != "" || l.Lines[0].At.IsZero() {
 		t.Errorf("lines are %+v", l)
 	}
-	l = ConsoleLog{}
+	l = consoles.ConsoleLog{}
 	r.must(200, &l, "GET", "/api/v1/hosts/r1-u01/console/log?lines=true&until=2001-01-01T00:00:00Z", "")
 	if len(l.Lines) != 0 {
 		t.Errorf("before anything was said: %+v", l.Lines)
@@ -105,44 +104,5 @@ func TestTwoLookAtOneConsoleAndItIsRecorded(t *testing.T) {
 	again, _ := followed(t, addr, token, "r1-u01")
 	if past := again(); strings.Count(past, "a: power ") != 2 {
 		t.Errorf("who comes later begins with %q", past)
-	}
-}
-
-func TestARecordingIsBounded(t *testing.T) {
-	var x recording
-	for i := range 10_000 {
-		x.add([]byte(fmt.Sprintf("%099d\n", i)), testStart)
-	}
-	if len(x.text) > recordingBytes || x.end != 1_000_000 || !strings.HasSuffix(string(x.text), "9999\n") {
-		t.Errorf("%d bytes kept of %d", len(x.text), x.end)
-	}
-}
-
-func TestARecordingKnowsWhenEachLineWasSaid(t *testing.T) {
-	var x recording
-	at := func(s int) time.Time { return testStart.Add(time.Duration(s) * time.Second) }
-	x.add([]byte("GRUB\r\n\x1b[31mboo"), at(0))
-	x.add([]byte("ting\x1b[0m\r\n"), at(5))
-	x.add([]byte("<script>\u202e\r\nlo"), at(9))
-	want := []ConsoleLine{{at(0), "GRUB"}, {at(0), "booting"}, {at(9), "<script>\u202e"}, {at(9), "lo"}}
-	if got := x.lines(); !slices.Equal(got, want) {
-		t.Errorf("lines are %v, want %v", got, want)
-	}
-	for i := range 20_000 {
-		x.add([]byte(fmt.Sprintf("%099d\n", i)), at(10+2*i))
-	}
-	all := x.lines()
-	if last := all[len(all)-1]; len(x.marks) > marksMax || len(all) > linesMax || !last.At.Equal(at(10+2*19_999)) {
-		t.Errorf("%d marks, %d lines, the last from %v", len(x.marks), len(all), last.At)
-	}
-	if first := all[0]; first.At.Before(at(10)) || first.At.After(all[len(all)-1].At) {
-		t.Errorf("the first line that is left is from %v", first.At)
-	}
-}
-
-func TestPlainTextHasNoEscapeCodes(t *testing.T) {
-	got := plainText([]byte("\x1b[1;31mred\x1b[0m\r\n\x1b]0;title\x07x\x00y\x1b(B\xffz"))
-	if want := "red\nxy\ufffdz"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }

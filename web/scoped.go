@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
@@ -15,7 +16,7 @@ import (
 type scopedStore struct {
 	whole inventory.Store
 	met   *scoped.Met
-	life  Machines
+	life  Holder
 }
 
 // Read implements rest.Store.
@@ -56,40 +57,6 @@ func limited(req *rest.Request, tx authored, met *scoped.Met, fn func(inventory.
 	return fn(shown)
 }
 
-// mayPlace refuses a machine in a pool, or on a host, where the caller's role is not enough.
-func mayPlace(tx inventory.Tx, m *inventory.Machine) error {
-	t, isScoped := tx.(*scoped.Tx)
-	if !isScoped {
-		return nil
-	}
-	return t.MayPlace(m)
-}
-
-// mayPlace is the same outside of a transaction.
-func (s *Server) mayPlace(req *rest.Request, m *inventory.Machine) error {
-	return s.rest.Store.Read(req, func(tx inventory.Tx) error { return mayPlace(tx, m) })
-}
-
-// unnamed takes out of a refusal the names of machines and hosts that the caller may not know: an address is taken, whoever
-// has it.
-func (s *Server) unnamed(req *rest.Request, err error) error {
-	var e *inventory.Error
-	if !errors.As(err, &e) || e.Kind != inventory.Invalid {
-		return err
-	}
-	said := *e
-	if failed := s.discreetly(req, func(d *discretion) (err error) {
-		said.Msg, err = d.text(e.Msg, nil)
-		return err
-	}); failed != nil {
-		return failed
-	}
-	if said.Msg == e.Msg {
-		return err
-	}
-	return &said
-}
-
 // CheckOIDC says whether the provider of identities answers; ok is false without one.
 func (s *Server) CheckOIDC(ctx context.Context) (c system.Check, ok bool) {
 	p, err := s.access.Provider(ctx)
@@ -101,4 +68,36 @@ func (s *Server) CheckOIDC(ctx context.Context) (c system.Check, ok bool) {
 		c.Status, c.Detail, c.Hint = "warning", err.Error(), "people can log in with passwords and tokens meanwhile; see docs/sso.md"
 	}
 	return c, true
+}
+
+// concealer takes the names of machines and hosts that the caller may not know out of what the rooms answer.
+type concealer struct{ s *Server }
+
+// Refusal does it to a refusal: an address is taken, whoever has it.
+func (c concealer) Refusal(req *rest.Request, err error) error {
+	var e *inventory.Error
+	if !errors.As(err, &e) || e.Kind != inventory.Invalid {
+		return err
+	}
+	said := *e
+	if failed := c.Text(req, &said.Msg); failed != nil {
+		return failed
+	}
+	if said.Msg == e.Msg {
+		return err
+	}
+	return &said
+}
+
+// Text does it to a text.
+func (c concealer) Text(req *rest.Request, text *string) error {
+	return c.s.discreetly(req, func(d *discretion) (err error) {
+		*text, err = d.text(*text, nil)
+		return err
+	})
+}
+
+// Sheet does it to what an acceptance sheet is made of.
+func (c concealer) Sheet(req *rest.Request, in *acceptance.Input) error {
+	return c.s.discreetly(req, func(d *discretion) error { return d.sheet(in) })
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+
+	"slipway.dev/slipway/web/hosts"
 )
 
 // secretsOf are words that only who may see a team's things may read.
@@ -117,7 +119,7 @@ func TestAPoolsOperatorActsInThePool(t *testing.T) {
 	if p := a.problem(t); p.Kind != inventory.Forbidden || !strings.Contains(p.Detail, "needs role operator") || !strings.Contains(p.Detail, "you are viewer") || !strings.Contains(p.Hint, "slipway user grant") {
 		t.Errorf("the refusal: %+v", p)
 	}
-	var accepted BulkResult
+	var accepted hosts.BulkResult
 	if err := json.Unmarshal([]byte(r.via(who, "POST", "/api/v1/hosts/bulk", `{"verb":"accept","selector":"state=discovered"}`).body), &accepted); err != nil || accepted.ActsN != 0 {
 		t.Errorf("accepted %v, %v", accepted, err)
 	}
@@ -144,7 +146,7 @@ func TestARoleIsThatInTheHostsPool(t *testing.T) {
 	} {
 		who := r.as(strings.ReplaceAll(name, " ", "-"), c.grants...)
 		for host, want := range map[string]string{"alpha-1": c.alpha, "beta-1": c.beta} {
-			var has HostRole
+			var has hosts.HostRole
 			a := r.via(who, "GET", "/api/v1/hosts/"+host+"/role", "")
 			_ = json.Unmarshal([]byte(a.body), &has)
 			if string(has.Role) != want || (a.status == http.StatusOK) != (want != "") {

@@ -9,6 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/web/rest"
 )
 
 // stamps are the fields of every stored noun that the server fills in, like ownFields.
@@ -155,3 +156,7 @@ func modeWords() (words []string) {
 	}
 	return words
 }
+
+// moving are the fields of hosts, machines and BMCs that nobody edits: they say how things are. What counts for the undo of an edit
+// is whether the fields that it changed still are as it left them.
+var moving = append(slices.Clone(rest.Bookkeeping), slices.Concat(ownFields["Host"], machineOwn, ownFields["SetBMC"])...)

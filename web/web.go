@@ -14,7 +14,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
@@ -37,17 +36,19 @@ import (
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 	"slipway.dev/slipway/web/system"
+
+	"slipway.dev/slipway/web/power"
+
+	"slipway.dev/slipway/web/consoles"
+
+	"slipway.dev/slipway/web/hosts"
+
+	"slipway.dev/slipway/web/machines"
+
+	"slipway.dev/slipway/web/events"
+
+	"slipway.dev/slipway/web/clusters"
 )
-
-// Events is the stream of committed events.
-type Events interface {
-	Subscribe(after int64, f inventory.EventFilter) (<-chan inventory.Event, func(), error)
-}
-
-// Logs are what machines logged, by what an event says of it.
-type Logs interface {
-	Text(ref string) (string, bool)
-}
 
 // Config is everything a Server needs.
 type Config struct {
@@ -56,26 +57,26 @@ type Config struct {
 	Jobs      imports.Jobs
 	Artefacts imports.Artefacts
 	Catalogue []images.Entry
-	Events    Events
-	Configs   configs.Renderer // nil: there is nothing to render, and configurations are saved unseen
-	Secrets   configs.Sealer   // nil: no secret can be stored
-	Appliance Appliance        // what controllers in a cluster are told; nil: there are none
+	Events    events.Events
+	Configs   configs.Renderer   // nil: there is nothing to render, and configurations are saved unseen
+	Secrets   configs.Sealer     // nil: no secret can be stored
+	Appliance clusters.Appliance // what controllers in a cluster are told; nil: there are none
 	// ClusterView returns it as the holder of a token may use it that is bound to a cluster, by its UID, and to namespaces of it.
-	ClusterView func(uid string, namespaces []string) ClusterView
+	ClusterView func(uid string, namespaces []string) clusters.ClusterView
 	// CheckTarget looks whether hosts can join a target, and TargetRBAC is what its cluster needs for that; nil: nobody
 	// speaks to clusters.
-	CheckTarget func(ctx context.Context, t inventory.JoinTarget) TargetCheck
+	CheckTarget func(ctx context.Context, t inventory.JoinTarget) clusters.TargetCheck
 	TargetRBAC  []byte
 	// IssueKubeconfig lets a user administer the cluster of a target whose authorities Slipway has; nil: nobody can.
 	IssueKubeconfig func(ctx context.Context, target, user string, life time.Duration) ([]byte, error)
 	// TargetNodesRBAC is what is added where Slipway looks after nodes too.
 	TargetNodesRBAC []byte
-	Clusters        Clusters      // nil: no cluster can be attached
-	Backups         files.Backups // nil: no backup can be taken
-	Logs            Logs          // of machines; nil: they are in the events
+	Clusters        clusters.Clusters // nil: no cluster can be attached
+	Backups         files.Backups     // nil: no backup can be taken
+	Logs            events.Logs       // of machines; nil: they are in the events
 	SelfCheck       func(ctx context.Context) []system.Check
 	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
-	Scan    func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)
+	Scan    func(ctx context.Context, rng string, drivers []string) ([]power.FoundBMC, error)
 	TLS     system.TLSKeeper // of the certificate of the admin door; nil: it speaks without TLS
 	Metrics http.Handler     // what /metrics answers; nil: there is none
 	UI      fs.FS            // the web UI as it was built; nil: there is none
@@ -126,16 +127,10 @@ type Server struct {
 	router  http.Handler
 	pages   pages
 	access  *access.Access
-	closing chan struct{}   // closed when Serve ends: streams and long waits stop
-	life    context.Context // ends with closing, for what takes a context
+	life    context.Context // ends when Serve ends: streams and long waits stop
 	end     context.CancelFunc
 
-	scanning     sync.Mutex // held while a scan runs
-	consoles     sync.WaitGroup
-	consolesN    *shares
-	streams      *shares
-	lines        lines
-	clusterViews clusterViews
+	consoles *consoles.Server
 }
 
 // New returns a Server; Serve opens its listeners.
@@ -146,9 +141,7 @@ func New(cfg Config) *Server {
 	if cfg.WriteFor == 0 {
 		cfg.WriteFor = 10 * time.Second
 	}
-	s := &Server{cfg: cfg, closing: make(chan struct{})}
-	s.lines.s = s
-	s.consolesN, s.streams = newShares("consoles", consolesMax, consolesEach), newShares("event streams", streamsMax, streamsEach)
+	s := &Server{cfg: cfg}
 	s.whole, s.cfg.Store = cfg.Store, nil
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
@@ -169,7 +162,7 @@ func New(cfg Config) *Server {
 	e.GET(rest.LivePath, echo.WrapHandler(http.HandlerFunc(s.healthz)))
 	e.GET(rest.ReadyPath, echo.WrapHandler(http.HandlerFunc(s.readyz)))
 	e.GET(rest.ReadyPath+"/:door", echo.WrapHandler(http.HandlerFunc(s.readyz)))
-	e.GET("/api/v1/hosts/:host/bmc/console", s.guarded(rest.Operation{Needs: inventory.Operator, Scope: rest.OfPools}, s.console))
+	e.GET("/api/v1/hosts/:host/bmc/console", s.guarded(rest.Operation{Needs: inventory.Operator, Scope: rest.OfPools}, s.consoles.Console))
 	e.GET("/api/v1/openapi.yaml", s.guarded(rest.Operation{Needs: rest.Anybody}, echo.WrapHandler(http.HandlerFunc(s.openapi))))
 	if cfg.Metrics != nil {
 		e.GET("/metrics", s.guarded(rest.Operation{Needs: inventory.Viewer}, echo.WrapHandler(cfg.Metrics)))
@@ -185,25 +178,32 @@ func New(cfg Config) *Server {
 
 // addAll registers every operation.
 func (s *Server) addAll() {
-	cfg := &s.cfg
-	s.addHosts()
-	s.addHostVerbs()
-	s.addHostRows()
-	s.addBulk()
+	cfg, conceal := &s.cfg, concealer{s}
+	powers := power.New(power.Config{Frame: s.rest, Now: cfg.Now, Engine: cfg.Lifecycle, Scan: cfg.Scan, Unnamed: conceal.Refusal, Life: s.life, Moving: moving})
+	powers.Register()
+	s.consoles = consoles.New(consoles.Config{
+		Frame: s.rest, Store: s.whole, Power: powers, Events: cfg.Events, Life: s.life, Now: cfg.Now, Log: cfg.Log, IsRecording: cfg.RecordConsoles,
+		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
+	})
+	s.consoles.Register()
+	hosts.New(hosts.Config{
+		Frame: s.rest, Now: cfg.Now, Log: cfg.Log, Engine: cfg.Lifecycle, NewHostID: cfg.NewHostID, Vendor: cfg.Vendor, Conceal: conceal,
+		Locate: powers.Locate, Forget: s.consoles.Forget, Moving: moving, BootBase: cfg.BootBase, ExternalURL: cfg.ExternalURL,
+	}).Register()
+	machines.New(machines.Config{Frame: s.rest, Now: cfg.Now, Engine: cfg.Lifecycle, Unnamed: conceal.Refusal, Moving: moving}).Register()
+	heard := events.New(events.Config{
+		Frame: s.rest, Now: cfg.Now, Log: cfg.Log, Events: cfg.Events, Logs: cfg.Logs, Life: s.life, Conceal: s.discreetEvents,
+		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
+	})
+	heard.Register()
+	clusters.New(clusters.Config{
+		Frame: s.rest, Now: cfg.Now, Events: heard, Appliance: cfg.Appliance, ClusterView: cfg.ClusterView, CheckTarget: cfg.CheckTarget,
+		TargetRBAC: cfg.TargetRBAC, TargetNodesRBAC: cfg.TargetNodesRBAC, IssueKubeconfig: cfg.IssueKubeconfig, Clusters: cfg.Clusters,
+	}).Register()
 	records.New(records.Config{Frame: s.rest, Now: cfg.Now}).Register()
-	s.addHardware()
 	history.New(history.Config{Frame: s.rest, Now: cfg.Now, Engine: cfg.Lifecycle}).Register()
-	s.addDisks()
-	s.addConsoles()
-	s.addStickers()
-	s.addBMCs()
-	s.addBMCVerbs()
-	s.addScans()
-	s.addMachines()
-	s.addMachineVerbs()
-	s.addForesight()
 	network.New(network.Config{
-		Frame: s.rest, Now: cfg.Now, Addresses: cfg.Lifecycle, Unnamed: s.unnamed,
+		Frame: s.rest, Now: cfg.Now, Addresses: cfg.Lifecycle, Unnamed: conceal.Refusal,
 		Interfaces: cfg.Interfaces, BootPort: cfg.BootPort, Probe: cfg.Probe, ForeignServers: cfg.ForeignServers,
 	}).Register()
 	imports.New(imports.Config{
@@ -212,17 +212,11 @@ func (s *Server) addAll() {
 	configs.New(configs.Config{
 		Frame: s.rest, Now: cfg.Now, Renderer: cfg.Configs, Secrets: cfg.Secrets, Catalogue: cfg.Catalogue,
 	}).Register()
-	s.addTargets()
-	s.addClusters()
-	s.addClusterAccess()
-	s.addEvents()
 	s.access.Register()
 	files.New(files.Config{
 		Frame: s.rest, Now: cfg.Now, Log: cfg.Log, Backups: cfg.Backups, Life: s.life, NewHostID: cfg.NewHostID, Engine: cfg.Lifecycle,
 	}).Register()
 	audit.New(s.rest).Register()
-	s.addUndoers()
-	s.addAppliance()
 	system.New(system.Config{
 		Frame: s.rest, Now: cfg.Now, Version: cfg.Version, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS, RotateAuthority: cfg.RotateAuthority,
 	}).Register()
@@ -242,8 +236,6 @@ const (
 	idleFor     = time.Minute
 	headerBytes = 32 << 10
 	stopFor     = 5 * time.Second
-	scanFor     = 10 * time.Minute
-	scanMax     = 2 * 65_536 // controllers of one scan: both kinds at each address
 )
 
 // Serve answers requests from both listeners, either of which may be nil, until ctx is done. Requests under way get
@@ -270,10 +262,9 @@ func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
 			return nil
 		})
 	}
-	g.Go(func() error { return s.recordFor(gctx) })
+	g.Go(func() error { return s.consoles.Record(gctx) })
 	g.Go(func() error {
 		<-gctx.Done()
-		close(s.closing)
 		s.end()
 		late, cancel := context.WithTimeout(context.WithoutCancel(gctx), stopFor)
 		defer cancel()

@@ -35,6 +35,8 @@ import (
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/system"
+
+	"slipway.dev/slipway/web/clusters"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -135,12 +137,12 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 			return []system.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}}
 		},
 		Metrics:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "slipway_up 1\n") }),
-		Appliance: here, ClusterView: func(uid string, namespaces []string) ClusterView {
+		Appliance: here, ClusterView: func(uid string, namespaces []string) clusters.ClusterView {
 			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 		Configs: engine, Secrets: r.box, TargetRBAC: []byte("kind: ClusterRole\n"),
-		CheckTarget: func(_ context.Context, t inventory.JoinTarget) TargetCheck {
-			return TargetCheck{Target: t.Name, Results: []rest.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
+		CheckTarget: func(_ context.Context, t inventory.JoinTarget) clusters.TargetCheck {
+			return clusters.TargetCheck{Target: t.Name, Results: []rest.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},
 		NewHostID: newID, Vendor: func(inventory.MAC) string { return "QEMU" }, BootBase: "http://10.0.0.1", Version: "test", Now: r.clock, Log: log,
 	}

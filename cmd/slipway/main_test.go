@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/web/clusters"
+	"slipway.dev/slipway/web/power"
+
 	"github.com/google/uuid"
 	"github.com/oklog/ulid/v2"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -124,15 +127,15 @@ func startRig(dir string) (*rig, error) {
 		SelfCheck: func(context.Context) []system.Check {
 			return []system.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}, {Name: "interface eno1", Status: "error", Detail: "is down", Hint: "ip link set eno1 up"}}
 		},
-		Scan: func(context.Context, string, []string) ([]web.FoundBMC, error) {
-			return []web.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
+		Scan: func(context.Context, string, []string) ([]power.FoundBMC, error) {
+			return []power.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
 		},
-		Appliance: here, ClusterView: func(uid string, namespaces []string) web.ClusterView {
+		Appliance: here, ClusterView: func(uid string, namespaces []string) clusters.ClusterView {
 			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 		Configs: engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
-		CheckTarget: func(_ context.Context, t inventory.JoinTarget) web.TargetCheck {
-			return web.TargetCheck{Target: t.Name, Results: []rest.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
+		CheckTarget: func(_ context.Context, t inventory.JoinTarget) clusters.TargetCheck {
+			return clusters.TargetCheck{Target: t.Name, Results: []rest.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},
 		Probe: r.probe,
 		Interfaces: func() []network.Interface {

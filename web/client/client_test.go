@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/web/clusters"
+	"slipway.dev/slipway/web/hosts"
+
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/client"
 	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/files"
@@ -63,7 +65,7 @@ func TestTheClientKnowsTheServersTypes(t *testing.T) {
 	for name, pair := range map[string][2]any{
 		"explanation": {client.Explanation{}, provision.Explanation{}},
 		"diagnosis":   {client.Diagnosis{}, provision.Diagnosis{}},
-		"patch":       {client.HostPatch{}, web.HostPatch{}},
+		"patch":       {client.HostPatch{}, hosts.HostPatch{}},
 		"check":       {client.Check{}, system.Check{}},
 		"version":     {client.Version{}, system.VersionInfo{}},
 		"about":       {client.About{}, system.About{}},
@@ -76,7 +78,7 @@ func TestTheClientKnowsTheServersTypes(t *testing.T) {
 		"diff":        {client.Diff{}, rest.Diff{}},
 		"revision":    {client.Revision[int]{}, configs.Revision[int]{}},
 		"secret":      {client.SecretInput{}, configs.SecretInput{}},
-		"target":      {client.TargetCheck{}, web.TargetCheck{}},
+		"target":      {client.TargetCheck{}, clusters.TargetCheck{}},
 		"table":       {client.CapabilityTable{}, configs.CapabilityTable{}},
 	} {
 		if diff := cmp.Diff(shapeOf(pair[1]), shapeOf(pair[0])); diff != "" {

@@ -1,6 +1,10 @@
 package rest
 
-import "slipway.dev/slipway/inventory"
+import (
+	"net/url"
+
+	"slipway.dev/slipway/inventory"
+)
 
 // ReadHost reads the host that a request names by its name, its id or a MAC.
 func (f *Frame) ReadHost(req *Request, ref string) (h inventory.Host, err error) {
@@ -35,4 +39,23 @@ type TargetCheckResult struct {
 	IsGood bool   `json:"isGood"`
 	Detail string `json:"detail"`
 	Hint   string `json:"hint,omitempty"`
+}
+
+// CheckURL refuses what is neither empty nor the address of a file on a web server.
+func CheckURL(what, text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return inventory.Errorf(inventory.Invalid, "%s is not an http(s) address", what).WithHint("write it as http://10.0.0.1/image.iso, without user and password")
+	}
+	return nil
+}
+
+// Set takes over a value that was given.
+func Set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
 }

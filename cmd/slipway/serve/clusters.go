@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"slipway.dev/slipway/web/clusters"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/kubernetes/clusterapi"
@@ -18,7 +20,6 @@ import (
 	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/kubernetes/standalone"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
-	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -94,17 +95,17 @@ func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
 	return nil
 }
 
-// CheckCluster implements web.Clusters.
-func (a *appliance) CheckCluster(ctx context.Context, c inventory.Cluster, text []byte) web.ClusterCheck {
+// CheckCluster implements clusters.Clusters.
+func (a *appliance) CheckCluster(ctx context.Context, c inventory.Cluster, text []byte) clusters.ClusterCheck {
 	k := a.attacher.Check(ctx, c, text)
-	out := web.ClusterCheck{Cluster: k.Cluster, Kubernetes: k.Kubernetes, UID: k.UID, Results: []rest.TargetCheckResult{}}
+	out := clusters.ClusterCheck{Cluster: k.Cluster, Kubernetes: k.Kubernetes, UID: k.UID, Results: []rest.TargetCheckResult{}}
 	for _, r := range k.Results {
 		out.Results = append(out.Results, rest.TargetCheckResult(r))
 	}
 	return out
 }
 
-// DetachCluster implements web.Clusters.
+// DetachCluster implements clusters.Clusters.
 func (a *appliance) DetachCluster(ctx context.Context, name string, purge, force bool, by string) error {
 	return a.attacher.Detach(ctx, name, manager.Parting{Purge: purge, Force: force, By: by})
 }

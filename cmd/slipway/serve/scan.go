@@ -7,18 +7,19 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/web/power"
+
 	"slipway.dev/slipway/bmc/redfish"
 	"slipway.dev/slipway/bmc/scan"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
-	"slipway.dev/slipway/web"
 )
 
 // scanTimeout is how long one address is given; a controller that starts takes longer, and is found by the next scan.
 const scanTimeout = 2 * time.Second
 
 // scan looks for controllers in a range of addresses.
-func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]web.FoundBMC, error) {
+func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]power.FoundBMC, error) {
 	r, err := scan.ParseRange(text)
 	if err != nil {
 		return nil, err
@@ -36,12 +37,12 @@ func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]
 	}
 	var (
 		mu    sync.Mutex
-		found []web.FoundBMC
+		found []power.FoundBMC
 	)
 	_, err = scan.Scan(ctx, cfg, func(f scan.Found) {
 		mu.Lock()
 		defer mu.Unlock()
-		found = append(found, web.FoundBMC{
+		found = append(found, power.FoundBMC{
 			IP: f.IP.String(), Driver: f.Driver, Address: f.Address, Vendor: f.Vendor, Product: f.Product, Name: f.Name, UUID: f.UUID,
 			Version: f.Version, Fingerprint: f.Fingerprint, MAC: f.MAC, Warning: f.Warning,
 		})

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"slipway.dev/slipway/web/clusters"
+
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -222,7 +224,7 @@ func (a *appliance) start(ctx context.Context) error {
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 		Logs: a.logs,
 		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), IssueKubeconfig: here.IssueKubeconfig, Clusters: a, Appliance: here,
-		ClusterView: func(uid string, namespaces []string) web.ClusterView {
+		ClusterView: func(uid string, namespaces []string) clusters.ClusterView {
 			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 	})

@@ -3,11 +3,12 @@ package serve
 import (
 	"context"
 
+	"slipway.dev/slipway/web/clusters"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/kubernetes/join"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -50,9 +51,9 @@ func (a *appliance) noteJoin(ctx context.Context, alarm join.Alarm) {
 }
 
 // checkTarget looks whether hosts can join a target.
-func (a *appliance) checkTarget(ctx context.Context, t inventory.JoinTarget) web.TargetCheck {
+func (a *appliance) checkTarget(ctx context.Context, t inventory.JoinTarget) clusters.TargetCheck {
 	found := a.joiner.Check(ctx, t)
-	out := web.TargetCheck{Target: found.Target, Version: found.Version, IsGood: found.IsGood(), Results: []rest.TargetCheckResult{}}
+	out := clusters.TargetCheck{Target: found.Target, Version: found.Version, IsGood: found.IsGood(), Results: []rest.TargetCheckResult{}}
 	for _, r := range found.Results {
 		out.Results = append(out.Results, rest.TargetCheckResult(r))
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/web/clusters"
+
 	"github.com/google/uuid"
 	"github.com/oklog/ulid/v2"
 
@@ -87,7 +89,7 @@ func New(t testing.TB) *Rig {
 	r.Local = here
 	srv := web.New(web.Config{
 		Store: store, Lifecycle: r.Engine, Events: hub, Configs: r.Engine, Secrets: r.Box, Appliance: here,
-		ClusterView: func(uid string, namespaces []string) web.ClusterView {
+		ClusterView: func(uid string, namespaces []string) clusters.ClusterView {
 			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 		NewHostID: newID, Vendor: func(inventory.MAC) string { return "" }, Version: "test", Now: time.Now, Log: log,

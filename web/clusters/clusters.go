@@ -1,0 +1,192 @@
+package clusters
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/web/rest"
+)
+
+// clusterFor bounds the detaching of a cluster: controllers end, and each of its objects is let go of.
+const clusterFor = 2 * time.Minute
+
+// Clusters attaches Kubernetes clusters.
+type Clusters interface {
+	// CheckCluster looks whether a cluster can be attached with a kubeconfig, or with the stored one when that is nil.
+	CheckCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) ClusterCheck
+	// DetachCluster ends its controllers, lets go of its objects, and deletes it.
+	DetachCluster(ctx context.Context, name string, purge, force bool, by string) error
+}
+
+// ClusterCheck says whether a cluster can be attached.
+type ClusterCheck struct {
+	Cluster    string                   `json:"cluster"`
+	Kubernetes string                   `json:"kubernetes,omitempty" doc:"Version of its API server"`
+	UID        string                   `json:"uid,omitempty" doc:"Of its namespace kube-system"`
+	IsGood     bool                     `json:"isGood" doc:"All results are"`
+	Results    []rest.TargetCheckResult `json:"results" doc:"In the order of the checks"`
+}
+
+// CheckClusterInput is a cluster that is not attached yet.
+type CheckClusterInput struct {
+	Name        string                  `json:"name"`
+	Kubeconfig  string                  `json:"kubeconfig" writeOnly:"true" doc:"The text itself; it is not kept" maxLength:"1048576"`
+	Modes       []inventory.ClusterMode `json:"modes,omitempty"`
+	Namespaces  []string                `json:"namespaces,omitempty"`
+	WatchFilter string                  `json:"watchFilter,omitempty"`
+	TakesOver   bool                    `json:"takesOver,omitempty" doc:"It is the cluster that it says it is, although another certificate authority vouched for that one, or none is known"`
+}
+
+type (
+	checkClusterInput struct {
+		Body CheckClusterInput
+	}
+	deleteClusterInput struct {
+		rest.WriteOptions
+		rest.NameRef
+		Purge bool `query:"purge" doc:"Take the kinds away as well, and with them all objects of them"`
+		Force bool `query:"force" doc:"Even when the cluster does not answer: its objects keep our finalizers"`
+	}
+)
+
+// clusterOps is what clusters share with other nouns. They are deleted by detaching them.
+func (s *Server) clusterOps() rest.Noun[inventory.Cluster] {
+	now := s.cfg.Now
+	return rest.Noun[inventory.Cluster]{
+		Singular: "cluster", Plural: "clusters", Needs: inventory.Admin, Article: "a",
+		Name:    func(c inventory.Cluster) string { return c.Name },
+		Version: func(c inventory.Cluster) int64 { return c.Version },
+		Prepare: func(_ inventory.Tx, in *inventory.Cluster, name string, old *inventory.Cluster) error {
+			if err := rest.SameName("cluster", &in.Name, name); err != nil {
+				return err
+			}
+			in.State, in.Reason, in.Hint, in.UID, in.Kubernetes = inventory.ClusterAttaching, "", "", "", ""
+			if old != nil {
+				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
+				in.State, in.Reason, in.Hint, in.UID, in.Kubernetes, in.SeenAt = old.State, old.Reason, old.Hint, old.UID, old.Kubernetes, old.SeenAt
+			}
+			return in.Validate()
+		},
+		Find: func(tx inventory.Tx, name string) (inventory.Cluster, error) { return tx.Clusters().Find(name) },
+		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Cluster], error) {
+			all, err := tx.Clusters().List(inventory.Page{})
+			return rest.Cut(all, p, func(c inventory.Cluster) string { return c.Name }), err
+		},
+		Create: func(tx inventory.Tx, in *inventory.Cluster) error { return tx.Clusters().Create(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.Cluster) error {
+			if err := tx.Clusters().Update(in, now()); err != nil {
+				return err
+			}
+			in.State, in.Reason, in.Hint = inventory.ClusterAttaching, "", "" // what was so is so no longer
+			return tx.NoteCluster(in)
+		},
+	}
+}
+
+// addClusters registers the operations on attached clusters.
+func (s *Server) addClusters() {
+	n := s.clusterOps()
+	rest.AddNoun(s.rest, n)
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodDelete, Path: "/clusters/{name}", ID: "delete-cluster", Needs: inventory.Admin, Tag: "clusters", Dry: true, Status: http.StatusNoContent,
+		Summary: "Detach a cluster", About: "Its controllers end and remove our finalizers from its objects. Every server runs on.",
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed}, Within: clusterFor,
+	}, func(req *rest.Request, in *deleteClusterInput) (*rest.Written, error) {
+		return s.detachCluster(req, n, in)
+	})
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/clusters/{name}/check", ID: "check-cluster", Tag: "clusters",
+		Summary: "Check an attached cluster", Errors: []int{http.StatusNotFound}, About: "Speaks to the cluster, and changes nothing there.",
+	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[ClusterCheck], error) {
+		var c inventory.Cluster
+		err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
+			c, err = tx.Clusters().Find(in.Name)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return s.checkCluster(req, c, nil)
+	})
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/clusters/check", ID: "check-kubeconfig", Needs: inventory.Admin, Tag: "clusters", Asks: true,
+		Summary: "Look whether a cluster could be attached", About: "Speaks to the cluster, and changes nothing there. The kubeconfig is not kept.",
+	}, func(req *rest.Request, in *checkClusterInput) (*rest.One[ClusterCheck], error) {
+		b := in.Body
+		c := inventory.Cluster{Name: b.Name, Kubeconfig: "kubeconfig", Modes: b.Modes, Namespaces: b.Namespaces, WatchFilter: b.WatchFilter, TakesOver: b.TakesOver}
+		if err := c.Validate(); err != nil {
+			return nil, err
+		}
+		return s.checkCluster(req, c, []byte(b.Kubeconfig))
+	})
+}
+
+func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) (*rest.One[ClusterCheck], error) {
+	if s.cfg.Clusters == nil {
+		return nil, errNoClusters()
+	}
+	k := s.cfg.Clusters.CheckCluster(ctx, c, kubeconfig)
+	k.IsGood = true
+	for _, r := range k.Results {
+		k.IsGood = k.IsGood && r.IsGood
+	}
+	if k.Results == nil {
+		k.Results = []rest.TargetCheckResult{}
+	}
+	return &rest.One[ClusterCheck]{Body: k}, nil
+}
+
+func (s *Server) detachCluster(req *rest.Request, n rest.Noun[inventory.Cluster], in *deleteClusterInput) (*rest.Written, error) {
+	var (
+		c    inventory.Cluster
+		does string
+	)
+	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
+		if c, err = tx.Clusters().Find(in.Name); err != nil {
+			return err
+		}
+		counts, err := countsOfCluster(tx, c)
+		does = foresight.Delete(foresight.Thing{Noun: n.Singular, Name: c.Name, N: counts, How: in.how()})
+		if err != nil {
+			return err
+		}
+		return in.Check(n.Singular, in.Name, c.Version)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if in.DryRun {
+		return n.Respond(&c, nil, true, http.StatusNoContent).Does(does), nil
+	}
+	if s.cfg.Clusters == nil {
+		return nil, errNoClusters()
+	}
+	rest.Edited(req, n.Singular, in.Name, inventory.AuditDelete, c, nil, 0)
+	req.Trail.Fix("the cluster was let go of; attach it again")
+	if err := s.cfg.Clusters.DetachCluster(req, in.Name, in.Purge, in.Force, req.By()); err != nil {
+		return nil, err
+	}
+	return n.Respond(&c, nil, false, http.StatusNoContent), nil
+}
+
+func countsOfCluster(tx inventory.Tx, c inventory.Cluster) (map[string]int, error) {
+	if c.UID == "" {
+		return nil, nil
+	}
+	machines, err := tx.ListMachines(inventory.MachineFilter{OwnerPrefix: c.UID + "/"}, inventory.Page{})
+	return map[string]int{"machine": len(machines)}, err
+}
+
+// detaching tells the ways of letting a cluster go apart.
+func (in *deleteClusterInput) how() string {
+	switch {
+	case in.Force:
+		return "force"
+	case in.Purge:
+		return "purge"
+	}
+	return ""
+}

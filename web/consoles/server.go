@@ -1,0 +1,67 @@
+// Package consoles has the serial consoles of hosts: for a connection of their own, for browsers, and recorded while something is done
+// with their hosts.
+//
+// Start reading at Server.Console, then lines.go.
+package consoles
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/rest"
+
+	"slipway.dev/slipway/web/power"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	Frame       *rest.Frame
+	Store       inventory.Store // the whole: the server records consoles for itself
+	Power       *power.Server
+	Events      Events          // nil: nothing is recorded
+	Life        context.Context // ends with the server
+	Now         func() time.Time
+	Log         *slog.Logger
+	IsRecording bool // consoles are kept open while something is done with their hosts
+
+	HeartbeatFor time.Duration // sign of life of a quiet console
+	WriteFor     time.Duration // a client that takes no bytes for so long is cut
+}
+
+// Server answers these requests.
+type Server struct {
+	cfg     Config
+	rest    *rest.Frame
+	running sync.WaitGroup
+	shares  *rest.Shares
+	lines   lines
+}
+
+// New returns a Server; Register makes its operations known.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg, rest: cfg.Frame, shares: rest.NewShares("consoles", consolesMax, consolesEach)}
+	s.lines.s = s
+	return s
+}
+
+// Register adds the operations to the frame.
+func (s *Server) Register() {
+	s.addConsoles()
+}
+
+// Forget drops what was recorded of a host.
+func (s *Server) Forget(id inventory.HostID) { s.lines.forget(id) }
+
+// Wait returns when no console is open any more. They end with Life.
+func (s *Server) Wait() { s.running.Wait() }
+
+// Events is the stream of committed events.
+type Events interface {
+	Subscribe(after int64, f inventory.EventFilter) (<-chan inventory.Event, func(), error)
+}
+
+// Open is how many callers look at consoles.
+func (s *Server) Open() int { return s.shares.Len() }

@@ -1,0 +1,61 @@
+// Package events has the list and the stream of events.
+//
+// Start reading at Server.Register, then events.go.
+package events
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/rest"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	Frame  *rest.Frame
+	Now    func() time.Time
+	Log    *slog.Logger
+	Events Events
+	Logs   Logs            // of machines; nil: they are in the events
+	Life   context.Context // ends with the server: streams stop
+	// Conceal takes the names that the caller may not know out of events.
+	Conceal func(req *rest.Request, rows []inventory.Event) error
+
+	HeartbeatFor time.Duration // sign of life on a quiet stream
+	WriteFor     time.Duration // a client that takes no bytes for so long is cut
+}
+
+// Server answers these requests.
+type Server struct {
+	cfg     Config
+	rest    *rest.Frame
+	streams *rest.Shares
+}
+
+// New returns a Server; Register makes its operations known.
+func New(cfg Config) *Server {
+	return &Server{cfg: cfg, rest: cfg.Frame, streams: rest.NewShares("event streams", streamsMax, streamsEach)}
+}
+
+// Register adds the operations to the frame.
+func (s *Server) Register() {
+	s.addEvents()
+}
+
+// Events is the stream of committed events.
+type Events interface {
+	Subscribe(after int64, f inventory.EventFilter) (<-chan inventory.Event, func(), error)
+}
+
+// Logs are what machines logged, by what an event says of it.
+type Logs interface {
+	Text(ref string) (string, bool)
+}
+
+// Event streams that are open at the same time, of all callers and of each. The hub has room for more: the server listens, too.
+const (
+	streamsMax  = 512
+	streamsEach = 64
+)

@@ -1,0 +1,307 @@
+package hosts
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/web/rest"
+)
+
+// BulkRequest says what to do, and with which hosts. The fields after selector are those of the verb.
+type BulkRequest struct {
+	Verb     string   `json:"verb" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,confirm,clean,release,set,locate,delete"`
+	Hosts    []string `json:"hosts,omitempty" doc:"Names, ids or MACs" maxItems:"10000"`
+	Selector string   `json:"selector,omitempty" doc:"Those that it matches, instead of hosts" maxLength:"1024"`
+	// Strangers are chosen by what they are.
+	Strangers bool               `json:"strangers,omitempty" doc:"delete: the hosts that nobody has accepted or changed, instead of hosts"`
+	SilentFor inventory.Duration `json:"silentFor,omitempty" doc:"strangers: only those that have been silent for so long"`
+
+	On      *bool                    `json:"on,omitempty" doc:"maintain, protect, cordon, retain, adopt, locate: false ends it"`
+	Force   bool                     `json:"force,omitempty" doc:"delete: also what something is under way with; that is cancelled"`
+	Profile string                   `json:"profile,omitempty" doc:"install: profile to pin; empty keeps what decides now" maxLength:"63"`
+	Action  bmc.Action               `json:"action,omitempty" doc:"power" enum:"on,off,shutdown,cycle,reset,"`
+	Mode    inventory.CleanMode      `json:"mode,omitempty" doc:"clean: quick when absent" enum:"none,quick,full,secure,"`
+	Inspect provision.InspectRequest `json:"inspect,omitempty" doc:"inspect"`
+	Set     *HostPatch               `json:"set,omitempty" doc:"set: what to change, on each host alike"`
+}
+
+// BulkResult is the result for each host, in the order of the request, or of their names.
+type BulkResult struct {
+	IsDryRun bool       `json:"isDryRun"`
+	ActsN    int        `json:"actsN" doc:"How many hosts it acted on, or with dryRun would act on"`
+	SkipsN   int        `json:"skipsN"`
+	Items    []BulkItem `json:"items"`
+}
+
+// BulkItem is what became of one host.
+type BulkItem struct {
+	Host string           `json:"host"`
+	ID   inventory.HostID `json:"id,omitempty"`
+	Acts bool             `json:"acts" doc:"It was done, or with dryRun would be; otherwise the host stays as it is"`
+	Does string           `json:"does,omitempty" doc:"With dryRun: what would happen, as a sentence in which {hosts} stands for the host"`
+	// Reason and Hint say why a host is skipped.
+	Reason string `json:"reason,omitempty"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+type bulkInput struct {
+	DryRun bool `query:"dryRun" doc:"Try it on each host alone and undo it: say which would be acted on, and why the others would not"`
+	Body   BulkRequest
+}
+
+func (in *bulkInput) Asked() string {
+	which := strings.Join(in.Body.Hosts, " ")
+	if in.Body.Strangers {
+		which = "strangers"
+	}
+	if in.Body.Selector != "" {
+		which = "selector " + in.Body.Selector
+	}
+	return in.Body.Verb + ": " + which
+}
+
+// addBulk registers the one operation that does something to many hosts.
+func (s *Server) addBulk() {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts/bulk", ID: "bulk-hosts", Tag: "hosts", Scope: rest.OfPools,
+		Summary: "Do something to many hosts",
+		About: "Each host by itself: one that cannot be acted on is skipped, with the reason, and does not hold up the others. With dryRun it " +
+			"says that of every host and changes nothing.",
+		Errors: []int{http.StatusNotFound, http.StatusForbidden}, IsLong: true, Body: 4 << 20,
+	}, s.bulk)
+}
+
+// bulkAtOnce is how many hosts are acted on side by side: their commits share the disk's time.
+const bulkAtOnce = 32
+
+func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[BulkResult], error) {
+	if err := in.Body.check(); err != nil {
+		return nil, err
+	}
+	items, hosts, err := s.bulkHosts(req, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		g      errgroup.Group
+		once   sync.Once
+		broken error
+	)
+	g.SetLimit(bulkAtOnce)
+	for i := range items {
+		if items[i].Reason != "" {
+			continue
+		}
+		g.Go(func() error {
+			does, err := s.bulkOne(req, in, &hosts[i])
+			var e *inventory.Error
+			switch {
+			case err == nil:
+				items[i].Acts, items[i].Does = true, does
+			case errors.As(err, &e) && (isSaid(err) || e.Kind == inventory.Invalid):
+				items[i].Reason, items[i].Hint = e.Msg, e.Hint
+			default:
+				once.Do(func() { broken = err })
+				items[i].Reason = "not done: the server met a fault"
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // none returns an error
+	out := BulkResult{IsDryRun: in.DryRun, Items: items}
+	for _, i := range items {
+		if i.Acts {
+			out.ActsN++
+		}
+	}
+	if out.SkipsN = len(items) - out.ActsN; broken != nil && out.ActsN == 0 {
+		return nil, broken
+	}
+	if broken != nil {
+		s.cfg.Log.Error("bulk: some hosts not done", "verb", in.Body.Verb, "err", broken)
+	}
+	return &rest.One[BulkResult]{Body: out}, nil
+}
+
+// check refuses what fits no host.
+func (r *BulkRequest) check() error {
+	missing := func(field string) error {
+		return inventory.Errorf(inventory.Invalid, "%s needs %s", r.Verb, field).WithHint("give %s in the body", field)
+	}
+	switch {
+	case r.Strangers && (r.Verb != "delete" || len(r.Hosts) > 0 || r.Selector != ""):
+		return inventory.Errorf(inventory.Invalid, "strangers can only be deleted, and are not named").WithHint("give strangers with the verb delete, and neither hosts nor a selector")
+	case r.Strangers:
+	case (len(r.Hosts) > 0) == (r.Selector != ""):
+		return inventory.Errorf(inventory.Invalid, "say which hosts, in one way").WithHint("give hosts or a selector")
+	case r.Verb == "power" && r.Action == "":
+		return missing("action")
+	case r.Verb == "set" && r.Set == nil:
+		return missing("set")
+	case r.Verb == "set" && (r.Set.Name != nil || r.Set.MACs != nil || r.Set.UUID != nil):
+		return inventory.Errorf(inventory.Invalid, "a name, MAC or UUID belongs to one host").WithHint("change it on that host: slipway host set")
+	}
+	if r.On == nil {
+		switch r.Verb {
+		case "maintain", "protect", "cordon", "retain", "adopt", "locate":
+			return missing("on")
+		}
+	}
+	return nil
+}
+
+// bulkHosts finds the hosts that are asked for. What is none stands among the items with the reason; a host that is named
+// twice is there once.
+func (s *Server) bulkHosts(req *rest.Request, r BulkRequest) (items []BulkItem, hosts []inventory.Host, err error) {
+	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
+		items, hosts = []BulkItem{}, nil
+		add := func(h inventory.Host) {
+			items, hosts = append(items, BulkItem{Host: h.Name, ID: h.ID}), append(hosts, h)
+		}
+		if r.Strangers {
+			all, err := tx.ListHosts(inventory.HostFilter{State: inventory.Discovered}, inventory.Page{})
+			for i := range all {
+				if provision.IsUntouchedStranger(&all[i]) && s.cfg.Now().Sub(all[i].LastSeenAt) >= time.Duration(r.SilentFor) {
+					add(all[i])
+				}
+			}
+			return err
+		}
+		if r.Selector != "" {
+			sel, err := inventory.ParseSelector(r.Selector)
+			if err != nil {
+				return err
+			}
+			all, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+			for i := range all {
+				if sel.Matches(&all[i]) {
+					add(all[i])
+				}
+			}
+			return err
+		}
+		seen := map[inventory.HostID]bool{}
+		for _, ref := range r.Hosts {
+			h, err := rest.FindHost(tx, ref)
+			var e *inventory.Error
+			switch {
+			case errors.As(err, &e) && (e.Kind == inventory.NotFound || e.Kind == inventory.Forbidden):
+				items, hosts = append(items, BulkItem{Host: inventory.Clean(ref, 80), Reason: e.Msg, Hint: e.Hint}), append(hosts, h)
+			case err != nil:
+				return err
+			case !seen[h.ID]:
+				seen[h.ID] = true
+				add(h)
+			}
+		}
+		return nil
+	})
+	return items, hosts, err
+}
+
+// bulkOne acts on one host, with an entry in the audit of its own. Of a dry run it says what would happen.
+func (s *Server) bulkOne(req *rest.Request, in *bulkInput, h *inventory.Host) (does string, err error) {
+	if in.DryRun {
+		var f foresight.Facts
+		err = s.actOn(req, provision.Asker{By: req.By(), DryRun: true, Foresee: func(seen foresight.Facts) { f = seen }}, in, h)
+		r := &in.Body
+		f.Verb, f.On, f.Action, f.Mode, f.Profile = r.Verb, r.On != nil && *r.On, string(r.Action), r.Mode, r.Profile
+		return foresight.Say(f), err
+	}
+	row := req.Trail.Entry()
+	row.Noun, row.Name, row.HostID, row.Detail = "host", h.Name, h.ID, in.Body.Verb
+	req = req.EnteredAs(row)
+	if err := s.actOn(req, s.rest.Asker(req), in, h); err != nil {
+		p := rest.ProblemOf(req, s.cfg.Log, err)
+		s.rest.Finish(req, p.Status, p.Detail)
+		return "", err
+	}
+	s.rest.Finish(req, http.StatusOK, "")
+	return "", nil
+}
+
+// actOn does what is asked for to one host, by the same ways as the operations on one host.
+func (s *Server) actOn(req *rest.Request, who provision.Asker, in *bulkInput, h *inventory.Host) (err error) {
+	r, life := &in.Body, s.cfg.Engine
+	on := r.On != nil && *r.On
+	if is, name, has := flagOf(h, r.Verb); has && is == on {
+		if on {
+			return inventory.Errorf(inventory.Conflict, "host %s is %s already", h.Name, name)
+		}
+		return inventory.Errorf(inventory.Conflict, "host %s is not %s", h.Name, name)
+	}
+	switch r.Verb {
+	case "accept":
+		_, err = life.Accept(req, h.ID, who)
+	case "inspect":
+		_, err = life.Inspect(req, h.ID, r.Inspect, who)
+	case "install":
+		_, err = life.Install(req, h.ID, r.Profile, who)
+	case "power":
+		_, err = life.Power(req, h.ID, r.Action, who)
+	case "maintain":
+		_, err = life.Maintain(req, h.ID, on, who)
+	case "protect":
+		_, err = life.Protect(req, h.ID, on, who)
+	case "cordon":
+		_, err = life.Cordon(req, h.ID, on, who)
+	case "retain":
+		_, err = life.Retain(req, h.ID, on, who)
+	case "adopt":
+		_, err = life.Adopt(req, h.ID, on, who)
+	case "confirm":
+		_, err = life.Confirm(req, h.ID, who)
+	case "clean":
+		_, err = life.CleanHost(req, h.ID, r.Mode, who)
+	case "release":
+		_, err = life.Release(req, h.ID, who)
+	case "set":
+		var w *rest.Written
+		w, err = s.patchHost(req, &patchHostInput{HostRef: rest.HostRef{Host: string(h.ID)}, WriteOptions: rest.WriteOptions{DryRun: in.DryRun}, Body: *r.Set})
+		if err == nil && isUnchanged(w, h.Version) {
+			err = inventory.Errorf(inventory.Conflict, "host %s is so already", h.Name)
+		}
+	case "locate":
+		err = s.cfg.Locate(req, string(h.ID), on, in.DryRun)
+	case "delete":
+		_, err = s.deleteHost(req, &deleteHostInput{HostRef: rest.HostRef{Host: string(h.ID)}, WriteOptions: rest.WriteOptions{DryRun: in.DryRun}, Force: r.Force})
+	}
+	return err
+}
+
+// flagOf returns the flag that a verb switches, and in words what a host with it is.
+func flagOf(h *inventory.Host, verb string) (is bool, name string, has bool) {
+	switch verb {
+	case "maintain":
+		return h.InMaintenance, "in maintenance", true
+	case "protect":
+		return h.IsProtected, "protected", true
+	case "cordon":
+		return h.IsCordoned, "cordoned", true
+	case "retain":
+		return h.IsRetained, "retained", true
+	case "adopt":
+		return h.IsAdopted, "adopted", true
+	}
+	return false, "", false
+}
+
+// isUnchanged reports whether a write of a host changed nothing, or as a dry run would change nothing.
+func isUnchanged(w *rest.Written, version int64) bool {
+	switch body := w.Body.(type) {
+	case rest.Diff:
+		return len(body.Changes) == 0
+	case inventory.Host:
+		return body.Version == version
+	}
+	return false
+}

@@ -1,0 +1,140 @@
+package hosts
+
+import (
+	"context"
+	"net/http"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/web/rest"
+
+	"slipway.dev/slipway/web/power"
+)
+
+type installInput struct {
+	rest.HostRef
+	Body struct {
+		Profile string `json:"profile,omitempty" doc:"Profile to pin; empty keeps what decides now" maxLength:"63"`
+	}
+}
+
+type inspectInput struct {
+	rest.HostRef
+	Body provision.InspectRequest
+}
+
+type cleanInput struct {
+	rest.HostRef
+	Body struct {
+		Mode inventory.CleanMode `json:"mode,omitempty" doc:"quick when absent" enum:"none,quick,full,secure,"`
+	}
+}
+
+// addHostVerbs registers what is done to hosts, and what can be asked of their next boot.
+func (s *Server) addHostVerbs() {
+	life := s.cfg.Engine
+	addVerb(s, "accept", "Accept a discovered host", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
+		return life.Accept(ctx, id, who)
+	})
+	addVerb(s, "release", "Take a host back, or clear its failure", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
+		return life.Release(ctx, id, who)
+	})
+	addVerb(s, "install", "Arm a host to be installed at its next boot; this overwrites its disks", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *installInput) (inventory.Host, error) {
+		return life.Install(ctx, id, in.Body.Profile, who)
+	})
+	addVerb(s, "maintain", "Put a host into maintenance, or take it out", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+		return life.Maintain(ctx, id, in.Body.On, who)
+	})
+	addVerb(s, "cordon", "Keep machines from claiming a host, or end that; all else goes on", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+		return life.Cordon(ctx, id, in.Body.On, who)
+	})
+	addVerb(s, "retain", "Leave the disks of a host as they are when its machine goes, or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+		return life.Retain(ctx, id, in.Body.On, who)
+	})
+	addVerb(s, "protect", "Keep everything destructive away from a host, or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+		return life.Protect(ctx, id, in.Body.On, who)
+	})
+	addVerb(s, "adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+		return life.Adopt(ctx, id, in.Body.On, who)
+	})
+	addVerb(s, "confirm", "Say that the machine that boots as a host is that host, or that its next boot is", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
+		return life.Confirm(ctx, id, who)
+	})
+	addVerb(s, "inspect", "Look at a host's hardware, and burn it in where asked for", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *inspectInput) (inventory.Host, error) {
+		return life.Inspect(ctx, id, in.Body, who)
+	})
+	addVerb(s, "clean", "Wipe the disks of a host that no machine has claimed", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *cleanInput) (inventory.Host, error) {
+		return life.CleanHost(ctx, id, in.Body.Mode, who)
+	})
+	s.addDiagnoses()
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/explain", ID: "explain-host", Scope: rest.OfPools, Tag: "hosts",
+		Summary: "Say what a host would boot now, and why", Errors: []int{http.StatusNotFound},
+	},
+		func(req *rest.Request, in *rest.HostRef) (*rest.One[provision.Explanation], error) {
+			x, err := s.explain(req, in.Host)
+			return &rest.One[provision.Explanation]{Body: x}, err
+		})
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}/script", ID: "script-of-host", Scope: rest.OfPools, Tag: "hosts", Plain: "text/plain",
+		Summary: "Show the boot script that a host would get now", Errors: []int{http.StatusNotFound},
+	},
+		func(req *rest.Request, in *rest.HostRef) (*rest.Text, error) {
+			x, err := s.explain(req, in.Host)
+			if err == nil {
+				err = s.cfg.Conceal.Text(req, &x.Script)
+			}
+			return &rest.Text{ContentType: "text/plain; charset=utf-8", Body: []byte(x.Script)}, err
+		})
+}
+
+func (s *Server) explain(req *rest.Request, ref string) (provision.Explanation, error) {
+	h, err := s.rest.ReadHost(req, ref)
+	if err != nil {
+		return provision.Explanation{}, err
+	}
+	return s.cfg.Engine.Explain(req, h.ID, s.cfg.BootBase)
+}
+
+// named is an input that names a host.
+type named interface{ NamedHost() string }
+
+// addVerb registers a verb on one host. Only the engine changes what such verbs change.
+func addVerb[I any, P interface {
+	*I
+	named
+}](s *Server, verb, summary string, do func(context.Context, provision.Asker, inventory.HostID, P) (inventory.Host, error)) {
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodPost, Path: "/hosts/{host}/" + verb, ID: verb + "-host", Scope: rest.OfPools, Tag: "hosts", Summary: summary,
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	},
+		func(req *rest.Request, in *I) (*rest.One[inventory.Host], error) {
+			h, err := s.rest.ReadHost(req, P(in).NamedHost())
+			if err != nil {
+				return nil, err
+			}
+			h, err = do(req, s.rest.Asker(req), h.ID, in)
+			return &rest.One[inventory.Host]{ETag: rest.ETag(h.Version), Body: h}, err
+		})
+}
+
+// isSaid reports whether an error is about the host that was asked for, and not about us.
+func isSaid(err error) bool {
+	return inventory.IsKind(err, inventory.Conflict) || inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden)
+}
+
+// What these inputs ask for, in words.
+
+func (in *installInput) Asked() string {
+	if in.Body.Profile == "" {
+		return ""
+	}
+	return "profile " + in.Body.Profile
+}
+
+func (in *cleanInput) Asked() string {
+	if in.Body.Mode == "" {
+		return "quick"
+	}
+	return string(in.Body.Mode)
+}

@@ -1,0 +1,89 @@
+// Package hosts has the operations of the REST API on hosts: as things, what is done to one or to many, their hardware and disks, and why they
+// do not boot.
+//
+// Start reading at Server.Register, then hosts.go.
+package hosts
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/hardware/acceptance"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/pxe/trace"
+	"slipway.dev/slipway/web/rest"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	Frame     *rest.Frame
+	Now       func() time.Time
+	Log       *slog.Logger
+	Engine    Engine
+	NewHostID func() inventory.HostID
+	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
+	Conceal   Concealer
+	// Locate switches the identify LED of a host, and Forget drops what was recorded of its console.
+	Locate func(req *rest.Request, host string, on, isDryRun bool) error
+	Forget func(id inventory.HostID)
+	Moving []string // fields that nobody edits: an undo does not compare them
+
+	BootBase    string // address of the boot listener in script previews, such as http://10.0.0.1
+	ExternalURL string // address by which browsers reach the admin listener; "": not said
+}
+
+// Server answers these requests.
+type Server struct {
+	cfg  Config
+	rest *rest.Frame
+}
+
+// New returns a Server; Register makes its operations known.
+func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
+
+// Register adds the operations to the frame.
+func (s *Server) Register() {
+	s.addHosts()
+	s.addHostVerbs()
+	s.addHostRows()
+	s.addBulk()
+	s.addHardware()
+	s.addDisks()
+	s.addStickers()
+	s.rest.AddUndoer("host", s.undoHost)
+}
+
+// Engine is what the engine does with hosts.
+type Engine interface {
+	Accept(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Host, error)
+	Install(ctx context.Context, id inventory.HostID, profile string, who provision.Asker) (inventory.Host, error)
+	Release(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Host, error)
+	Maintain(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
+	// AddHost and EditHost check and store what people say of a host, in a transaction of the caller's.
+	AddHost(tx inventory.Tx, h *inventory.Host, by string) error
+	EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host, by string) error
+	Retain(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
+	Cordon(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
+	Protect(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
+	Adopt(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
+	Confirm(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Host, error)
+	Inspect(ctx context.Context, id inventory.HostID, r provision.InspectRequest, who provision.Asker) (inventory.Host, error)
+	CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, who provision.Asker) (inventory.Host, error)
+	Explain(ctx context.Context, id inventory.HostID, base string) (provision.Explanation, error)
+	CancelOperation(ctx context.Context, id string, who provision.Asker) (inventory.Operation, error)
+	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who provision.Asker) (inventory.Operation, error)
+	// Diagnose says why a machine does not boot; id is "" for one that is not listed, mac "" for the port heard last.
+	Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (provision.Diagnosis, error)
+	// Record returns what was on the wire.
+	Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) ([]trace.Frame, error)
+}
+
+// Concealer takes the names that the caller may not know out of answers.
+type Concealer interface {
+	Refusal(req *rest.Request, err error) error
+	Text(req *rest.Request, text *string) error
+	Sheet(req *rest.Request, in *acceptance.Input) error
+}

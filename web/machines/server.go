@@ -1,0 +1,63 @@
+// Package machines has the operations of the REST API on machines: what somebody wants, and what is done to it.
+//
+// Start reading at Server.Register, then machines.go.
+package machines
+
+import (
+	"context"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/web/rest"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	Frame  *rest.Frame
+	Now    func() time.Time
+	Engine Engine
+	// Unnamed takes out of a refusal the names that its reader may not know.
+	Unnamed func(req *rest.Request, err error) error
+	Moving  []string // fields that nobody edits: an undo does not compare them
+}
+
+// Server answers these requests.
+type Server struct {
+	cfg  Config
+	rest *rest.Frame
+}
+
+// New returns a Server; Register makes its operations known.
+func New(cfg Config) *Server {
+	return &Server{cfg: cfg, rest: cfg.Frame}
+}
+
+// Register adds the operations to the frame.
+func (s *Server) Register() {
+	s.addMachines()
+	s.addMachineVerbs()
+	s.addForesight()
+	s.rest.AddUndoer("machine", s.undoMachine)
+}
+
+// Engine is what the engine does with machines.
+type Engine interface {
+	CreateMachine(ctx context.Context, m inventory.Machine, who provision.Asker) (inventory.Machine, error)
+	// CheckMachine refuses what could never be installed. EditMachine checks and stores what is wanted of a machine. HoldMachine gives
+	// a machine that was created its addresses, and refuses one that would have an address or a name of somebody else. All three run
+	// in a transaction of the caller's.
+	CheckMachine(tx inventory.Tx, m *inventory.Machine) error
+	EditMachine(tx inventory.Tx, old inventory.Machine, m *inventory.Machine, by string) error
+	HoldMachine(tx inventory.Tx, m *inventory.Machine) error
+	// ForeseeMachine says what a verb would do to a machine and its host, and refuses what the verb refuses.
+	ForeseeMachine(ctx context.Context, name, verb string) (foresight.Ending, error)
+	DeleteMachine(ctx context.Context, name string, force bool, who provision.Asker) (inventory.Machine, error)
+	AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, who provision.Asker) (inventory.Machine, error)
+	AckHook(ctx context.Context, name string, step inventory.HookStep, owner string, who provision.Asker) (inventory.Machine, error)
+	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who provision.Asker) (inventory.Machine, error)
+	RetryMachine(ctx context.Context, name string, who provision.Asker) (inventory.Machine, error)
+	Reinstall(ctx context.Context, name string, who provision.Asker) (inventory.Machine, error)
+	Remediate(ctx context.Context, name string, ladder []provision.Rung, who provision.Asker) (inventory.Machine, error)
+}

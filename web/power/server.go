@@ -1,0 +1,60 @@
+// Package power has the operations of the REST API on the controllers of hosts (BMCs), and on the power of hosts.
+//
+// Start reading at Server.Register, then bmcs.go.
+package power
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/web/rest"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	Frame  *rest.Frame
+	Now    func() time.Time
+	Engine Engine
+	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
+	Scan func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)
+	// Unnamed takes out of a refusal the names that its reader may not know.
+	Unnamed func(req *rest.Request, err error) error
+	Life    context.Context // ends with the server: a scan stops
+	Moving  []string        // fields that nobody edits: an undo does not compare them
+}
+
+// Server answers these requests.
+type Server struct {
+	cfg      Config
+	rest     *rest.Frame
+	scanning sync.Mutex // held while a scan runs
+}
+
+// New returns a Server; Register makes its operations known.
+func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
+
+// Register adds the operations to the frame.
+func (s *Server) Register() {
+	s.addBMCs()
+	s.addBMCVerbs()
+	s.addScans()
+	s.addPower()
+	s.rest.AddUndoer("bmc", s.undoBMC)
+}
+
+// Engine is what can be done with the controllers of hosts.
+type Engine interface {
+	SaveBMC(ctx context.Context, b inventory.BMC, password string, who provision.Asker) (inventory.BMC, error)
+	// TryBMC runs fn with what is needed to connect to a controller that is not saved yet, and changes nothing.
+	TryBMC(ctx context.Context, b inventory.BMC, password string, fn func(bmc.Target, bmc.Opener) error) error
+	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who provision.Asker) (inventory.Operation, error)
+	ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, who provision.Asker) (inventory.Host, error)
+	RotateBMC(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Operation, error)
+	// NoteCheck stores what a check of a host's controller has found: its power, or why that cannot be read, what the controller says that it can do (nil when it was not asked), and all of it.
+	NoteCheck(ctx context.Context, h inventory.Host, is inventory.PowerState, problem error, can []string, all inventory.LastCheck)
+	WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc.Driver, b inventory.BMC) error) error
+}
