@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
+// AckInput acknowledges a hook.
 type AckInput struct {
 	rest.NameRef
 	Body struct {
@@ -18,6 +19,7 @@ type AckInput struct {
 	}
 }
 
+// HoldInput says why a hook is not acknowledged yet.
 type HoldInput struct {
 	rest.NameRef
 	Body struct {
@@ -27,6 +29,7 @@ type HoldInput struct {
 	}
 }
 
+// RemediateInput names the steps of a remediation.
 type RemediateInput struct {
 	rest.NameRef
 	Body struct {
@@ -103,9 +106,13 @@ func (s *Server) adoptMachine(req *rest.Request, in *adoptMachineInput) (*rest.O
 
 // What these inputs ask for, in words.
 
-func (in *AckInput) Asked() string  { return string(in.Body.Step) + " of " + in.Body.Owner }
+// Asked says which hook, for the audit.
+func (in *AckInput) Asked() string { return string(in.Body.Step) + " of " + in.Body.Owner }
+
+// Asked says which hook, for the audit.
 func (in *HoldInput) Asked() string { return string(in.Body.Step) + " of " + in.Body.Owner }
 
+// Asked says which steps, for the audit.
 func (in *RemediateInput) Asked() string {
 	var steps []string
 	for _, s := range in.Body.Steps {

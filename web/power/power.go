@@ -94,4 +94,5 @@ func onOff(on bool) string {
 	return "off"
 }
 
+// Asked says on or off, for the audit.
 func (in *OnInput) Asked() string { return onOff(in.Body.On) }

@@ -16,6 +16,7 @@ type Shares struct {
 	of map[string]int
 }
 
+// NewShares returns bounds for what is named in the plural: how many there may be of all callers, and of each.
 func NewShares(what string, all, each int) *Shares {
 	return &Shares{what: what, all: all, each: each, of: map[string]int{}}
 }
