@@ -179,6 +179,8 @@ func New(cfg Config) *Server {
 // addAll registers every operation.
 func (s *Server) addAll() {
 	cfg, conceal := &s.cfg, concealer{s}
+	// The first type of a name keeps it in the description: that of a pool is the one of the records.
+	records.New(records.Config{Frame: s.rest, Now: cfg.Now}).Register()
 	powers := power.New(power.Config{Frame: s.rest, Now: cfg.Now, Engine: cfg.Lifecycle, Scan: cfg.Scan, Unnamed: conceal.Refusal, Life: s.life, Moving: moving})
 	powers.Register()
 	s.consoles = consoles.New(consoles.Config{
@@ -200,7 +202,6 @@ func (s *Server) addAll() {
 		Frame: s.rest, Now: cfg.Now, Events: heard, Appliance: cfg.Appliance, ClusterView: cfg.ClusterView, CheckTarget: cfg.CheckTarget,
 		TargetRBAC: cfg.TargetRBAC, TargetNodesRBAC: cfg.TargetNodesRBAC, IssueKubeconfig: cfg.IssueKubeconfig, Clusters: cfg.Clusters,
 	}).Register()
-	records.New(records.Config{Frame: s.rest, Now: cfg.Now}).Register()
 	history.New(history.Config{Frame: s.rest, Now: cfg.Now, Engine: cfg.Lifecycle}).Register()
 	network.New(network.Config{
 		Frame: s.rest, Now: cfg.Now, Addresses: cfg.Lifecycle, Unnamed: conceal.Refusal,
