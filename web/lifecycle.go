@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/web/machines"
 )
 
-// Lifecycle is what the server asks the engine for: all that moves hosts and machines in their lives. Each room says what it needs.
+// Lifecycle is the part of the engine that moves hosts and machines in their lives. Each room says what it needs of it.
 type Lifecycle interface {
 	hosts.Engine
 	machines.Engine
