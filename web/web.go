@@ -1,9 +1,8 @@
-// Package web owns the admin listener: the REST API with its OpenAPI description, the event stream and the web UI. It never
-// decides anything about a host: it reads and writes the inventory, and asks the engine.
+// Package web owns the admin listener: the chain of handlers around the REST API, its OpenAPI description, the web UI, and the part of
+// the inventory that each caller sees. The operations are in packages below it, one for each group of nouns, which web wires.
+// None of them decides anything about a host: they read and write the inventory, and ask the engine.
 //
-// Its rooms are web/rest (what all operations share), web/access (who sends a request), web/scoped (what the caller may see)
-// and web/audit (who asked for what). Start reading at New, then rest.AddNoun, then hosts.go. Every operation is registered in
-// a method called addNOUN or Register; Spec returns what they add up to.
+// Start reading at New, then addAll, then package web/rest (what all operations share), then web/hosts.
 package web
 
 import (
