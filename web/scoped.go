@@ -73,7 +73,7 @@ func (s *Server) CheckOIDC(ctx context.Context) (c system.Check, ok bool) {
 // concealer takes the names of machines and hosts that the caller may not know out of what the rooms answer.
 type concealer struct{ s *Server }
 
-// Refusal does it to a refusal: an address is taken, whoever has it.
+// Refusal does it to a refusal: it leaves out who has a taken address.
 func (c concealer) Refusal(req *rest.Request, err error) error {
 	var e *inventory.Error
 	if !errors.As(err, &e) || e.Kind != inventory.Invalid {

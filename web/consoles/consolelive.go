@@ -194,7 +194,7 @@ func (s *Server) streamConsole(hc huma.Context, past []byte, line *listener) {
 }
 
 // Record keeps consoles open while something is done with their hosts, so that what the machine said is there when it
-// fails. A controller without a console is asked once for each operation.
+// fails. Slipway asks a controller without a console once for each operation.
 func (s *Server) Record(ctx context.Context) error {
 	if s.cfg.Events == nil || !s.cfg.IsRecording {
 		return nil

@@ -33,7 +33,7 @@ type Query struct {
 	LastID  string              `header:"Last-Event-ID" doc:"As after, for a stream that was interrupted; it wins" pattern:"^[0-9]{1,19}$"`
 }
 
-// IsStream reports whether the events are asked for as a stream.
+// IsStream reports whether the request is for a stream of events.
 func (q Query) IsStream() bool { return strings.Contains(q.Accept, "text/event-stream") }
 
 // addEvents registers the list and stream of events.

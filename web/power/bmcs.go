@@ -31,7 +31,7 @@ const Hidden = "(hidden)"
 // isSecretOption reports whether an option of a BMC may hold a secret.
 func isSecretOption(key string) bool { return inventory.IsSecretOption(key) }
 
-// Shown returns a BMC as it may be told.
+// Shown returns a BMC without its secrets.
 func Shown(host string, b inventory.BMC) HostBMC {
 	b.Sealed, b.Options = nil, maps.Clone(b.Options)
 	for k := range b.Options {

@@ -6,7 +6,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Shares bound what lasts for as long as a caller likes, of all callers and of each: one of them cannot take it from the others.
+// Shares bound requests that last as long as a caller likes, in total and for each caller, so that one cannot take all from
+// the others.
 type Shares struct {
 	what      string
 	all, each int
