@@ -20,7 +20,7 @@ func TestTheDocumentsThatOurAgentPlacesNeedTheirKey(t *testing.T) {
 		if s.session == "" {
 			return false
 		}
-		task, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
+		task, err := l.engine.TaskNow(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 		l.must(err)
 		write = task.Write
 		return write != nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -31,7 +33,7 @@ func TestTheWordOfAnAgentWhoseMachineIsSwitchedOffMeanwhileFencesNothing(t *test
 			return l.engine.AgentReport(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Report{Version: wire.Version, State: wire.Hello})
 		},
 		"its question for work": func(l *life, id inventory.SessionID, s *server) error {
-			_, err := l.engine.agentTask(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Version, base)
+			_, err := l.engine.TaskNow(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Version, base)
 			return err
 		},
 	}
@@ -56,12 +58,12 @@ func TestTheWordOfAnAgentWhoseMachineIsSwitchedOffMeanwhileFencesNothing(t *test
 			l.engine.outfit()
 			s.isStuck = false
 			l.turn()
-			if op, err := l.engine.openOperation(context.Background(), s.host().ID); err != nil || op.Step == inventory.StepWipe && !s.isOn {
+			if op, err := l.engine.OpenOperation(context.Background(), s.host().ID); err != nil || op.Step == inventory.StepWipe && !s.isOn {
 				t.Fatalf("it is at %s with the machine on: %t, %v", op.Step, s.isOn, err)
 			}
 			began := l.clock
 			l.until("it is wiped and free", l.hostIs(s, inventory.Available))
-			if took := l.clock.Sub(began); took > beginFor {
+			if took := l.clock.Sub(began); took > operation.BeginFor {
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -74,11 +76,11 @@ func TestAnAgentThatWasToldToRestartIsNoFence(t *testing.T) {
 	s := l.add("a", true)
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("its disk is written", func() bool {
-		op, err := l.engine.openOperation(context.Background(), s.host().ID)
+		op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
 		return op.Step == inventory.StepReboot
 	})
-	task, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
+	task, err := l.engine.TaskNow(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	if err != nil || task.Kind != wire.Reboot {
 		t.Fatalf("it is told %+v, %v", task, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
 )
@@ -31,7 +33,7 @@ func TestAControllerThatOnlyAMachineNamesIsNotConnected(t *testing.T) {
 				return tx.SaveBMC(&inventory.BMC{HostID: other.host().ID, Driver: inventory.Redfish, Address: "https://10.0.9.1:443"}, l.clock)
 			})
 			s.bmcAddress = c.says
-			_, err := l.engine.Inspect(t.Context(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: "slipway", BMCNetwork: c.network}, ledger.By("a test"))
+			_, err := l.engine.Inspect(t.Context(), s.host().ID, operation.InspectRequest{MayRestart: true, BMCUser: "slipway", BMCNetwork: c.network}, ledger.By("a test"))
 			l.must(err)
 			l.until("it is inspected", l.hostIs(s, inventory.Available))
 			var b inventory.BMC
@@ -61,7 +63,7 @@ func TestAControllerThatAnEarlierInspectionFoundIsConnected(t *testing.T) {
 	s.bmcAddress, s.isOn = "10.0.9.9", true
 	for _, user := range []string{"", "slipway"} {
 		s.runs = ""
-		_, err := l.engine.Inspect(t.Context(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: user}, ledger.By("a test"))
+		_, err := l.engine.Inspect(t.Context(), s.host().ID, operation.InspectRequest{MayRestart: true, BMCUser: user}, ledger.By("a test"))
 		l.must(err)
 		l.until("it is inspected", l.hostIs(s, inventory.Available))
 	}
@@ -72,12 +74,12 @@ func TestAControllerThatAnEarlierInspectionFoundIsConnected(t *testing.T) {
 
 func TestWhereAControllerIsMustBeAnAddressOrANetwork(t *testing.T) {
 	for text, want := range map[string]string{"": "invalid Prefix", "10.1.2.3": "10.1.2.3/32", "10.1.2.3/16": "10.1.0.0/16", "::ffff:10.1.2.3": "10.1.2.3/32", "fd00::1": "fd00::1/128"} {
-		if got, err := parseBMCNetwork(text); err != nil || got.String() != want {
+		if got, err := operation.ParseBMCNetwork(text); err != nil || got.String() != want {
 			t.Errorf("%q: %s, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"bmc.example", "10.1.2.3/33", "fe80::1%eth0", "https://10.1.2.3", " 10.1.2.3"} {
-		if _, err := parseBMCNetwork(text); !inventory.IsKind(err, inventory.Invalid) {
+		if _, err := operation.ParseBMCNetwork(text); !inventory.IsKind(err, inventory.Invalid) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

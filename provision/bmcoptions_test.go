@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/power"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -19,21 +21,21 @@ func TestOptionsOfControllersThatMayHoldSecretsAreStoredSealed(t *testing.T) {
 		}
 		return tx.SaveBMC(&b, l.clock)
 	})
-	l.must(l.engine.sealOldOptions(context.Background()))
+	l.must(l.engine.SealOldOptions(context.Background()))
 	var b inventory.BMC
 	l.write(func(tx inventory.Tx) (err error) {
 		b, err = tx.FindBMC(id)
 		return err
 	})
-	if v := b.Options["header.X-Key"]; !strings.HasPrefix(v, sealedMark) || strings.Contains(v, canary) || b.Options["on.path"] != "/on" {
+	if v := b.Options["header.X-Key"]; !strings.HasPrefix(v, power.SealedMark) || strings.Contains(v, canary) || b.Options["on.path"] != "/on" {
 		t.Fatalf("stored %v", b.Options)
 	}
-	opened, err := l.engine.openedOptions(b)
+	opened, err := l.engine.OpenedOptions(b)
 	if err != nil || opened.Options["header.X-Key"] != canary || opened.Options["on.path"] != "/on" {
 		t.Errorf("its driver is given %v, %v", opened.Options, err)
 	}
 	b.HostID = "00000000-0000-7000-8000-0000000000ff"
-	if opened, err := l.engine.openedOptions(b); err == nil && opened.Options["header.X-Key"] == canary {
+	if opened, err := l.engine.OpenedOptions(b); err == nil && opened.Options["header.X-Key"] == canary {
 		t.Error("the sealed value of one host opens for another")
 	}
 }

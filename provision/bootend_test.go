@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -18,6 +20,7 @@ func booting(t *testing.T) (r *rack, m *machine, s inventory.SessionID, power *i
 	m = r.accepted()
 	is := inventory.PowerOn
 	r.engine.cfg.OpenBMC = func(bmc.Target) (bmc.Driver, error) { return says{&is}, nil }
+	r.engine.outfit()
 	r.write(func(tx inventory.Tx) error {
 		return tx.SaveBMC(&inventory.BMC{HostID: m.host().ID, Driver: inventory.Redfish, Address: "https://10.9.9.9"}, r.clock)
 	})
@@ -41,14 +44,14 @@ func TestABootEndsWhenItsControllerSaysThatThePowerIsOff(t *testing.T) {
 	r, m, s, power := booting(t)
 	id := m.host().ID
 	*power = inventory.PowerOff
-	r.engine.powerNow(context.Background(), id)
+	r.engine.PowerNow(context.Background(), id)
 	r.wantEnded(m, s, false) // it was heard a moment ago: controllers are late
 	r.clock = r.clock.Add(2 * time.Minute)
 	*power = inventory.PowerUnknown
-	r.engine.powerNow(context.Background(), id)
+	r.engine.PowerNow(context.Background(), id)
 	r.wantEnded(m, s, false)
 	*power = inventory.PowerOff
-	r.engine.powerNow(context.Background(), id)
+	r.engine.PowerNow(context.Background(), id)
 	r.wantEnded(m, s, true)
 	if got := r.session(s); got.EndedAt.Sub(got.StartedAt) > 3*time.Minute {
 		t.Errorf("it took until %s", got.EndedAt)
@@ -91,7 +94,7 @@ func TestABootEndsWithItsOperation(t *testing.T) {
 	r.write(func(tx inventory.Tx) error {
 		op := inventory.Operation{
 			ID: "01K00000000000000000000078", HostID: m.host().ID, Kind: inventory.OpInstall, State: inventory.OpRunning, Step: inventory.StepFirstBoot,
-			Params: Params{Road: RoadLive}.encode(), StartedAt: r.clock,
+			Params: operation.Params{Road: operation.RoadLive}.Encode(), StartedAt: r.clock,
 		}
 		return tx.CreateOperation(&op, r.clock)
 	})
@@ -99,7 +102,7 @@ func TestABootEndsWithItsOperation(t *testing.T) {
 	live.Operation = "01K00000000000000000000078"
 	r.engine.sessions.Put(live)
 	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
-	r.must(r.engine.withJob(context.Background(), live.Operation, func(j *job) error { return j.finish() }))
+	r.must(r.engine.WithJob(context.Background(), live.Operation, func(j *operation.Job) error { return j.Finish() }))
 	r.wantEnded(m, s, true)
 	if got := r.session(s); got.Outcome != inventory.OutcomeArrived {
 		t.Errorf("outcome %s", got.Outcome)
@@ -112,7 +115,7 @@ func TestATrialEndsNoBoot(t *testing.T) {
 	r.write(func(tx inventory.Tx) error {
 		op := inventory.Operation{
 			ID: "01K00000000000000000000079", HostID: m.host().ID, Kind: inventory.OpInspect, State: inventory.OpRunning, Step: inventory.StepReboot,
-			Params: Params{}.encode(), StartedAt: r.clock,
+			Params: operation.Params{}.Encode(), StartedAt: r.clock,
 		}
 		return tx.CreateOperation(&op, r.clock)
 	})
@@ -122,16 +125,16 @@ func TestATrialEndsNoBoot(t *testing.T) {
 	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
 	cancel := func(who ledger.Asker) {
 		t.Helper()
-		_, err := r.engine.changed(context.Background(), who, m.host().ID, func(tx inventory.Tx, h *inventory.Host) error {
+		_, err := r.engine.Changed(context.Background(), who, m.host().ID, func(tx inventory.Tx, h *inventory.Host) error {
 			op, err := tx.FindOpenOperation(h.ID)
 			if err != nil {
 				return err
 			}
-			j, err := r.engine.jobOf(tx, op)
+			j, err := r.engine.JobOf(tx, op)
 			if err != nil {
 				return err
 			}
-			return j.cancel("released instead")
+			return j.Cancel("released instead")
 		})
 		r.must(err)
 	}
@@ -148,6 +151,6 @@ func TestThePowerOfAHostEndsNoBootOfAnotherMachine(t *testing.T) {
 		t.Fatal(script)
 	}
 	r.clock = r.clock.Add(5 * time.Minute)
-	r.engine.foundOff(m.host().ID, r.clock)
+	r.engine.FoundOff(m.host().ID, r.clock)
 	r.wantEnded(m, s, false)
 }

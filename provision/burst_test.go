@@ -49,6 +49,7 @@ func TestAThousandMachinesWantedOneByOneAreClaimedSoon(t *testing.T) {
 		ids++
 		return fmt.Sprintf("01K%023d", ids)
 	}
+	l.engine.outfit()
 	ctx, cancel := context.WithCancel(context.Background())
 	var served sync.WaitGroup
 	served.Go(func() { _ = l.engine.Serve(ctx) })

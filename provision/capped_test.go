@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -20,7 +22,7 @@ func TestATaskWhoseWordsChangeForEverEnds(t *testing.T) {
 	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, ledger.By("a test"))
 	l.must(err)
 	op := func() inventory.Operation {
-		op, err := l.engine.openOperation(context.Background(), s.host().ID)
+		op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
 		return op
 	}
@@ -29,7 +31,7 @@ func TestATaskWhoseWordsChangeForEverEnds(t *testing.T) {
 	_, id := s.boot()
 	s.session = id
 	l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Report{Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: s.machine.uuid}}))
-	task, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
+	task, err := l.engine.TaskNow(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	l.must(err)
 	if task.Kind != wire.Wipe {
 		t.Fatalf("it is told %+v", task)
@@ -45,7 +47,7 @@ func TestATaskWhoseWordsChangeForEverEnds(t *testing.T) {
 			Progress: &wire.Progress{Bytes: int64(i) << 40, Total: 1 << 60},
 		}))
 	}
-	if took := l.clock.Sub(began.StepAt); took < atMost || took > 8*time.Hour {
+	if took := l.clock.Sub(began.StepAt); took < operation.AtMost || took > 8*time.Hour {
 		t.Errorf("it may go on for %s", took)
 	}
 	l.turn()
@@ -82,12 +84,12 @@ func TestAnImageOfARegistryCountsAsWrittenByItsManifestOnly(t *testing.T) {
 			l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{Host: "a"}})
 			attempted := false
 			l.until("the report is judged", func() bool {
-				op, err := l.engine.openOperation(context.Background(), s.host().ID)
+				op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
 				l.must(err)
 				attempted = attempted || len(s.faults) < 3
 				return attempted && (op.AttemptN > 1 || op.Step == inventory.StepReboot || op.Step == inventory.StepFirstBoot)
 			})
-			op, err := l.engine.openOperation(context.Background(), s.host().ID)
+			op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
 			l.must(err)
 			if isGood := op.AttemptN == 1; isGood != c.isGood {
 				t.Errorf("attempt %d at %s: %s", op.AttemptN, op.Step, op.Reason)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -88,7 +90,7 @@ func (e *Engine) place(ctx context.Context) error {
 		}
 	}
 	if len(due) > 0 {
-		e.poke()
+		e.Poke()
 	}
 	return nil
 }
@@ -98,7 +100,7 @@ func (e *Engine) demands(tx inventory.Tx, due []inventory.Machine, now time.Time
 	pools, images, agents := map[string]inventory.Pool{}, map[string]inventory.Image{}, map[inventory.Arch]bool{}
 	var all []placement.Demand
 	for _, m := range due {
-		name := poolName(m.Pool)
+		name := operation.PoolName(m.Pool)
 		if _, ok := pools[name]; !ok {
 			p, err := e.poolOf(tx, name)
 			if err != nil {
@@ -208,7 +210,7 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 	for _, h := range m.Hooks {
 		if h.Step == inventory.PreClaim && h.AckedAt.IsZero() {
 			m.NextAt = now.Add(placeEvery)
-			reason, hint := hookWait(&m, h)
+			reason, hint := operation.HookWait(&m, h)
 			return e.waits(tx, &m, reason, hint)
 		}
 	}
@@ -239,7 +241,7 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 		m.NextAt = now
 		return tx.UpdateMachine(&m, now) // it was taken meanwhile
 	}
-	if err := e.mayInstallAgain(tx, &h); inventory.IsKind(err, inventory.Conflict) {
+	if err := e.MayInstallAgain(tx, &h); inventory.IsKind(err, inventory.Conflict) {
 		return e.breakInstallLoop(tx, &m, &h, err)
 	} else if err != nil {
 		return err
@@ -282,7 +284,7 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 			}
 		}
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
-			return fmt.Sprintf("host %s is busy: %s", h.Name, describeOperation(&op)), "slipway operation show " + op.ID, nil
+			return fmt.Sprintf("host %s is busy: %s", h.Name, operation.Describe(&op)), "slipway operation show " + op.ID, nil
 		}
 		return choice.Reason, choice.Hint, nil
 	}
@@ -315,8 +317,7 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 
 // breakInstallLoop quarantines a host that is installed again and again, and lets the machine look for another.
 func (e *Engine) breakInstallLoop(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, why error) error {
-	j := &job{e: e, tx: tx, host: *h}
-	if err := j.quarantine(inventory.IssueInstallLoop, failure{reason: ledger.PublicMessage(why), hint: inventory.HintOf(why)}); err != nil {
+	if err := e.SetAside(tx, *h, inventory.IssueInstallLoop, ledger.PublicMessage(why), inventory.HintOf(why)); err != nil {
 		return err
 	}
 	m.NextAt = e.cfg.Now()
@@ -329,7 +330,7 @@ func (e *Engine) waits(tx inventory.Tx, m *inventory.Machine, reason, hint strin
 		return tx.UpdateMachine(m, e.cfg.Now())
 	}
 	m.Reason, m.Hint = reason, hint
-	return e.saveMachine(tx, m, reason)
+	return e.ledger.SaveMachine(tx, m, reason)
 }
 
 // bind gives a host to a machine and begins the installation, in one transaction.
@@ -367,7 +368,7 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 	}); err != nil {
 		return err
 	}
-	if err := e.noteMachine(tx, m, m.Reason); err != nil {
+	if err := e.ledger.NoteMachine(tx, m, m.Reason); err != nil {
 		return err
 	}
 	return e.installMachine(tx, m, h, inventory.OpInstall, "", nil, "machine "+m.Name)
@@ -375,7 +376,7 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 
 // installMachine begins an installation on a host that the machine has claimed; whoever calls it has asked mayInstallAgain.
 // old is the claim that a reinstallation ended.
-func (e *Engine) installMachine(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, kind inventory.OperationKind, old inventory.ClaimID, ladder []Rung, by string) error {
+func (e *Engine) installMachine(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, kind inventory.OperationKind, old inventory.ClaimID, ladder []operation.Rung, by string) error {
 	image, err := e.imageOf(tx, m)
 	if err != nil {
 		return err
@@ -385,39 +386,13 @@ func (e *Engine) installMachine(tx inventory.Tx, m *inventory.Machine, h *invent
 	}
 	root := m.RootDisk
 	if kind == inventory.OpReinstall && root.IsZero() {
-		root = e.lastRoot(tx, h.ID)
+		root = operation.LastRoot(tx, h.ID)
 	}
-	_, err = e.start(tx, h, inventory.Operation{
-		Kind: kind, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by,
-	}, Params{
-		Road: roadOf(&image), Profile: m.Profile, Revision: m.ProfileRevision, Image: image.Name, Root: root, Keep: m.KeepDisks,
+	_, err = e.Start(tx, h, inventory.Operation{
+		Kind: kind, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: operation.PoolName(m.Pool), By: by,
+	}, operation.Params{
+		Road: operation.RoadOf(&image), Profile: m.Profile, Revision: m.ProfileRevision, Image: image.Name, Root: root, Keep: m.KeepDisks,
 		MayRestart: true, Ladder: ladder, OldClaimID: old, HasNode: e.cfg.Nodes != nil && m.Drain.Target != "",
 	})
 	return err
-}
-
-// installsWithin bounds how often a host is installed in an hour, whoever asks: what goes on like that is a loop.
-const (
-	installsWithin = time.Hour
-	maxInstalls    = 8
-)
-
-// mayInstallAgain is the loop breaker's consent.
-func (e *Engine) mayInstallAgain(tx inventory.Tx, h *inventory.Host) error {
-	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: h.ID}, inventory.Page{Limit: 4 * maxInstalls})
-	if err != nil {
-		return fmt.Errorf("read operations of %s: %w", h.Name, err)
-	}
-	n := 0
-	for _, o := range ops {
-		isInstall := o.Kind == inventory.OpInstall || o.Kind == inventory.OpReinstall
-		if isInstall && e.cfg.Now().Sub(o.StartedAt) < installsWithin {
-			n++
-		}
-	}
-	if n < e.cfg.InstallsPerHour {
-		return nil
-	}
-	return inventory.Errorf(inventory.Conflict, "host %s was installed %d times within %s: that is a loop", h.Name, n, inventory.Duration(installsWithin)).
-		WithHint("find out who asks for that: slipway operation list --host %s", h.Name)
 }

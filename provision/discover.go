@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/strangers"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
@@ -25,15 +27,12 @@ func (e *Engine) discover(c pxe.Client) {
 	}})
 }
 
-// heardFirst is why a host is in state discovered that nobody has said anything of.
-const heardFirst = "heard for the first time; not accepted yet"
-
 // newHost is the host that one packet of an unknown machine tells about.
 func (e *Engine) newHost(c pxe.Client) inventory.Host {
 	now := e.cfg.Now()
 	return inventory.Host{
-		ID: e.cfg.NewID(), Name: nameOf(c.MAC), State: inventory.Discovered, StateSinceAt: now,
-		StateReason: heardFirst, Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
+		ID: e.cfg.NewID(), Name: strangers.NameOf(c.MAC), State: inventory.Discovered, StateSinceAt: now,
+		StateReason: strangers.HeardFirst, Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
 		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true, Port: accessPort(c.Port)}}, Facts: withPort(nil, c),
 	}
 }
@@ -168,7 +167,7 @@ func facts(old map[string]string, id *pxe.Identity) map[string]string {
 func (e *Engine) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) error {
 	most := 64
 	if h.State == inventory.Discovered {
-		most = strangerNICs
+		most = strangers.StrangerNICs
 	}
 	if slices.Contains(h.MACs(), m) || len(h.NICs) >= most {
 		return nil
@@ -233,7 +232,7 @@ func (e *Engine) acceptByRule(tx inventory.Tx, h *inventory.Host) error {
 			if err := e.ledger.Move(tx, h, inventory.Accept, "", "accepted by rule "+r.Name); err != nil {
 				return err
 			}
-			return e.inspectAccepted(tx, h, "rule "+r.Name)
+			return e.InspectAccepted(tx, h, "rule "+r.Name)
 		}
 	}
 	return nil

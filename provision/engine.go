@@ -20,13 +20,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
+	"slipway.dev/slipway/provision/power"
+	"slipway.dev/slipway/provision/strangers"
+
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/render"
-	"slipway.dev/slipway/provision/allowance"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
@@ -64,12 +67,12 @@ type Config struct {
 	Neighbour func(netip.Addr) (inventory.MAC, bool)
 	// OpenBMC opens the way to power a host; nil: nothing is powered. Sealer seals the passwords of controllers.
 	OpenBMC bmc.Opener
-	Sealer  Sealer
+	Sealer  power.Sealer
 	Pace    bmc.Pace // how patiently changes of power are confirmed; the zero value is bmc.DefaultPace
 	// UnheardAfter is how long a controller may take to obey before the operation says that it waits for it; 3 s when zero.
 	UnheardAfter time.Duration
 	// Nodes empties and deletes Kubernetes nodes; nil leaves them alone.
-	Nodes Nodes
+	Nodes operation.Nodes
 	// Site is the first part of provider ids; "default" when empty.
 	Site string
 	// NewULID draws ids of machines, claims and operations.
@@ -89,7 +92,7 @@ type Config struct {
 	// nil: everybody is known.
 	Knows func(inventory.MAC) bool
 	// Logs keep the logs that machines send; nil: they are in the events.
-	Logs Logs
+	Logs strangers.Logs
 	// KeepStrangers is how long a host stays that was heard, that nobody has accepted, and that is silent; 0 means for ever.
 	KeepStrangers time.Duration
 }
@@ -110,32 +113,25 @@ type Engine struct {
 	*configuration.Edits
 	*watch.Watch
 	*delivery.Deliverer
+	*strangers.Gate
+	*power.Controllers
+	*operation.Operator
+	*operation.Orders
+	*operation.Agents
 	clashes *configuration.Clashes
 	ledger  *ledger.Ledger
 
 	cfg      Config
 	sessions *session.Table
 	recorder *recorder.Recorder
-	newHosts *rate.Limiter
 	refusals ledger.Refusals
 
-	agents      agents
-	busy        busy
 	inspections inspections
-	polls       polls
-	logins      bmc.Refusals // that controllers refused
-	tasks       waiters
-	poked       chan struct{}
 	rejections  rejections
 	forecast    forecast // the driver's own
 	takes       takeRefusals
 	placeAfter  time.Time   // the driver's own
 	hasFreed    atomic.Bool // a host has become available since machines were placed
-	budget      *allowance.Book
-	shed        shedding
-	strangerN   atomic.Int64 // hosts that nobody has accepted, about
-	expiredAt   time.Time    // the sweep's own
-	glances     glances
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -144,20 +140,18 @@ func New(cfg Config) *Engine {
 		cfg.Breaker = defaultBreaker
 	}
 	if cfg.InstallsPerHour == 0 {
-		cfg.InstallsPerHour = maxInstalls
+		cfg.InstallsPerHour = operation.MaxInstalls
 	}
 	e := &Engine{
 		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{}, Watch: &watch.Watch{}, Deliverer: &delivery.Deliverer{},
-		// A row of racks at once is listed with its first packets; a flood of invented MACs fills neither disk nor list.
-		newHosts: rate.NewLimiter(50, 1000),
-		poked:    make(chan struct{}, 1),
-		budget:   allowance.New(allowance.Default()),
-		glances:  glances{wanted: make(chan inventory.HostID, glancesWaiting)},
+		Gate: strangers.New(), Controllers: power.New(),
 	}
+	e.Operator = operation.New()
+	e.Orders, e.Agents = &operation.Orders{Operator: e.Operator}, &operation.Agents{Operator: e.Operator}
 	e.Edits, e.clashes = &configuration.Edits{Configurer: e.Configurer}, &configuration.Clashes{Configurer: e.Configurer}
 	e.sessions = session.New(cfg.Now, e.Due)
 	e.recorder = recorder.New(cfg.Store, cfg.Log, e.sessions.HostOf)
-	e.recorder.May = e.mayStore
+	e.recorder.May = e.MayStore
 	e.outfit()
 	return e
 }
@@ -169,6 +163,13 @@ func (e *Engine) outfit() {
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Sessions: e.sessions, Recorder: e.recorder, KeepHistory: cfg.KeepHistory,
 		Freed: e.freed, Ended: e.learnLoader,
 	})
+	e.Gate.Configure(strangers.Config{
+		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Recorder: e.recorder, Knows: cfg.Knows, Logs: cfg.Logs, KeepStrangers: cfg.KeepStrangers,
+	})
+	e.Controllers.Configure(power.Config{
+		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, OpenBMC: cfg.OpenBMC, Sealer: cfg.Sealer, Secrets: cfg.Secrets, Pace: cfg.Pace,
+		IsBusy: e.Busy.Has, FoundOff: e.FoundOff,
+	})
 	e.Configurer.Configure(configuration.Config{
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
 		Plan: e.planFor, Machine: e.MachineOf,
@@ -178,6 +179,17 @@ func (e *Engine) outfit() {
 		Configurer: e.Configurer, Renderer: cfg.Renderer, Join: cfg.Join, Confidential: cfg.Confidential, ReportKey: cfg.ReportKey,
 		Neighbour: cfg.Neighbour, Site: cfg.Site, Plan: e.planFor, Given: e.bootstrapGiven,
 	})
+	e.Operator.Configure(operation.Config{
+		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, NewULID: cfg.NewULID, Sessions: e.sessions, Recorder: e.recorder, Refusals: &e.refusals,
+		Rooms: operation.Rooms{
+			Ledger: e.ledger, Configurer: e.Configurer, Deliverer: e.Deliverer, Gate: e.Gate, Power: e.Controllers, Watch: e.Watch,
+		},
+		Nodes: cfg.Nodes, Join: cfg.Join, Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour, UnheardAfter: cfg.UnheardAfter,
+		Above: operation.Above{
+			Plan: e.planFor, AddNIC: e.addNIC, CheckHints: e.checkHints, Place: e.place, MayPlace: func() { e.hasFreed.Store(true) },
+			Gone: e.gone, Climb: e.rung,
+		},
+	})
 	e.Watch.Configure(watch.Config{
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Vendor: cfg.Vendor,
 		Deadlines: cfg.Deadlines, Wire: cfg.Wire, Ours: cfg.Ours, BootPort: cfg.BootPort,
@@ -185,7 +197,7 @@ func (e *Engine) outfit() {
 			k, err := e.known(tx, mac, subnet)
 			return k.host, k.plan, err
 		},
-		Plan: e.planFor, Heard: e.heard, Operation: e.expectsOf,
+		Plan: e.planFor, Heard: e.heard, Operation: e.ExpectedOf,
 	})
 }
 
@@ -195,14 +207,10 @@ const sweepEvery = 15 * time.Second
 // Serve drives operations, writes the notes of the listeners and ends boot sessions that went silent, until ctx is done.
 // Then it writes the notes that are left.
 func (e *Engine) Serve(ctx context.Context) error {
-	if err := e.sealOldOptions(ctx); err != nil && ctx.Err() == nil {
-		e.cfg.Log.Warn("options of controllers not sealed", "err", err)
-	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.recorder.Serve(gctx) })
-	g.Go(func() error { return e.drive(gctx) })
-	g.Go(func() error { return e.poll(gctx) })
-	g.Go(func() error { return e.glance(gctx) })
+	g.Go(func() error { return e.Drive(gctx) })
+	g.Go(func() error { return e.Controllers.Serve(gctx) })
 	g.Go(func() error { return e.Watch.Serve(gctx) })
 	e.HeldElsewhere() // an older version has not noted it, and the files of profiles are read in another way now
 	g.Go(func() error {
@@ -210,7 +218,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 		for ledger.IsAfter(gctx, sweepEvery) {
 			e.clashes.Compare(gctx)
 			e.Bootstraps.Sweep(e.cfg.Now())
-			if err := errors.Join(e.Sweep(gctx), e.ledger.Forget(gctx), e.expireStrangers(gctx)); err != nil && gctx.Err() == nil {
+			if err := errors.Join(e.Sweep(gctx), e.ledger.Forget(gctx), e.ExpireStrangers(gctx)); err != nil && gctx.Err() == nil {
 				e.cfg.Log.Warn("history not tidied up", "err", err)
 			}
 		}
@@ -242,10 +250,10 @@ func (e *Engine) Sweep(ctx context.Context) error {
 // bootstrapGiven lets an operation go on that waits for the bootstrap data of its machine.
 func (e *Engine) bootstrapGiven(ctx context.Context, h inventory.HostID) error {
 	if h != "" {
-		if err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.wakeOperation(tx, h) }); err != nil {
+		if err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.Wake(tx, h) }); err != nil {
 			return err
 		}
 	}
-	e.poke()
+	e.Poke()
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
@@ -20,8 +22,7 @@ import (
 const (
 	// confirmedFor is how long a person's word counts for the next boot of a host.
 	confirmedFor = time.Hour
-	// restartedFor is how long after a restart that was ordered the boot that it begins counts as ordered.
-	restartedFor = 30 * time.Minute
+
 	// startsOverWithin is how long after its last sign a boot that never reported up may be repeated: firmware, installers and
 	// first boots fail and begin anew. After that its system counts as running, because not all systems report.
 	startsOverWithin = 15 * time.Minute
@@ -68,7 +69,7 @@ func (e *Engine) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 	}
 	v = identity.Judge(ev)
 	if v.IsOpen {
-		e.glances.want(h.ID, s.ID, e.cfg.Now())
+		e.Glances.Want(h.ID, s.ID, e.cfg.Now())
 	}
 	if v.Proof == inventory.ProofNone && v.Doubt == "" {
 		if p, problem, err := e.ProfileOf(tx, h); err != nil || problem == nil && p.Isolated && p.SavedByAdmin {
@@ -155,10 +156,10 @@ func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 		return fmt.Errorf("read controller of %s: %w", h.Name, err)
 	}
 	ev.HasController = err == nil && e.cfg.OpenBMC != nil && b.Driver != inventory.Manual && b.Driver != inventory.WoL
-	seen := e.glances.of(h.ID, s.ID, e.cfg.Now())
-	ev.Power = seen.power
-	if seen.restartedAt.After(h.StateSinceAt) && identity.IsRestartOf(s.StartedAt, seen.restartedAt) {
-		if ev.IsRestarted, err = follows(tx, h.ID, s.StartedAt, seen.restartedAt, startsOverWithin); err != nil {
+	seen := e.Glances.Of(h.ID, s.ID, e.cfg.Now())
+	ev.Power = seen.Power
+	if seen.RestartedAt.After(h.StateSinceAt) && identity.IsRestartOf(s.StartedAt, seen.RestartedAt) {
+		if ev.IsRestarted, err = operation.Follows(tx, h.ID, s.StartedAt, seen.RestartedAt, startsOverWithin); err != nil {
 			return err
 		}
 	}
@@ -196,42 +197,23 @@ func (e *Engine) isOrdered(tx inventory.Tx, h *inventory.Host, s *inventory.Boot
 		return false, fmt.Errorf("read operations of %s: %w", h.Name, err)
 	}
 	for _, o := range ops {
-		a := paramsOf(&o).Action
-		isStart := (a == bmc.On || a == bmc.Cycle || a == bmc.Reset) && !paramsOf(&o).WasSo
-		if !isStart || o.State != inventory.OpDone || o.EndedAt.Before(h.StateSinceAt) || e.cfg.Now().Sub(o.EndedAt) >= restartedFor {
+		a := operation.ParamsOf(&o).Action
+		isStart := (a == bmc.On || a == bmc.Cycle || a == bmc.Reset) && !operation.ParamsOf(&o).WasSo
+		if !isStart || o.State != inventory.OpDone || o.EndedAt.Before(h.StateSinceAt) || e.cfg.Now().Sub(o.EndedAt) >= operation.RestartedFor {
 			continue
 		}
-		if is, err := follows(tx, h.ID, s.StartedAt, o.StartedAt, startsOverWithin); is || err != nil {
+		if is, err := operation.Follows(tx, h.ID, s.StartedAt, o.StartedAt, startsOverWithin); is || err != nil {
 			return is, err
 		}
 	}
 	return false, nil
 }
 
-// follows reports whether a boot is the one that began after something happened to the host: the first, or one that firmware or
-// an installer began within a while of it, because the first had failed. Whoever boots as the host later needs another proof.
-func follows(tx inventory.Tx, h inventory.HostID, began, since time.Time, within time.Duration) (bool, error) {
-	const looked = 64
-	all, err := tx.ListSessions(h, inventory.Page{Limit: looked})
-	if err != nil {
-		return false, fmt.Errorf("read boots of host %s: %w", h, err)
-	}
-	first, hasMore := began, len(all) == looked
-	for _, o := range all {
-		if o.StartedAt.Before(since) {
-			hasMore = false
-		} else if o.StartedAt.Before(first) {
-			first = o.StartedAt
-		}
-	}
-	return !hasMore && began.Sub(first) <= within, nil // of more boots than are looked at the first is not known
-}
-
 // wasOff reports whether the host was seen off, by its controller or by a person, since its state began, and this boot is the
 // one that followed.
 func wasOff(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, b *inventory.BMC) (bool, error) {
 	if b.Power == inventory.PowerOff && b.PowerAt.After(h.StateSinceAt) {
-		return follows(tx, h.ID, s.StartedAt, b.PowerAt, startsOverWithin)
+		return operation.Follows(tx, h.ID, s.StartedAt, b.PowerAt, startsOverWithin)
 	}
 	changes, err := tx.ListEvents(inventory.EventFilter{HostID: h.ID, Kind: inventory.EventPower, Before: math.MaxInt64}, 0, powersLooked)
 	if err != nil {
@@ -248,7 +230,7 @@ func wasOff(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, b *inv
 		case to == string(inventory.PowerOff) && !on.IsZero() && s.StartedAt.Sub(on) > onsetWithin:
 			return false, nil // it has run since: this boot is another one
 		case to == string(inventory.PowerOff):
-			return follows(tx, h.ID, s.StartedAt, x.At, startsOverWithin)
+			return operation.Follows(tx, h.ID, s.StartedAt, x.At, startsOverWithin)
 		}
 	}
 	return false, nil
@@ -334,7 +316,7 @@ func unconfirmed(h *inventory.Host) inventory.Issue {
 // counts for the next one, for an hour.
 func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
 	var proven inventory.BootSession
-	h, err := e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+	h, err := e.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.State == inventory.Discovered {
 			return inventory.Errorf(inventory.Conflict, "host %s is not accepted", h.Name).WithHint("slipway host accept %s", h.Name)
 		}

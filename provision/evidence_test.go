@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -203,14 +205,15 @@ func TestAControllerShowsThatAHostWasOff(t *testing.T) {
 	r, m := up(t, withSecret, "")
 	power := inventory.PowerOn
 	r.engine.cfg.OpenBMC = func(bmc.Target) (bmc.Driver, error) { return says{&power}, nil }
+	r.engine.outfit()
 	r.write(func(tx inventory.Tx) error {
 		return tx.SaveBMC(&inventory.BMC{HostID: m.host().ID, Driver: inventory.Redfish, Address: "https://10.9.9.9"}, r.clock)
 	})
 	answer := func(s inventory.SessionID) string {
 		r.t.Helper()
 		select {
-		case id := <-r.engine.glances.wanted:
-			r.engine.glances.answered(id, r.engine.powerNow(context.Background(), id))
+		case id := <-r.engine.Glances.Wanted:
+			r.engine.Glances.Answered(id, r.engine.PowerNow(context.Background(), id))
 		default:
 			t.Error("its controller is not asked")
 		}
@@ -260,13 +263,14 @@ func TestAControllerThatTellsOfARestartShowsThatARebootIsTheHosts(t *testing.T) 
 	r, m := up(t, withSecret, "")
 	power, restarted := inventory.PowerOn, r.clock.Add(-30*time.Hour)
 	r.engine.cfg.OpenBMC = func(bmc.Target) (bmc.Driver, error) { return told{says{&power}, r, &restarted}, nil }
+	r.engine.outfit()
 	r.write(func(tx inventory.Tx) error {
 		return tx.SaveBMC(&inventory.BMC{HostID: m.host().ID, Driver: inventory.Redfish, Address: "https://10.9.9.9"}, r.clock)
 	})
 	answer := func(s inventory.SessionID) string {
 		r.t.Helper()
-		id := <-r.engine.glances.wanted
-		r.engine.glances.answered(id, r.engine.powerNow(context.Background(), id))
+		id := <-r.engine.Glances.Wanted
+		r.engine.Glances.Answered(id, r.engine.PowerNow(context.Background(), id))
 		return m.script(base + "/boot/" + string(s) + "/ask")
 	}
 	_, s := m.boot() // a second machine with its MAC: the host itself runs on
@@ -289,7 +293,7 @@ func TestSwitchingOnAHostThatIsOnOrdersNoBoot(t *testing.T) {
 	r.write(func(tx inventory.Tx) error {
 		op := inventory.Operation{
 			ID: "01K00000000000000000000078", HostID: m.host().ID, Kind: inventory.OpPower, State: inventory.OpDone, Step: inventory.StepSet,
-			Params: Params{Action: bmc.On, WasSo: true}.encode(), StartedAt: r.clock, EndedAt: r.clock,
+			Params: operation.Params{Action: bmc.On, WasSo: true}.Encode(), StartedAt: r.clock, EndedAt: r.clock,
 		}
 		return tx.CreateOperation(&op, r.clock)
 	})
@@ -302,7 +306,7 @@ func TestARestartThatWasOrderedNeedsNoOtherProof(t *testing.T) {
 	r.write(func(tx inventory.Tx) error {
 		op := inventory.Operation{
 			ID: "01K00000000000000000000077", HostID: m.host().ID, Kind: inventory.OpPower, State: inventory.OpDone, Step: inventory.StepSet,
-			Params: Params{Action: bmc.Cycle}.encode(), StartedAt: r.clock, EndedAt: r.clock,
+			Params: operation.Params{Action: bmc.Cycle}.Encode(), StartedAt: r.clock, EndedAt: r.clock,
 		}
 		return tx.CreateOperation(&op, r.clock)
 	})
@@ -419,8 +423,8 @@ func (m *machine) given(proof inventory.Proof) {
 func (m *machine) answered(s inventory.SessionID) string {
 	m.r.t.Helper()
 	select {
-	case id := <-m.r.engine.glances.wanted:
-		m.r.engine.glances.answered(id, m.r.engine.powerNow(context.Background(), id))
+	case id := <-m.r.engine.Glances.Wanted:
+		m.r.engine.Glances.Answered(id, m.r.engine.PowerNow(context.Background(), id))
 	default:
 	}
 	return m.script(base + "/boot/" + string(s) + "/ask")
@@ -434,11 +438,12 @@ func TestAPowerOffProvesTheBootThatFollowsItOnly(t *testing.T) {
 			r, m := silent(t)
 			power := inventory.PowerOn
 			r.engine.cfg.OpenBMC = func(bmc.Target) (bmc.Driver, error) { return says{&power}, nil }
+			r.engine.outfit()
 			r.write(func(tx inventory.Tx) error {
 				return tx.SaveBMC(&inventory.BMC{HostID: m.host().ID, Driver: inventory.Redfish, Address: "https://10.9.9.9"}, r.clock)
 			})
 			for _, power = range []inventory.PowerState{inventory.PowerOn, inventory.PowerOff, inventory.PowerOn} {
-				r.engine.powerNow(context.Background(), m.host().ID)
+				r.engine.PowerNow(context.Background(), m.host().ID)
 				r.clock = r.clock.Add(time.Minute)
 			}
 			if hasBooted {
@@ -458,7 +463,7 @@ func TestAnOrderOfPowerProvesTheBootThatItBegan(t *testing.T) {
 	r.write(func(tx inventory.Tx) error {
 		op := inventory.Operation{
 			ID: "01K00000000000000000000077", HostID: m.host().ID, Kind: inventory.OpPower, State: inventory.OpDone, Step: inventory.StepSet,
-			Params: Params{Action: bmc.Cycle}.encode(), StartedAt: r.clock, EndedAt: r.clock,
+			Params: operation.Params{Action: bmc.Cycle}.Encode(), StartedAt: r.clock, EndedAt: r.clock,
 		}
 		return tx.CreateOperation(&op, r.clock)
 	})

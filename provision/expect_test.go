@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/pxe"
@@ -60,17 +62,18 @@ func TestABootThatStandsStillOpensAnIssueUntilItGoesOn(t *testing.T) {
 }
 
 func TestDeadlinesAreThoseOfTheConfiguration(t *testing.T) {
-	e := &Engine{cfg: Config{Now: time.Now, Deadlines: map[string]time.Duration{"netboot": time.Second, inventory.EventDHCPAck: 2 * time.Second, "wipe": time.Minute}}}
-	if l := e.limitOf(inventory.StepNetboot); l.within != time.Second || l.expect == "" {
+	e := operation.New()
+	e.Configure(operation.Config{Now: time.Now, Deadlines: map[string]time.Duration{"netboot": time.Second, inventory.EventDHCPAck: 2 * time.Second, "wipe": time.Minute}})
+	if l := e.LimitOf(inventory.StepNetboot); l.Within != time.Second || l.Expect == "" {
 		t.Errorf("netboot: %+v", l)
 	}
-	if l := e.limitOf(inventory.StepWipe); l.begin() != time.Minute {
-		t.Errorf("the first sign of a wipe may come %s after it is due", l.begin())
+	if l := e.LimitOf(inventory.StepWipe); l.Begin() != time.Minute {
+		t.Errorf("the first sign of a wipe may come %s after it is due", l.Begin())
 	}
-	if l := e.limitOf(inventory.StepBudget); l.within != 0 {
+	if l := e.LimitOf(inventory.StepBudget); l.Within != 0 {
 		t.Errorf("what waits for people has a deadline: %+v", l)
 	}
-	for _, name := range StepNames() {
+	for _, name := range operation.StepNames() {
 		if name == "" {
 			t.Error("a step without a name")
 		}

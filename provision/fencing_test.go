@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
@@ -26,7 +28,7 @@ func (s *server) plays(l *life) (wire.Task, inventory.SessionID) {
 		l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.AgentKey(id), r))
 	}
 	say(wire.Report{Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: s.machine.uuid}})
-	task, err := l.engine.agentTask(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Version, base)
+	task, err := l.engine.TaskNow(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Version, base)
 	l.must(err)
 	if task.Kind == wire.Wipe {
 		say(wire.Report{Version: wire.Version, State: wire.Done, Task: task.ID, Certificates: []inventory.WipeCertificate{
@@ -119,7 +121,7 @@ func TestASystemThatIsSwitchedOnAfterItsFencePlaysOurAgentInVain(t *testing.T) {
 	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.until("it is fenced, and waits for a hook", func() bool {
-		op, err := l.engine.openOperation(context.Background(), s.host().ID)
+		op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
 		return op.Step == inventory.StepPreClean
 	})
@@ -158,14 +160,14 @@ func TestALaterBootIsNoFenceUntilThePowerIsCutAgain(t *testing.T) {
 	l.must(err)
 	var op inventory.Operation
 	l.until("its power was cut", func() bool {
-		op, err = l.engine.openOperation(context.Background(), s.host().ID)
+		op, err = l.engine.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
-		return !paramsOf(&op).OffAt.IsZero()
+		return !operation.ParamsOf(&op).OffAt.IsZero()
 	})
 	undo := errors.New("a look only")
-	err = l.engine.withJob(t.Context(), op.ID, func(j *job) error {
-		began := j.p.OffAt.Add(2 * time.Minute)
-		l.must(j.tx.SaveSession(inventory.BootSession{ID: "the-first", HostID: j.host.ID, MAC: j.host.NICs[0].MAC, StartedAt: began, LastAt: began}))
+	err = l.engine.WithJob(t.Context(), op.ID, func(j *operation.Job) error {
+		began := j.P.OffAt.Add(2 * time.Minute)
+		l.must(j.Tx.SaveSession(inventory.BootSession{ID: "the-first", HostID: j.Host.ID, MAC: j.Host.NICs[0].MAC, StartedAt: began, LastAt: began}))
 		for _, c := range []struct {
 			name string
 			at   time.Time
@@ -174,9 +176,9 @@ func TestALaterBootIsNoFenceUntilThePowerIsCutAgain(t *testing.T) {
 			{"the first boot after its power was cut", began, true},
 			{"firmware that begins again", began.Add(5 * time.Minute), true},
 			{"a boot an hour later", began.Add(time.Hour), false},
-			{"a boot before its power was cut", j.p.OffAt.Add(-time.Second), false},
+			{"a boot before its power was cut", j.P.OffAt.Add(-time.Second), false},
 		} {
-			if is, err := j.believes(c.at); is != c.want || err != nil {
+			if is, err := j.Believes(c.at); is != c.want || err != nil {
 				t.Errorf("%s: believed is %v (%v)", c.name, is, err)
 			}
 		}
@@ -195,7 +197,7 @@ func TestAnOrderOfPowerSaysWhatItDid(t *testing.T) {
 		op, err := l.engine.Power(t.Context(), s.host().ID, a, ledger.By("a test"))
 		l.must(err)
 		l.until("it is done", func() bool {
-			is, err := l.engine.openOperation(t.Context(), s.host().ID)
+			is, err := l.engine.OpenOperation(t.Context(), s.host().ID)
 			l.must(err)
 			return is.ID == ""
 		})
@@ -205,10 +207,10 @@ func TestAnOrderOfPowerSaysWhatItDid(t *testing.T) {
 		}))
 		return op
 	}
-	if op := order(bmc.On); op.State != inventory.OpDone || paramsOf(&op).WasSo {
+	if op := order(bmc.On); op.State != inventory.OpDone || operation.ParamsOf(&op).WasSo {
 		t.Errorf("on: %s %s", op.State, op.Params)
 	}
-	if op := order(bmc.On); op.State != inventory.OpDone || !paramsOf(&op).WasSo {
+	if op := order(bmc.On); op.State != inventory.OpDone || !operation.ParamsOf(&op).WasSo {
 		t.Errorf("on again: %s %s", op.State, op.Params)
 	}
 	offs := s.offs

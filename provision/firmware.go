@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
-	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -20,7 +18,7 @@ func (e *Engine) saidSecureBoot(tx inventory.Tx, h *inventory.Host, said string)
 		return nil
 	}
 	h.Facts = withSecureBoot(h.Facts, said)
-	return e.edit(tx, h, "Secure Boot is "+said+", as its boot loader says")
+	return e.ledger.Edit(tx, h, "Secure Boot is "+said+", as its boot loader says")
 }
 
 // withSecureBoot returns facts with what a boot loader said; "" says nothing.
@@ -34,38 +32,6 @@ func withSecureBoot(old map[string]string, said string) map[string]string {
 	}
 	f[inventory.FactSecureBoot] = said
 	return f
-}
-
-// secureBootOf is what an inspection says of Secure Boot; "" where the question makes no sense.
-func secureBootOf(f *inventory.FirmwareInfo) string {
-	switch {
-	case f.Kind != inventory.UEFI && f.Kind != inventory.UEFIHTTP:
-		return ""
-	case f.IsSecureBoot:
-		return pxe.SecureBootOn
-	}
-	return pxe.SecureBootOff
-}
-
-// secureBootDB are the names of the certificates that a firmware trusts; "" when they are not known.
-func secureBootDB(f *inventory.FirmwareInfo) string {
-	var names []string
-	for _, c := range f.SecureBootDB {
-		if name := strings.ReplaceAll(c.Name, "; ", ", "); !slices.Contains(names, name) && len(names) < maxTrusted {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, "; ")
-}
-
-// maxTrusted bounds the certificates of a firmware that are kept as a fact; most have five.
-const maxTrusted = 32
-
-// setFact notes a fact that an inspection tells; one that it does not tell stays as it is known.
-func setFact(h *inventory.Host, name, value string) {
-	if value != "" {
-		h.Facts[name] = inventory.Clean(value, 2048)
-	}
 }
 
 const (
@@ -188,7 +154,7 @@ func (e *Engine) learnLoader(tx inventory.Tx, s *inventory.BootSession) error {
 	if refused == "" {
 		delete(h.Facts, inventory.FactLoaderRefused)
 	}
-	return e.edit(tx, &h, detail)
+	return e.ledger.Edit(tx, &h, detail)
 }
 
 // latestTries returns the latest boots of a host, the newest first, with the loaders that they were sent.

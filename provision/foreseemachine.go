@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/provision/foresight"
@@ -49,7 +51,7 @@ func (e *Engine) foreseeMachine(tx inventory.Tx, name, verb string) (f foresight
 	if err != nil {
 		return f, fmt.Errorf("read host of machine %s: %w", m.Name, err)
 	}
-	if f.Host, f.IsAdopted = h.Name, h.IsAdopted; h.IsProtected && !h.IsAdopted && verb != "force" && verb != string(RungPowerCycle) {
+	if f.Host, f.IsAdopted = h.Name, h.IsAdopted; h.IsProtected && !h.IsAdopted && verb != "force" && verb != string(operation.RungPowerCycle) {
 		return f, inventory.Errorf(inventory.Forbidden, "host %s of machine %s is protected: it is not wiped", h.Name, m.Name).
 			WithHint("lift it: slipway host protect %s --off", h.Name)
 	}
@@ -60,7 +62,7 @@ func (e *Engine) foreseeMachine(tx inventory.Tx, name, verb string) (f foresight
 	if m.Drain.Target != "" {
 		f.Node = cmp.Or(m.Drain.Node, m.Hostname, m.Name)
 	}
-	if verb == string(RungReinstall) {
+	if verb == string(operation.RungReinstall) {
 		i, err := e.imageOf(tx, &m)
 		f.Image = i.Name
 		return f, err

@@ -3,6 +3,8 @@ package provision
 import (
 	"testing"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/provision/ledger"
@@ -42,7 +44,7 @@ func TestTheEndOfAMachineIsForeseenAsItComes(t *testing.T) {
 			l.must(err)
 			l.read(func(tx inventory.Tx) error {
 				op, err := tx.FindOpenOperation(h.ID)
-				if p := paramsOf(&op); p.Clean != e.Mode || p.StaysDirty != e.StaysDirty {
+				if p := operation.ParamsOf(&op); p.Clean != e.Mode || p.StaysDirty != e.StaysDirty {
 					t.Errorf("it comes as %s, %v and was foreseen as %s, %v", p.Clean, p.StaysDirty, e.Mode, e.StaysDirty)
 				}
 				return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
@@ -55,7 +57,7 @@ func (e *Engine) AddHost(tx inventory.Tx, h *inventory.Host, by string) error {
 // UpdateHost stores what people say of a host: name, labels, place, taints, disks, pins, whether it is cordoned. It is a
 // Conflict when h.Version is not the stored one; nothing is written when nothing changes.
 func (e *Engine) UpdateHost(ctx context.Context, h inventory.Host, who ledger.Asker) (inventory.Host, error) {
-	return e.changed(ctx, who, h.ID, func(tx inventory.Tx, stored *inventory.Host) error {
+	return e.Changed(ctx, who, h.ID, func(tx inventory.Tx, stored *inventory.Host) error {
 		if h.Version != stored.Version {
 			return inventory.Errorf(inventory.Conflict, "host %s has changed meanwhile: version %d is not %d", stored.Name, h.Version, stored.Version).
 				WithHint("read it again")
@@ -108,7 +110,7 @@ func (e *Engine) EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host
 		}
 	}
 	e.hasFreed.Store(true) // machines that wait may have it now
-	if err := e.edit(tx, h, "host "+h.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
+	if err := e.ledger.Edit(tx, h, "host "+h.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
 		return err
 	}
 	return e.HoldOn(tx, h)
@@ -138,12 +140,12 @@ func (e *Engine) Retain(ctx context.Context, id inventory.HostID, on bool, who l
 
 // flag switches what people say of a host.
 func (e *Engine) flag(ctx context.Context, who ledger.Asker, id inventory.HostID, of func(*inventory.Host) *bool, on bool, what string) (inventory.Host, error) {
-	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+	return e.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if *of(h) == on {
 			return nil
 		}
 		*of(h) = on
 		e.hasFreed.Store(true) // machines that wait may have it now
-		return e.edit(tx, h, onOff(what, on)+" by "+who.By)
+		return e.ledger.Edit(tx, h, operation.OnOff(what, on)+" by "+who.By)
 	})
 }

@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/operation"
+
+	"slipway.dev/slipway/provision/power"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -259,7 +263,7 @@ func TestAMachineThatWasReplacedIsNotWritten(t *testing.T) {
 	if s.writes != 0 {
 		t.Fatal("it was written")
 	}
-	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{}, ledger.By("a test"))
+	_, err := l.engine.Inspect(context.Background(), s.host().ID, operation.InspectRequest{}, ledger.By("a test"))
 	l.must(err)
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 }
@@ -298,7 +302,7 @@ func TestTheAgentMakesAnAccountOnTheController(t *testing.T) {
 	s := l.add("a", true)
 	s.bmcAddress = "10.0.9.9"
 	ask := func(name string) error {
-		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: name, BMCNetwork: "10.0.9.0/24"}, ledger.By("a test"))
+		_, err := l.engine.Inspect(context.Background(), s.host().ID, operation.InspectRequest{MayRestart: true, BMCUser: name, BMCNetwork: "10.0.9.0/24"}, ledger.By("a test"))
 		return err
 	}
 	if err := ask("Not A Name"); !inventory.IsKind(err, inventory.Invalid) {
@@ -314,7 +318,7 @@ func TestTheAgentMakesAnAccountOnTheController(t *testing.T) {
 		op = ops[0]
 		return errors.Join(err, listErr)
 	}))
-	password, err := plain{}.Open(bmcSecret(b.HostID), b.Sealed)
+	password, err := plain{}.Open(power.SecretName(b.HostID), b.Sealed)
 	l.must(err)
 	if b.Driver != inventory.IPMI || b.Address != "10.0.9.9" || b.Username != "slipway" || s.account.Name != "slipway" || s.account.Password != string(password) || len(password) != 16 {
 		t.Errorf("controller %+v, account %+v", b, s.account)
@@ -369,7 +373,7 @@ func TestAnInstallerThatNeverArrivesIsQuarantined(t *testing.T) {
 	if h := s.host(); h.State != inventory.Failed || !strings.Contains(h.StateReason, "without a report") || h.IsArmed {
 		t.Errorf("host %+v", h)
 	}
-	if n := 100 - s.crashes; n != attempts {
+	if n := 100 - s.crashes; n != operation.Attempts {
 		t.Errorf("the installer ran %d times", n)
 	}
 }
@@ -395,7 +399,7 @@ func TestAnAgentThatStayedInstallsTheNextMachine(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)
 	m := l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{Selector: "label:x"}})
-	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, ledger.By("a test"))
+	_, err := l.engine.Inspect(context.Background(), s.host().ID, operation.InspectRequest{MayRestart: true}, ledger.By("a test"))
 	l.must(err)
 	l.until("it is inspected", l.hostIs(s, inventory.Available))
 	if s.session == "" || !s.isOn {

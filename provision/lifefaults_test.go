@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
@@ -70,7 +72,7 @@ func TestAHostThatNeverBootsFromTheNetworkIsTriedThreeTimesAndQuarantined(t *tes
 	if i := l.issueOf(inventory.IssueInstall); i == nil || i.Hint == "" {
 		t.Errorf("issue %+v", i)
 	}
-	if s.offs < attempts-1 {
+	if s.offs < operation.Attempts-1 {
 		t.Errorf("it was restarted %d times", s.offs)
 	}
 }
@@ -100,6 +102,7 @@ func TestTooManyInstallationsInAnHourAreALoop(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)
 	l.engine.cfg.InstallsPerHour = 2
+	l.engine.outfit()
 	for _, name := range []string{"one", "two"} {
 		l.create(inventory.Machine{Name: name})
 		l.until("it runs", l.phase(name, inventory.MachineRunning))
@@ -121,7 +124,7 @@ func TestOnlyStrictGoldenHardwareKeepsAHostFromBeingClaimed(t *testing.T) {
 		l.write(func(tx inventory.Tx) error {
 			return tx.Goldens().Create(&inventory.Golden{Name: "big", Selector: "mac", DiskN: 2, IsStrict: isStrict}, l.clock)
 		})
-		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, ledger.By("a test"))
+		_, err := l.engine.Inspect(context.Background(), s.host().ID, operation.InspectRequest{MayRestart: true}, ledger.By("a test"))
 		l.must(err)
 		l.until("it is inspected", l.hostIs(s, inventory.Available))
 		if i := l.issueOf(inventory.IssueGolden); i == nil || !strings.Contains(i.Cause, "disk") {
@@ -140,7 +143,7 @@ func TestOnlyStrictGoldenHardwareKeepsAHostFromBeingClaimed(t *testing.T) {
 func TestAFailedBurnInQuarantinesWithItsReport(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)
-	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BurnInFor: inventory.Duration(time.Minute)}, ledger.By("a test"))
+	_, err := l.engine.Inspect(context.Background(), s.host().ID, operation.InspectRequest{MayRestart: true, BurnInFor: inventory.Duration(time.Minute)}, ledger.By("a test"))
 	l.must(err)
 	s.faults = []wire.Report{
 		{State: wire.Done, Hardware: new(s.hardware())},
@@ -200,7 +203,7 @@ func TestAnAgentThatDoesNotBeginToWipeIsRestartedAndSaidToBeWaitedFor(t *testing
 	l.must(err)
 	var op inventory.Operation
 	l.until("the release says that it waits for the agent", func() bool {
-		op, err = l.engine.openOperation(context.Background(), s.host().ID)
+		op, err = l.engine.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
 		return op.Step == inventory.StepWipe && strings.Contains(op.Reason, "waits for our agent on a to begin") && op.Hint != ""
 	})

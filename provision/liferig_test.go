@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
@@ -149,7 +151,7 @@ func (l *life) turn() {
 	l.t.Helper()
 	l.clock = l.clock.Add(5 * time.Second)
 	var workers sync.WaitGroup
-	l.must(l.engine.driveOnce(context.Background(), make(chan struct{}, driveAtOnce), &workers))
+	l.must(l.engine.DriveOnce(context.Background(), make(chan struct{}, operation.DriveAtOnce), &workers))
 	workers.Wait()
 	for _, name := range l.order {
 		l.machines[name].live(l)
@@ -242,7 +244,7 @@ func (s *server) runImage(l *life) {
 // work is one round of the agent.
 func (s *server) work(l *life) {
 	l.t.Helper()
-	t, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
+	t, err := l.engine.TaskNow(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	if err != nil {
 		l.t.Fatalf("%s asks for a task: %v", s.name, err)
 	}

@@ -1,11 +1,12 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
+
+	"slipway.dev/slipway/provision/operation"
 
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
@@ -39,9 +40,9 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, who led
 		if err := e.Hold(tx, &m, nil); err != nil {
 			return err
 		}
-		return e.noteMachine(tx, &m, "wanted by "+who.By+" with profile "+m.Profile)
+		return e.ledger.NoteMachine(tx, &m, "wanted by "+who.By+" with profile "+m.Profile)
 	})
-	e.poke()
+	e.Poke()
 	return m, err
 }
 
@@ -79,7 +80,7 @@ func (e *Engine) DeleteMachine(ctx context.Context, name string, force bool, who
 		}
 		return e.deleteMachine(tx, &m, force, who.By)
 	})
-	e.poke()
+	e.Poke()
 	return m, err
 }
 
@@ -104,20 +105,15 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 	op, err := tx.FindOpenOperation(h.ID)
 	switch {
 	case err == nil && op.Kind == inventory.OpRelease && !force:
-		return e.saveMachine(tx, m, m.Reason)
+		return e.ledger.SaveMachine(tx, m, m.Reason)
 	case err == nil:
-		j, err := e.jobOf(tx, op)
-		if err != nil {
+		if h, err = e.CancelFor(tx, op, "machine "+m.Name+" was deleted"); err != nil {
 			return err
 		}
-		if err := j.cancel("machine " + m.Name + " was deleted"); err != nil {
-			return err
-		}
-		h = j.host
 	case !inventory.IsKind(err, inventory.NotFound):
 		return err
 	}
-	if err := e.saveMachine(tx, m, m.Reason); err != nil {
+	if err := e.ledger.SaveMachine(tx, m, m.Reason); err != nil {
 		return err
 	}
 	if h.IsAdopted {
@@ -133,42 +129,40 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 	if err != nil {
 		return err
 	}
-	_, err = e.start(tx, &h, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by}, Params{
+	_, err = e.Start(tx, &h, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: operation.PoolName(m.Pool), By: by}, operation.Params{
 		Clean: clean, StaysDirty: staysDirty, Keep: m.KeepDisks, IsGone: true, ReleaseAfter: m.ReleaseAfter, MayRestart: true,
 		Road: e.roadOfMachine(tx, m),
 	})
 	return err
 }
 
-func poolName(name string) string { return cmp.Or(name, inventory.DefaultPool) }
-
 func (e *Engine) poolOf(tx inventory.Tx, name string) (inventory.Pool, error) {
-	p, err := tx.Pools().Find(poolName(name))
+	p, err := tx.Pools().Find(operation.PoolName(name))
 	if inventory.IsKind(err, inventory.NotFound) {
-		return inventory.Pool{Name: poolName(name)}, nil
+		return inventory.Pool{Name: operation.PoolName(name)}, nil
 	}
 	return p, err
 }
 
 // roadOfMachine is the road that a machine's image takes now, disk when that cannot be known.
-func (e *Engine) roadOfMachine(tx inventory.Tx, m *inventory.Machine) Road {
+func (e *Engine) roadOfMachine(tx inventory.Tx, m *inventory.Machine) operation.Road {
 	i, err := e.imageOf(tx, m)
 	if err != nil {
-		return RoadDisk
+		return operation.RoadDisk
 	}
-	return roadOf(&i)
+	return operation.RoadOf(&i)
 }
 
 // releaseMachine is a deletion by force: the host is nobody's, and in quarantine, because its old system may run on.
 func (e *Engine) releaseMachine(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, by string) error {
-	j := &job{e: e, tx: tx, host: *h}
-	if err := j.unclaim(m, "released by force by "+by); err != nil {
+	freed, err := e.Unclaim(tx, m, *h, "released by force by "+by)
+	if err != nil {
 		return err
 	}
 	if err := e.Leave(tx, m, h); err != nil {
 		return err
 	}
-	if err := j.moveIf(inventory.Fault, "released by force by "+by+": not fenced, not wiped"); err != nil {
+	if err := e.ledger.MoveIf(tx, &freed, inventory.Fault, "released by force by "+by+": not fenced, not wiped"); err != nil {
 		return err
 	}
 	return e.gone(tx, m, "its host "+h.Name+" is in quarantine: not fenced, not wiped")
@@ -176,8 +170,7 @@ func (e *Engine) releaseMachine(tx inventory.Tx, m *inventory.Machine, h *invent
 
 // letGo ends the machine of an adopted host, whose system is not ours and runs on.
 func (e *Engine) letGo(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, by string) error {
-	j := &job{e: e, tx: tx, host: *h}
-	if err := j.unclaim(m, "let go by "+by); err != nil {
+	if _, err := e.Unclaim(tx, m, *h, "let go by "+by); err != nil {
 		return err
 	}
 	if err := e.Leave(tx, m, h); err != nil {
@@ -188,73 +181,12 @@ func (e *Engine) letGo(tx inventory.Tx, m *inventory.Machine, h *inventory.Host,
 
 // gone removes a machine that holds no host any more.
 func (e *Engine) gone(tx inventory.Tx, m *inventory.Machine, detail string) error {
-	if err := e.noteMachine(tx, m, "gone: "+detail); err != nil {
+	if err := e.ledger.NoteMachine(tx, m, "gone: "+detail); err != nil {
 		return err
 	}
 	e.Bootstraps.Drop(m.UID)
 	e.rejections.put(m.UID, placement.Choice{Host: &inventory.Host{}})
 	return tx.DeleteMachine(m.Name)
-}
-
-// saveMachine stores a machine with the event that says what changed.
-func (e *Engine) saveMachine(tx inventory.Tx, m *inventory.Machine, detail string) error {
-	if err := tx.UpdateMachine(m, e.cfg.Now()); err != nil {
-		return fmt.Errorf("store machine %s: %w", m.Name, err)
-	}
-	return e.noteMachine(tx, m, detail)
-}
-
-func (e *Engine) noteMachine(tx inventory.Tx, m *inventory.Machine, detail string) error {
-	return tx.AddEvent(&inventory.Event{
-		At: e.cfg.Now(), Kind: inventory.EventMachine, HostID: m.HostID, Subject: "machine/" + m.Name, Detail: inventory.Clean(detail, 500),
-		Data: ledger.MachineData(m, map[string]any{"phase": m.Phase, "claim": m.ClaimID}),
-	})
-}
-
-// machine returns the machine that the operation is for, nil for none.
-func (j *job) machine() (*inventory.Machine, error) {
-	if j.op.MachineUID == "" {
-		return nil, nil
-	}
-	m, err := j.tx.FindMachineByUID(j.op.MachineUID)
-	if inventory.IsKind(err, inventory.NotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read machine %s: %w", j.op.Machine, err)
-	}
-	return &m, nil
-}
-
-// tellMachine lets the machine say what is being done for it. It is written when it changes only.
-func (j *job) tellMachine(phase inventory.MachinePhase, reason, hint string) error {
-	m, err := j.machine()
-	if err != nil || m == nil || m.HostID != j.host.ID { // it has gone on to another host
-		return err
-	}
-	if reason == "" && j.op.IsOpen() {
-		reason = fmt.Sprintf("%s on %s: %s", j.op.Kind, j.host.Name, j.op.Step)
-	}
-	if m.Phase == phase && m.Reason == reason && m.Hint == hint {
-		return nil
-	}
-	isNews := m.Phase != phase
-	m.Phase, m.Reason, m.Hint = phase, reason, hint
-	if isNews {
-		return j.e.saveMachine(j.tx, m, cmp.Or(reason, string(phase)))
-	}
-	return j.tx.UpdateMachine(m, j.e.cfg.Now())
-}
-
-// phase is what the operation means for its machine.
-func (j *job) phase() inventory.MachinePhase {
-	switch j.op.Kind {
-	case inventory.OpRelease:
-		return inventory.MachineDeleting
-	case inventory.OpInstall, inventory.OpReinstall, inventory.OpRemediate:
-		return inventory.MachineProvisioning
-	}
-	return inventory.MachineRunning
 }
 
 // AckHook acknowledges a hook, so that the step it blocks goes on. Every hook of the step by that owner counts.
@@ -270,12 +202,12 @@ func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookSt
 		if m.Hooks[i].AckedAt.IsZero() {
 			m.Hooks[i].AckedAt, m.Hooks[i].Reason = e.cfg.Now(), ""
 		}
-		if err := e.saveMachine(tx, &m, fmt.Sprintf("hook %s of %s acknowledged by %s", step, owner, who.By)); err != nil {
+		if err := e.ledger.SaveMachine(tx, &m, fmt.Sprintf("hook %s of %s acknowledged by %s", step, owner, who.By)); err != nil {
 			return err
 		}
-		return e.wakeOperation(tx, m.HostID)
+		return e.Wake(tx, m.HostID)
 	})
-	e.poke()
+	e.Poke()
 	return m, err
 }
 
@@ -292,13 +224,13 @@ func (e *Engine) HoldHook(ctx context.Context, name string, step inventory.HookS
 			return err
 		}
 		m.Hooks[i].Reason = reason
-		text, _ := hookWait(&m, m.Hooks[i])
-		if err := e.saveMachine(tx, &m, text); err != nil {
+		text, _ := operation.HookWait(&m, m.Hooks[i])
+		if err := e.ledger.SaveMachine(tx, &m, text); err != nil {
 			return err
 		}
-		return e.wakeOperation(tx, m.HostID)
+		return e.Wake(tx, m.HostID)
 	})
-	e.poke()
+	e.Poke()
 	return m, err
 }
 
@@ -308,28 +240,6 @@ func findHook(m *inventory.Machine, step inventory.HookStep, owner string) (int,
 		return i, inventory.Errorf(inventory.NotFound, "machine %s has no hook %s of %s", m.Name, inventory.Clean(string(step), 40), inventory.Clean(owner, 64))
 	}
 	return i, nil
-}
-
-// hookWait says what a hook keeps a machine waiting for, and what to do.
-func hookWait(m *inventory.Machine, h inventory.Hook) (reason, hint string) {
-	hint = fmt.Sprintf("slipway machine ack %s %s %s", m.Name, h.Step, h.Owner)
-	if h.Reason == "" {
-		return fmt.Sprintf("hook %s of %s is not acknowledged", h.Step, h.Owner), hint
-	}
-	return h.Reason + " (hook " + string(h.Step) + " of " + h.Owner + ")", "it goes on when " + h.Owner + " acknowledges; not to wait for that: " + hint
-}
-
-// wakeOperation makes a waiting operation look again.
-func (e *Engine) wakeOperation(tx inventory.Tx, h inventory.HostID) error {
-	op, err := tx.FindOpenOperation(h)
-	if h == "" || err != nil {
-		return ledger.IgnoreNotFound(err)
-	}
-	if op.State != inventory.OpWaiting {
-		return nil
-	}
-	op.NextAt = e.cfg.Now()
-	return tx.UpdateOperation(&op, e.cfg.Now())
 }
 
 // RetryMachine lets a machine that has failed try again, on any host.
@@ -342,9 +252,9 @@ func (e *Engine) RetryMachine(ctx context.Context, name string, who ledger.Asker
 			return inventory.Errorf(inventory.Conflict, "machine %s is %s", m.Name, m.Phase).WithHint("only a machine that has failed and has no host is tried again")
 		}
 		m.Phase, m.Reason, m.Hint, m.Avoid, m.AttemptN, m.NextAt = inventory.MachinePending, "tried again by "+who.By, "", nil, 0, e.cfg.Now()
-		return e.saveMachine(tx, &m, m.Reason)
+		return e.ledger.SaveMachine(tx, &m, m.Reason)
 	})
-	e.poke()
+	e.Poke()
 	return m, err
 }
 
@@ -379,7 +289,7 @@ func (e *Engine) AdoptMachine(ctx context.Context, m inventory.Machine, host inv
 		if err := e.Hold(tx, &m, &h); err != nil {
 			return err
 		}
-		return e.noteMachine(tx, &m, "adopted by "+who.By+" with host "+h.Name)
+		return e.ledger.NoteMachine(tx, &m, "adopted by "+who.By+" with host "+h.Name)
 	})
 	return m, err
 }

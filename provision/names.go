@@ -5,6 +5,9 @@ import (
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
+	"slipway.dev/slipway/provision/power"
+	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/provision/watch"
 )
 
@@ -30,6 +33,16 @@ type (
 	Confidential = delivery.Confidential
 	// Minter makes the tokens with which hosts join a target.
 	Minter = delivery.Minter
+	// Shed counts what was not stored.
+	Shed = strangers.Shed
+	// Rung is one step of the remediation ladder.
+	Rung = operation.Rung
+	// InspectRequest is what a person wants looked at.
+	InspectRequest = operation.InspectRequest
+	// Nodes empties and deletes the Kubernetes nodes on machines.
+	Nodes = operation.Nodes
+	// Sealer seals what may not be stored in clear.
+	Sealer = power.Sealer
 	// Wire is the record of what machines said.
 	Wire = watch.Wire
 )
@@ -44,3 +57,12 @@ func SelectProfile(h *inventory.Host, profiles []inventory.Profile) (inventory.P
 
 // Redacted returns a rendering as people may see it.
 func Redacted(r inventory.Rendering) inventory.Rendering { return configuration.Redacted(r) }
+
+// StepNames lists the names that Config.Deadlines may have.
+func StepNames() []string { return operation.StepNames() }
+
+// Way returns the steps of an operation in order, those that it has passed included.
+func Way(o *inventory.Operation) []inventory.Step { return operation.Way(o) }
+
+// ImageOf returns the image that an operation installs, "" if it installs none.
+func ImageOf(o *inventory.Operation) string { return operation.ImageOf(o) }

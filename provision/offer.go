@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
@@ -39,7 +41,7 @@ func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 		}
 	}
 	if known.host == nil && e.sessions.HostOf(c.MAC) == "" {
-		if !e.mayDiscover(c) {
+		if !e.MayDiscover(c) {
 			// Too many strangers at once to note each packet. A real machine comes back for its script and is listed
 			// then; an invented MAC leaves nothing behind.
 			return pxe.Answer(c, d, "", base)
@@ -87,7 +89,7 @@ func (e *Engine) decidedEarly(c pxe.Client, s inventory.BootSession, d pxe.Decis
 		HostID: s.HostID, Detail: decisionLine(d),
 	}}
 	if d.IsTrap && s.HostID != "" {
-		issue := refusal(s.HostID, c.Subnet, d)
+		issue := operation.BootRefused(s.HostID, c.Subnet, d)
 		n.Do = func(tx inventory.Tx) error { return e.ledger.OpenIssue(tx, issue) }
 	}
 	e.recorder.Take(n)
@@ -138,7 +140,7 @@ func (e *Engine) Note(_ context.Context, c pxe.Client, kind, detail string) {
 	case inventory.EventDHCPDiscover, inventory.EventDHCPRequest, inventory.EventDHCPOffer, inventory.EventDHCPAck:
 		if c.Stage == pxe.StageOS {
 			if kind == inventory.EventDHCPAck {
-				e.heardOS(c.MAC)
+				e.HeardOS(c.MAC)
 			}
 			return
 		}

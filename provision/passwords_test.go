@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/power"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -99,7 +101,7 @@ func (l *life) bmcOf(s *server) (b inventory.BMC, inUse string, others []string)
 		return err
 	}))
 	open := func(sealed []byte) string {
-		p, err := plain{}.Open(bmcSecret(b.HostID), sealed)
+		p, err := plain{}.Open(power.SecretName(b.HostID), sealed)
 		l.must(err)
 		return string(p)
 	}
@@ -145,7 +147,7 @@ func TestAPasswordIsForgottenOnlyWhenItsSuccessorLetsUsIn(t *testing.T) {
 				t.Fatalf("the operation is %s: %s", op.State, op.Reason)
 			}
 			if c.state == inventory.OpDone {
-				if inUse != w.password || inUse == "first" || isUnsettled(&b) {
+				if inUse != w.password || inUse == "first" || power.IsUnsettled(&b) {
 					t.Errorf("in use %q, others %v, the controller knows %q", inUse, others, w.password)
 				}
 				return
@@ -177,7 +179,7 @@ func TestAPasswordThatComesIntoForceLateIsFound(t *testing.T) {
 				return err
 			}))
 			b, inUse, others := l.bmcOf(s)
-			if inUse != w.password || isUnsettled(&b) || !slices.Contains(others, "first") {
+			if inUse != w.password || power.IsUnsettled(&b) || !slices.Contains(others, "first") {
 				t.Errorf("in use %q, others %v, the controller knows %q", inUse, others, w.password)
 			}
 		})
@@ -194,7 +196,7 @@ func TestAPasswordThatAPersonGivesWronglyDoesNotLoseTheRightOne(t *testing.T) {
 		return err
 	}))
 	b, inUse, _ := l.bmcOf(s)
-	if inUse != "first" || isUnsettled(&b) {
+	if inUse != "first" || power.IsUnsettled(&b) {
 		t.Errorf("in use %q, others %+v", inUse, b.Others)
 	}
 	before := len(w.logins) // what is settled is not asked about again
@@ -214,7 +216,7 @@ func TestARefusedLoginIsNotRepeatedUntilAPersonAsks(t *testing.T) {
 		for end := l.clock.Add(d); l.clock.Before(end); l.clock = l.clock.Add(time.Minute) {
 			slots := make(chan struct{}, 1)
 			var workers sync.WaitGroup
-			l.must(l.engine.pollOnce(context.Background(), slots, &workers))
+			l.must(l.engine.PollOnce(context.Background(), slots, &workers))
 			workers.Wait()
 		}
 	}
@@ -229,7 +231,7 @@ func TestARefusedLoginIsNotRepeatedUntilAPersonAsks(t *testing.T) {
 	if i := l.issueOf(inventory.IssueBMC); i == nil || !strings.Contains(i.Hint, "not asked again before the credentials change") {
 		t.Errorf("the issue is %+v", i)
 	}
-	l.engine.logins.Forget(s.host().ID) // a person asks
+	l.engine.Logins.Forget(s.host().ID) // a person asks
 	polls(10 * time.Minute)
 	if w.refused != 4 {
 		t.Fatalf("%d wrong logins after somebody asked", w.refused)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/ledger"
@@ -81,7 +83,7 @@ func (e *Engine) withWork(tx inventory.Tx, h *inventory.Host, p *pxe.Plan) error
 	if err != nil {
 		return ledger.IgnoreNotFound(err)
 	}
-	if p.Work = workOf(&op, h); p.Work == nil || p.Work.Boot != pxe.BootAgent {
+	if p.Work = operation.WorkOf(&op, h); p.Work == nil || p.Work.Boot != pxe.BootAgent {
 		return nil
 	}
 	agent, err := tx.FindImage(inventory.AgentImage(h.Arch))

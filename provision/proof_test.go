@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -96,13 +98,13 @@ func TestADiskThatAMachineLeavesAsItIsGoesToNoOtherMachine(t *testing.T) {
 func TestOnlyTheAgentOfABootMayAskAndReport(t *testing.T) {
 	l, s := ranAndGoes(t)
 	l.until("the agent is there", func() bool { return s.session != "" && s.host().State == inventory.Cleaning })
-	op, err := l.engine.openOperation(context.Background(), s.host().ID)
+	op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
 	l.must(err)
 	ctx := context.Background()
 	for name, key := range map[string]string{
 		"no key": "", "a guess": strings.Repeat("0", 32), "the key of another boot": l.engine.AgentKey("1234"), "the key of a system's report": l.engine.ReportKey(s.session),
 	} {
-		if _, err := l.engine.agentTask(ctx, s.session, s.address(), key, wire.Version, base); !inventory.IsKind(err, inventory.Forbidden) {
+		if _, err := l.engine.TaskNow(ctx, s.session, s.address(), key, wire.Version, base); !inventory.IsKind(err, inventory.Forbidden) {
 			t.Errorf("%s: a question for work is answered with %v", name, err)
 		}
 		r := wire.Report{Version: wire.Version, Task: op.ID + ".1", State: wire.Done}
@@ -127,7 +129,7 @@ func TestAReportCountsOnlyFromTheBootThatWasToldToDoTheTask(t *testing.T) {
 	l, s := ranAndGoes(t)
 	l.until("the agent is there", func() bool { return s.session != "" && s.host().State == inventory.Cleaning })
 	ctx := context.Background()
-	task, err := l.engine.agentTask(ctx, s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
+	task, err := l.engine.TaskNow(ctx, s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	l.must(err)
 	if task.Kind != wire.Wipe {
 		t.Fatalf("it is told to %s", task.Kind)
@@ -142,17 +144,17 @@ func TestAReportCountsOnlyFromTheBootThatWasToldToDoTheTask(t *testing.T) {
 		Certificates: []inventory.WipeCertificate{{Disk: s.hardware().Disks[0], Mode: inventory.CleanQuick, Method: "signatures"}},
 	}
 	l.must(l.engine.AgentReport(ctx, id, s.address(), l.engine.AgentKey(id), done)) // it was not told to
-	op, err := l.engine.openOperation(ctx, s.host().ID)
+	op, err := l.engine.OpenOperation(ctx, s.host().ID)
 	l.must(err)
 	if op.Step != inventory.StepWipe {
 		t.Errorf("a boot that was told nothing moved it to %s", op.Step)
 	}
-	_, err = l.engine.agentTask(ctx, id, s.address(), l.engine.AgentKey(id), wire.Version, base)
+	_, err = l.engine.TaskNow(ctx, id, s.address(), l.engine.AgentKey(id), wire.Version, base)
 	l.must(err)
 	if err := l.engine.AgentReport(ctx, old, s.address(), l.engine.AgentKey(old), done); err != nil && !inventory.IsKind(err, inventory.Forbidden) {
 		t.Error(err)
 	}
-	if op, err = l.engine.openOperation(ctx, s.host().ID); err != nil || op.Step != inventory.StepWipe {
+	if op, err = l.engine.OpenOperation(ctx, s.host().ID); err != nil || op.Step != inventory.StepWipe {
 		t.Errorf("the boot before moved it to %s, %v", op.Step, err)
 	}
 	s.session = id
@@ -165,7 +167,7 @@ func TestADiskThatAnInspectionLosesMustStillBeProvenClean(t *testing.T) {
 	blind := s.hardware()
 	blind.Disks = nil
 	s.faults = []wire.Report{{State: wire.Done, Hardware: &blind}}
-	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, ledger.By("a test"))
+	_, err := l.engine.Inspect(context.Background(), s.host().ID, operation.InspectRequest{MayRestart: true}, ledger.By("a test"))
 	l.must(err)
 	l.until("it is inspected", l.hostIs(s, inventory.Available))
 	if i := l.issueOf(inventory.IssueDiskMissing); i == nil || !strings.Contains(i.Cause, "D-a") {
@@ -197,7 +199,7 @@ func TestAnInspectionOfAnotherMachineIsNotTakenOver(t *testing.T) {
 	other.System.UUID = "11111111-0000-4000-8000-000000000009"
 	s.faults = []wire.Report{{State: wire.Done, Hardware: &other}}
 	inspect := func() {
-		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, ledger.By("a test"))
+		_, err := l.engine.Inspect(context.Background(), s.host().ID, operation.InspectRequest{MayRestart: true}, ledger.By("a test"))
 		l.must(err)
 	}
 	inspect()
@@ -220,7 +222,7 @@ func TestAnInspectionOfAnotherMachineIsNotTakenOver(t *testing.T) {
 func TestAMachineWhoseDisksNobodyKnowsIsInspectedBeforeItIsWiped(t *testing.T) {
 	l, s := ranAndGoes(t)
 	l.write(func(tx inventory.Tx) error {
-		return tx.SaveInspection(&inventory.Inspection{HostID: s.host().ID, At: l.clock, Hardware: inventory.Hardware{Source: sourceReplaced}})
+		return tx.SaveInspection(&inventory.Inspection{HostID: s.host().ID, At: l.clock, Hardware: inventory.Hardware{Source: operation.SourceReplaced}})
 	})
 	l.until("it is clean or aside", func() bool { return s.host().State == inventory.Available || s.host().State == inventory.Failed })
 	if h := s.host(); h.State == inventory.Available {
@@ -228,9 +230,9 @@ func TestAMachineWhoseDisksNobodyKnowsIsInspectedBeforeItIsWiped(t *testing.T) {
 	}
 	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, ledger.By("a test"))
 	l.must(err)
-	op, err := l.engine.openOperation(context.Background(), s.host().ID)
+	op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
 	l.must(err)
-	if way := Way(&op); !strings.Contains(strings.Join(words(way), " "), "inspect wipe") {
+	if way := operation.Way(&op); !strings.Contains(strings.Join(words(way), " "), "inspect wipe") {
 		t.Errorf("its way is %v", way)
 	}
 	l.until("it is clean", l.hostIs(s, inventory.Available))
@@ -251,7 +253,7 @@ func TestABurnInThatTestedNothingHasNotPassed(t *testing.T) {
 			l := newLife(t)
 			s := l.add("a", true)
 			s.faults = []wire.Report{{State: wire.Done, Hardware: new(s.hardware())}, {State: wire.Done, BurnIn: b}}
-			_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BurnInFor: inventory.Duration(time.Hour)}, ledger.By("a test"))
+			_, err := l.engine.Inspect(context.Background(), s.host().ID, operation.InspectRequest{MayRestart: true, BurnInFor: inventory.Duration(time.Hour)}, ledger.By("a test"))
 			l.must(err)
 			l.until("the inspection is over", func() bool { return s.host().State != inventory.Inspecting })
 			if h := s.host(); h.State != inventory.Failed || !strings.Contains(h.StateReason, "burn-in") {
@@ -281,13 +283,13 @@ func TestABootThatWasNotToldToInstallReportsNothingInstalled(t *testing.T) {
 	at := func(step inventory.Step) func() bool {
 		return func() (is bool) {
 			var err error
-			op, err = l.engine.openOperation(context.Background(), s.host().ID)
+			op, err = l.engine.OpenOperation(context.Background(), s.host().ID)
 			l.must(err)
 			return op.Step == step && s.session != ""
 		}
 	}
 	l.until("its agent is there", func() bool { return s.session != "" })
-	_, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
+	_, err := l.engine.TaskNow(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	l.must(err)
 	if !at(inventory.StepWrite)() {
 		t.Fatalf("its agent is told to write, and it is at %s", op.Step)

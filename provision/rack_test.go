@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
@@ -27,8 +29,8 @@ type rack struct {
 	clock  time.Time
 	policy inventory.UnknownPolicy
 	ids    int
-	open   bmc.Opener // nil: nothing is powered
-	nodes  Nodes      // nil: nothing is drained
+	open   bmc.Opener      // nil: nothing is powered
+	nodes  operation.Nodes // nil: nothing is drained
 
 	renderer *render.Renderer // nil: nothing is rendered
 }

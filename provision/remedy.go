@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
 )
@@ -31,17 +33,17 @@ func (e *Engine) Reinstall(ctx context.Context, name string, who ledger.Asker) (
 
 // Remediate repairs a machine that does not work. It climbs the ladder from the first of the rungs; each has to fail before
 // it tries the next.
-func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, who ledger.Asker) (m inventory.Machine, err error) {
+func (e *Engine) Remediate(ctx context.Context, name string, ladder []operation.Rung, who ledger.Asker) (m inventory.Machine, err error) {
 	if len(ladder) == 0 {
-		ladder = Rungs()
+		ladder = operation.Rungs()
 	}
 	for _, r := range ladder {
-		if !slices.Contains(Rungs(), r) {
-			return m, inventory.Errorf(inventory.Invalid, "%q is no step of a remediation", inventory.Clean(string(r), 40)).WithHint("use %v", Rungs())
+		if !slices.Contains(operation.Rungs(), r) {
+			return m, inventory.Errorf(inventory.Invalid, "%q is no step of a remediation", inventory.Clean(string(r), 40)).WithHint("use %v", operation.Rungs())
 		}
 	}
 	return e.remedied(ctx, who, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
-		return e.rung(tx, h, m, ladder, who.By, failure{reason: "remediation asked for by " + who.By})
+		return e.rung(tx, h, m, ladder, who.By, "remediation asked for by "+who.By)
 	})
 }
 
@@ -67,33 +69,33 @@ func (e *Engine) remedied(ctx context.Context, who ledger.Asker, name string, fn
 		m, err = tx.FindMachineByUID(m.UID)
 		return err
 	})
-	e.poke()
+	e.Poke()
 	return m, err
 }
 
 // rung begins the first rung of a ladder.
-func (e *Engine) rung(tx inventory.Tx, h *inventory.Host, m *inventory.Machine, ladder []Rung, by string, f failure) error {
+func (e *Engine) rung(tx inventory.Tx, h *inventory.Host, m *inventory.Machine, ladder []operation.Rung, by, reason string) error {
 	switch ladder[0] {
-	case RungPowerCycle:
-		_, err := e.start(tx, h, inventory.Operation{
-			Kind: inventory.OpRemediate, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by,
-		}, Params{Ladder: ladder, Road: e.roadOfMachine(tx, m), MayRestart: true, IsSilent: e.lastInstall(tx, h.ID).IsSilent})
+	case operation.RungPowerCycle:
+		_, err := e.Start(tx, h, inventory.Operation{
+			Kind: inventory.OpRemediate, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: operation.PoolName(m.Pool), By: by,
+		}, operation.Params{Ladder: ladder, Road: e.roadOfMachine(tx, m), MayRestart: true, IsSilent: operation.LastInstall(tx, h.ID).IsSilent})
 		return err
-	case RungReinstall:
+	case operation.RungReinstall:
 		return e.reinstallMachine(tx, m, h, ladder, by)
 	}
-	return e.replace(tx, m, h, by, f)
+	return e.replace(tx, m, h, by, reason)
 }
 
 // reinstallMachine begins an installation on the host that the machine has, under a new claim.
-func (e *Engine) reinstallMachine(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, ladder []Rung, by string) error {
+func (e *Engine) reinstallMachine(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, ladder []operation.Rung, by string) error {
 	if h.IsProtected {
 		return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
 	}
 	if op, err := tx.FindOpenOperation(h.ID); err == nil {
-		return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&op))
+		return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, operation.Describe(&op))
 	}
-	if err := e.mayInstallAgain(tx, h); err != nil {
+	if err := e.MayInstallAgain(tx, h); err != nil {
 		return err
 	}
 	i, err := e.imageOf(tx, m)
@@ -120,14 +122,14 @@ func (e *Engine) reinstallMachine(tx inventory.Tx, m *inventory.Machine, h *inve
 		return err
 	}
 	*m = fresh
-	if err := e.endTurns(tx, h.ID, true); err != nil {
+	if err := operation.EndTurns(tx, h.ID, true); err != nil {
 		return err
 	}
 	return e.installMachine(tx, m, h, inventory.OpReinstall, old, ladder, by)
 }
 
 // replace gives the machine another host, and puts this one aside: it is fenced, wiped, and left for a person.
-func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, by string, f failure) error {
+func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, by, reason string) error {
 	if h.IsProtected {
 		return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
 	}
@@ -135,7 +137,7 @@ func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 		return inventory.Errorf(inventory.Conflict, "machine %s may have no other host than %s", m.Name, m.Placement.Host)
 	}
 	if h.State == inventory.Active || h.State == inventory.Installing || h.State == inventory.Failed {
-		if err := e.ledger.Move(tx, h, inventory.Retire, "", "replaced: "+f.reason); err != nil {
+		if err := e.ledger.Move(tx, h, inventory.Retire, "", "replaced: "+reason); err != nil {
 			return err
 		}
 	}
@@ -143,29 +145,27 @@ func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 	if h.IsRetained {
 		clean = inventory.CleanNone
 	}
-	j := &job{e: e, tx: tx, host: *h, op: inventory.Operation{MachineUID: m.UID, Machine: m.Name}}
-	if _, err := e.start(tx, &j.host, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by}, Params{
+	if _, err := e.Start(tx, h, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: operation.PoolName(m.Pool), By: by}, operation.Params{
 		Clean: clean, Keep: m.KeepDisks, MayRestart: true, Road: e.roadOfMachine(tx, m),
 	}); err != nil {
 		return err
 	}
-	*h = j.host
 	fresh, err := tx.FindMachineByUID(m.UID)
 	if err != nil {
 		return err
 	}
 	*m = fresh
 	m.Avoid = append(m.Avoid, h.ID)
-	m.Phase, m.Reason, m.Hint = inventory.MachineProvisioning, "is replaced: "+f.reason, ""
-	return e.saveMachine(tx, m, m.Reason)
+	m.Phase, m.Reason, m.Hint = inventory.MachineProvisioning, "is replaced: "+reason, ""
+	return e.ledger.SaveMachine(tx, m, m.Reason)
 }
 
 // Adopt says that a server runs already: nothing is ever started on it, and machines can be made of it. Ending it makes
 // it an ordinary host again, whose disks are taken as dirty.
 func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
-	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+	return e.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
-			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&op))
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, operation.Describe(&op))
 		}
 		if h.ClaimID != "" {
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s lets it go", h.Machine)
@@ -176,7 +176,7 @@ func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who le
 		if !on {
 			h.IsAdopted, h.IsDirty = false, true
 			if h.State != inventory.Active {
-				return e.edit(tx, h, "no longer adopted, by "+who.By)
+				return e.ledger.Edit(tx, h, "no longer adopted, by "+who.By)
 			}
 			return e.ledger.Move(tx, h, inventory.Release, "", "no longer adopted, by "+who.By)
 		}
@@ -187,7 +187,7 @@ func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who le
 			}
 		}
 		if h.State == inventory.Active {
-			return e.edit(tx, h, "adopted by "+who.By)
+			return e.ledger.Edit(tx, h, "adopted by "+who.By)
 		}
 		return e.ledger.Move(tx, h, inventory.Adopt, "", "adopted by "+who.By+": it runs already")
 	})

@@ -6,7 +6,10 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
-	"strings"
+
+	"slipway.dev/slipway/provision/operation"
+
+	"slipway.dev/slipway/provision/strangers"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -48,14 +51,14 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 	}
 	if err == nil {
 		e.sessions.Put(after)
-		e.poke()
+		e.Poke()
 	}
 	return err
 }
 
 // takeLog checks that a machine may report, takes that from its budget, and keeps its log. It returns what the event says.
 func (e *Engine) takeLog(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r *pxe.Report) (map[string]any, error) {
-	r.Log = hideTokens(cleanLog(r.Log))
+	r.Log = hideTokens(operation.CleanLog(r.Log))
 	var s inventory.BootSession
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		s, err = e.Admitted(tx, id, source, key, "report")
@@ -64,10 +67,10 @@ func (e *Engine) takeLog(ctx context.Context, id inventory.SessionID, source net
 	if err != nil {
 		return nil, err
 	}
-	if !e.pays(s.ID, s.MAC, "", 2, len(r.Detail)) {
-		return nil, overBudget()
+	if !e.Pays(s.ID, s.MAC, "", 2, len(r.Detail)) {
+		return nil, strangers.OverBudget()
 	}
-	return e.keptLog(map[string]any{"step": r.Step}, s.HostID, s.MAC, r.Log), nil
+	return e.KeptLog(map[string]any{"step": r.Step}, s.HostID, s.MAC, r.Log), nil
 }
 
 // reported applies a report to its session and host.
@@ -82,7 +85,7 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 	if err := takesReport(tx, &h, &s, r.Step); err != nil {
 		return s, err
 	}
-	if taken, err := e.reportedTo(tx, &h, s, r); err != nil {
+	if taken, err := e.TakeReport(tx, &h, s, r); err != nil {
 		return s, err
 	} else if taken {
 		return e.closeReported(tx, s, r)
@@ -112,12 +115,12 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 		}
 	}
 	if r.Step == pxe.ReportUp {
-		if err := e.endTurns(tx, h.ID, false); err != nil {
+		if err := operation.EndTurns(tx, h.ID, false); err != nil {
 			return s, err
 		}
 	}
 	if on == inventory.Arrive {
-		if err := e.ledger.CloseIssue(tx, loop(h.ID, "", ""), "the host reported up"); err != nil {
+		if err := e.ledger.CloseIssue(tx, operation.BootLoop(h.ID, "", ""), "the host reported up"); err != nil {
 			return s, err
 		}
 	}
@@ -125,51 +128,6 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 		return s, tx.SaveSession(s)
 	}
 	return s, e.ledger.EndIn(tx, &s, outcome, detail)
-}
-
-// reportedTo lets an operation take the report that it waits for; taken is false when there is none that does.
-func (e *Engine) reportedTo(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, r pxe.Report) (taken bool, err error) {
-	op, err := tx.FindOpenOperation(h.ID)
-	if err != nil {
-		return false, ledger.IgnoreNotFound(err)
-	}
-	if s.Operation != op.ID && op.Kind != inventory.OpRemediate {
-		return h.Machine != "" && r.Step != pxe.ReportProgress && r.Step != pxe.ReportDisk, nil // of a boot before it
-	}
-	j, err := e.jobOf(tx, op)
-	if err != nil {
-		return false, err
-	}
-	detail := inventory.Clean(r.Detail, 300)
-	switch {
-	case r.Step == pxe.ReportFailed:
-		if r.Part == pxe.PartBootstrap {
-			j.p.JoinFailure = joinFailure(detail, r.Log)
-			j.op.Params = j.p.encode()
-		}
-		return true, j.fail(failure{reason: "reported a failure: " + detail})
-	case r.Step == pxe.ReportProgress && op.Step == inventory.StepWrite:
-		j.op.Progress.Detail = detail
-		j.op.DeadlineAt = e.cfg.Now().Add(e.limitOf(op.Step).within)
-		j.op.NextAt = j.op.DeadlineAt
-		return true, tx.UpdateOperation(&j.op, e.cfg.Now())
-	case r.Step == pxe.ReportInstalled && j.p.Road == RoadInstaller && (op.Step == inventory.StepWrite || op.Step == inventory.StepNetboot):
-		j.op.Step = inventory.StepWrite
-		return true, j.forward()
-	case r.Step == pxe.ReportUp && (op.Step == inventory.StepFirstBoot || op.Step == inventory.StepReboot || j.isBeforeUp()):
-		j.op.Step = inventory.StepFirstBoot
-		if err := j.forward(); err != nil {
-			return true, err
-		}
-		return true, e.endTurns(tx, h.ID, false)
-	}
-	return r.Step != pxe.ReportDisk, nil
-}
-
-// isBeforeUp reports whether a system may come up before its installation was reported: an installer may say nothing of
-// itself, and what runs from the network is not installed. What our agent writes it reports.
-func (j *job) isBeforeUp() bool {
-	return j.p.Road != RoadDisk && (j.op.Step == inventory.StepWrite || j.op.Step == inventory.StepNetboot)
 }
 
 // closeReported ends the session of a report that an operation has taken.
@@ -226,7 +184,7 @@ func (e *Engine) mayWrite(tx inventory.Tx, s inventory.BootSession, d inventory.
 	if err != nil {
 		return inventory.Errorf(inventory.Forbidden, "nothing is being installed on this host")
 	}
-	i, err := tx.FindImage(paramsOf(&op).Image)
+	i, err := tx.FindImage(operation.ParamsOf(&op).Image)
 	if err != nil {
 		return err
 	}
@@ -236,29 +194,7 @@ func (e *Engine) mayWrite(tx inventory.Tx, s inventory.BootSession, d inventory.
 	return nil
 }
 
-// tailBytes bounds how much of a log stands in a reason.
-const tailBytes = 2000
-
-// joinFailure is what is told of a join that failed: in one line what did, and the end of its log below.
-func joinFailure(detail, log string) string {
-	log = strings.TrimSpace(log)
-	if n := len(log) - tailBytes; n > 0 {
-		log = log[n:]
-		if _, whole, ok := strings.Cut(log, "\n"); ok {
-			log = whole
-		}
-		log = strings.ToValidUTF8("...\n"+log, "")
-	}
-	if log == "" {
-		return detail
-	}
-	return detail + "\n" + log
-}
-
 // tokenRE finds bootstrap tokens in logs; what stands before the dot is public.
 var tokenRE = regexp.MustCompile(`\b([a-z0-9]{6})\.[a-z0-9]{16}\b`)
 
 func hideTokens(log string) string { return tokenRE.ReplaceAllString(log, "$1.****") }
-
-// cleanLog bounds the text of a report; line ends stay.
-func cleanLog(s string) string { return inventory.CleanLines(s, 64<<10) }

@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"net/netip"
 
+	"slipway.dev/slipway/provision/operation"
+
+	"slipway.dev/slipway/provision/strangers"
+
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
@@ -44,8 +48,8 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 		return q.script, nil
 	}
 	q.mayWrite = true
-	if e.isStranger(c.MAC) && !e.pays(id, c.MAC, c.Port, 2, 0) {
-		return nil, overBudget()
+	if e.IsStranger(c.MAC) && !e.Pays(id, c.MAC, c.Port, 2, 0) {
+		return nil, strangers.OverBudget()
 	}
 	err := e.cfg.Store.Write(ctx, q.answer)
 	if errors.Is(err, configuration.ErrUnrendered) {
@@ -60,7 +64,7 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 	}
 	e.sessions.Put(q.after)
 	if q.hasWork {
-		e.poke()
+		e.Poke()
 	}
 	return q.script, nil
 }
@@ -116,7 +120,7 @@ func (q *question) answer(tx inventory.Tx) error {
 			return errWrites // an operation may go on by what is asked
 		}
 		if v.Proof != inventory.ProofNone { // what somebody else boots moves no operation
-			if p, err = q.bootsAgain(tx, &h, p, &s); err != nil {
+			if p, err = q.BootsAgain(tx, &h, p, &s); err != nil {
 				return err
 			}
 		}
@@ -176,7 +180,7 @@ func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSe
 		return d, p, config, err
 	}
 	if p.Problem == nil {
-		if p.Problem, err = q.takeTurn(tx, h, s.ID, config); err != nil {
+		if p.Problem, err = q.TakeTurn(tx, h, s.ID, config); err != nil {
 			return d, p, config, err
 		}
 	}
@@ -253,7 +257,7 @@ func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client, s *inventory.BootSession)
 	h, err = tx.FindHostByMAC(c.MAC)
 	switch {
 	case inventory.IsKind(err, inventory.NotFound):
-		if e.sessions.HostOf(c.MAC) == "" && !e.mayAdd(c) {
+		if e.sessions.HostOf(c.MAC) == "" && !e.MayAdd(c) {
 			return h, p, v, inventory.Errorf(inventory.Unavailable, "too many unknown machines asked at once: this one is not listed yet").
 				WithHint("it is listed when it asks again in some minutes; or add it: slipway host create --mac %s", c.MAC)
 		}
@@ -327,7 +331,7 @@ func (e *Engine) installOnce(tx inventory.Tx, h *inventory.Host, p pxe.Plan, s i
 		isThisInstall := old.ID != s.ID && old.Boot == string(pxe.BootImage) && !old.LastAt.Before(h.StateSinceAt)
 		if isThisInstall && session.StepIndex(old.Step) >= session.StepIndex(inventory.EventArtefactSent) {
 			h.IsArmed = false
-			return e.edit(tx, h, "disarmed: the installer was loaded in an earlier boot and has not reported; it does not run twice")
+			return e.ledger.Edit(tx, h, "disarmed: the installer was loaded in an earlier boot and has not reported; it does not run twice")
 		}
 	}
 	return nil
@@ -357,7 +361,7 @@ func (e *Engine) breakLoop(tx inventory.Tx, h *inventory.Host, s *inventory.Boot
 	}
 	cause := fmt.Sprintf("%s was given its image %d times within %s and never reported up", h.Name, n, inventory.Duration(e.cfg.Breaker.Within))
 	hint := "look at its console and at: slipway host events " + h.Name + "; then: slipway host release " + h.Name
-	if err := e.ledger.OpenIssue(tx, loop(h.ID, cause, hint)); err != nil {
+	if err := e.ledger.OpenIssue(tx, operation.BootLoop(h.ID, cause, hint)); err != nil {
 		return err
 	}
 	return e.ledger.Move(tx, h, inventory.Fault, s.ID, cause)
@@ -410,7 +414,7 @@ func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s invento
 	if err := q.noteProof(tx, h, &before, &s, d); err != nil {
 		return err
 	}
-	refused := refusal(h.ID, s.Subnet, d)
+	refused := operation.BootRefused(h.ID, s.Subnet, d)
 	if d.IsTrap {
 		if err := q.ledger.OpenIssue(tx, refused); err != nil {
 			return err
@@ -421,7 +425,7 @@ func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s invento
 	if !q.hasWork {
 		return nil
 	}
-	return q.bootGiven(tx, h, op, d)
+	return q.BootGiven(tx, h, op, d)
 }
 
 // isOn reports whether a trigger leaves a host as it is.

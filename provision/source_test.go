@@ -62,6 +62,7 @@ func TestAMachineThatFoundUsWithoutOurDHCPIsTreatedAsItsSubnetSays(t *testing.T)
 		asked[subnet] = true
 		return inventory.UnknownWait
 	}
+	r.engine.outfit()
 	m := r.machine(1)
 	c := pxe.Client{Stage: pxe.StageIPXE, MAC: m.mac(), Address: m.address()}
 	if _, err := r.engine.Script(context.Background(), "", c, base); err != nil {

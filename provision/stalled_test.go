@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -191,7 +193,7 @@ func TestEachStepOfABootHasADeadline(t *testing.T) {
 			t.Run(way[at].name, func(t *testing.T) {
 				l := newLife(t)
 				s := l.add("r1-u01", false)
-				_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{}, ledger.By("a test"))
+				_, err := l.engine.Inspect(context.Background(), s.host().ID, operation.InspectRequest{}, ledger.By("a test"))
 				l.must(err)
 				standsAt(t, l.rack, s.machine, way, at)
 			})

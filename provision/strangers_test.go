@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/strangers"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
@@ -34,6 +36,7 @@ func (r *rack) strangersOnly() shelf {
 		}))
 		return isKnown
 	}
+	r.engine.outfit()
 	return logs
 }
 
@@ -109,7 +112,7 @@ func TestAStrangerThatReportsForEverIsHeardWithinItsBudget(t *testing.T) {
 func TestMachinesThatNobodyKnowsAreListedWithinALimitWhateverDoorTheyComeBy(t *testing.T) {
 	r := newRack(t)
 	r.strangersOnly()
-	r.engine.strangerN.Store(strangersAtMost - 20)
+	r.engine.StrangerN.Store(strangers.StrangersAtMost - 20)
 	refused := 0
 	for n := range 50 {
 		c := r.machine(n).at(pxe.StageIPXE)
@@ -129,6 +132,7 @@ func TestStrangersThatAreSilentAreForgottenAndOthersStay(t *testing.T) {
 	r := newRack(t)
 	r.strangersOnly()
 	r.engine.cfg.KeepStrangers = 24 * time.Hour
+	r.engine.outfit()
 	ours := r.accepted()
 	for n := 2; n < 6; n++ {
 		r.machine(n).seek()
@@ -142,7 +146,7 @@ func TestStrangersThatAreSilentAreForgottenAndOthersStay(t *testing.T) {
 	r.machine(4).seek()
 	r.settle()
 	r.clock = r.clock.Add(2 * time.Hour)
-	r.must(r.engine.expireStrangers(context.Background()))
+	r.must(r.engine.ExpireStrangers(context.Background()))
 	for n, stays := range map[int]bool{1: true, 2: false, 3: true, 4: true, 5: false} {
 		isThere := false
 		r.must(r.store.Read(context.Background(), func(tx inventory.Tx) error {

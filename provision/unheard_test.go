@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -62,6 +64,7 @@ func TestADeletionThatWaitsForADeadControllerSaysSoAtOnce(t *testing.T) {
 				return deaf{d, released}, err
 			}
 			l.engine.cfg.UnheardAfter = 20 * time.Millisecond
+			l.engine.outfit()
 			l.write(func(tx inventory.Tx) error {
 				b, err := tx.FindBMC(s.host().ID)
 				if err != nil {
@@ -78,7 +81,7 @@ func TestADeletionThatWaitsForADeadControllerSaysSoAtOnce(t *testing.T) {
 			var workers sync.WaitGroup
 			v := l.view("web-1")
 			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-				l.must(l.engine.driveOnce(context.Background(), make(chan struct{}, driveAtOnce), &workers))
+				l.must(l.engine.DriveOnce(context.Background(), make(chan struct{}, operation.DriveAtOnce), &workers))
 				if v = l.view("web-1"); v.Operation != nil && v.Operation.Reason != "" {
 					break
 				}

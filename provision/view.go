@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -38,7 +40,7 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v contract.View, er
 	v.Claim, v.ProviderID = &c, e.ProviderID(c)
 	if op, err := tx.FindOpenOperation(h.ID); err == nil {
 		v.Operation = &op
-		v.JoinFailure = paramsOf(&op).JoinFailure
+		v.JoinFailure = operation.ParamsOf(&op).JoinFailure
 		if v.Issues, err = tx.ListIssues(false, h.ID); err != nil {
 			return v, fmt.Errorf("list issues of %s: %w", h.Name, err)
 		}
@@ -78,13 +80,13 @@ func (e *Engine) reached(tx inventory.Tx, v *contract.View) error {
 		if !isInstall || o.ClaimID != m.ClaimID {
 			continue
 		}
-		isDone, p := o.State == inventory.OpDone, paramsOf(&o)
-		way := steps(o.Kind, p)
+		isDone, p := o.State == inventory.OpDone, operation.ParamsOf(&o)
+		way := operation.Steps(o.Kind, p)
 		at, first := slices.Index(way, o.Step), slices.Index(way, inventory.StepFirstBoot)
 		v.IsUp = isDone || at > first
 		v.Delivered = v.IsUp || at == first
 		switch {
-		case p.Road == RoadLive: // what it runs comes with each boot
+		case p.Road == operation.RoadLive: // what it runs comes with each boot
 			v.Delivered = v.IsUp || s != nil && s.Boot == string(pxe.BootImage) && session.StepIndex(s.Step) >= session.StepIndex(inventory.EventConfigSent)
 		case v.Delivered && !v.IsUp:
 			v.IsUnseen = true

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"pgregory.net/rapid"
 
 	"slipway.dev/slipway/agent/wire"
@@ -96,6 +98,7 @@ func (w *walk) begin() {
 	w.engine.outfit()
 	w.engine.recorder.Log = w.engine.cfg.Log
 	w.engine.cfg.InstallsPerHour = 1000 // the loop breaker has its own test
+	w.engine.outfit()
 	w.isKilled = false
 }
 
@@ -172,15 +175,15 @@ func (w *walk) drive() {
 	}
 	var due []inventory.Operation
 	w.must(w.store.Read(ctx, func(tx inventory.Tx) (err error) {
-		due, err = tx.ListDueOperations(w.clock, dueAtOnce)
+		due, err = tx.ListDueOperations(w.clock, operation.DueAtOnce)
 		return err
 	}))
 	for _, op := range due {
-		e.busy.take(op.HostID)
-		if err := e.advance(ctx, op); err != nil {
+		e.Busy.Take(op.HostID)
+		if err := e.Advance(ctx, op); err != nil {
 			w.told(fmt.Sprintf("advance %s at %s", op.Kind, op.Step), err)
 		}
-		e.busy.leave(op.HostID)
+		e.Busy.Leave(op.HostID)
 	}
 }
 
@@ -278,7 +281,7 @@ func (w *walk) work(b *body) {
 		}
 		return
 	}
-	t, err := w.engine.agentTask(context.Background(), b.session, b.address(), w.engine.AgentKey(b.session), wire.Version, base)
+	t, err := w.engine.TaskNow(context.Background(), b.session, b.address(), w.engine.AgentKey(b.session), wire.Version, base)
 	if err != nil {
 		w.told(b.name+" asks for a task", err)
 		b.runs, b.session = "", "" // as our agent does: it restarts

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/operation"
+
 	"pgregory.net/rapid"
 
 	"slipway.dev/slipway/agent/wire"
@@ -85,7 +87,7 @@ func (w *walk) promises() {
 		if op.State == inventory.OpWaiting && op.Reason == "" {
 			w.broken("operation %s at %s waits without a reason", op.Kind, op.Step)
 		}
-		if op.State == inventory.OpRunning && op.NextAt.IsZero() && hookOf[op.Step] == "" {
+		if op.State == inventory.OpRunning && op.NextAt.IsZero() && operation.HookOf[op.Step] == "" {
 			w.broken("operation %s at %s runs, and nobody will look at it again", op.Kind, op.Step)
 		}
 	}
@@ -194,7 +196,7 @@ func (w *walk) peopleSteps() map[string]func() {
 		}),
 		"reinstall": onMachine("reinstall", func(name string) error { _, err := w.engine.Reinstall(ctx, name, ledger.By("walk")); return err }),
 		"remediate": func() {
-			ladder := pick(w, "ladder", [][]Rung{nil, {RungPowerCycle}, {RungReinstall, RungReplace}, {RungReplace}})
+			ladder := pick(w, "ladder", [][]operation.Rung{nil, {operation.RungPowerCycle}, {operation.RungReinstall, operation.RungReplace}, {operation.RungReplace}})
 			onMachine(fmt.Sprintf("remediate %v", ladder), func(name string) error {
 				_, err := w.engine.Remediate(ctx, name, ladder, ledger.By("walk"))
 				return err
@@ -232,7 +234,7 @@ func (w *walk) peopleSteps() map[string]func() {
 			return err
 		}),
 		"inspect": onHost("inspect", func(id inventory.HostID) error {
-			_, err := w.engine.Inspect(ctx, id, InspectRequest{MayRestart: true}, ledger.By("walk"))
+			_, err := w.engine.Inspect(ctx, id, operation.InspectRequest{MayRestart: true}, ledger.By("walk"))
 			return err
 		}),
 		"install": onHost("install", func(id inventory.HostID) error {
@@ -290,7 +292,7 @@ func (w *walk) byHand() {
 			switch op.Step {
 			case inventory.StepFence, inventory.StepSet:
 				is := inventory.PowerOff
-				if op.Step == inventory.StepSet && paramsOf(&op).Action != bmc.Off {
+				if op.Step == inventory.StepSet && operation.ParamsOf(&op).Action != bmc.Off {
 					is = inventory.PowerOn
 				}
 				b.isOn, b.runs, b.session, b.isHung, b.next = is == inventory.PowerOn, "", "", false, nil

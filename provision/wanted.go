@@ -42,7 +42,7 @@ func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, who led
 		}
 		return e.EditMachine(tx, old, &stored, who.By)
 	})
-	e.poke()
+	e.Poke()
 	return stored, err
 }
 
@@ -67,7 +67,7 @@ func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventor
 	if m.Phase == inventory.MachinePending {
 		m.NextAt = e.cfg.Now() // another host may fit it now
 	}
-	if err := e.saveMachine(tx, m, "machine "+m.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
+	if err := e.ledger.SaveMachine(tx, m, "machine "+m.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
 		return err
 	}
 	if len(beforeItsEnd(&old, m, changes)) > 0 {
@@ -76,7 +76,7 @@ func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventor
 		}
 	}
 	if slices.Contains(changes, "hooks") || slices.Contains(changes, "drain") {
-		return e.wakeOperation(tx, m.HostID)
+		return e.Wake(tx, m.HostID)
 	}
 	return nil
 }
@@ -199,13 +199,13 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner strin
 		if err := m.Validate(); err != nil {
 			return err
 		}
-		return e.saveMachine(tx, &m, fmt.Sprintf("handed over from %q to %q by %s", old, owner, who.By))
+		return e.ledger.SaveMachine(tx, &m, fmt.Sprintf("handed over from %q to %q by %s", old, owner, who.By))
 	})
 	if inventory.IsKind(err, inventory.Forbidden) {
 		e.refuseTake(ctx, &m, owner, err, who.By)
 		return inventory.Machine{}, err
 	}
-	e.poke()
+	e.Poke()
 	return m, err
 }
 
@@ -226,7 +226,7 @@ func (e *Engine) OfferTo(ctx context.Context, owner, cluster string, who ledger.
 		if cluster == "" {
 			what = "not offered to another cluster any more"
 		}
-		return e.saveMachine(tx, &m, "machine "+m.Name+" is "+what+" by its owner, by "+who.By)
+		return e.ledger.SaveMachine(tx, &m, "machine "+m.Name+" is "+what+" by its owner, by "+who.By)
 	})
 }
 

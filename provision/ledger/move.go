@@ -86,3 +86,36 @@ func MachineData(m *inventory.Machine, data map[string]any) map[string]any {
 	}
 	return data
 }
+
+// Edit stores a host that keeps its state, with the event that says what was changed.
+func (l *Ledger) Edit(tx inventory.Tx, h *inventory.Host, detail string) error {
+	now := l.cfg.Now()
+	if err := tx.UpdateHost(h, now); err != nil {
+		return err
+	}
+	return tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventHostChanged, HostID: h.ID, Detail: detail})
+}
+
+// MoveIf moves a host if its state knows the trigger: a person may have moved it meanwhile.
+func (l *Ledger) MoveIf(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, why string) error {
+	if _, err := h.State.Next(on); err != nil {
+		return nil
+	}
+	return l.Move(tx, h, on, "", why)
+}
+
+// SaveMachine stores a machine with the event that says what changed.
+func (l *Ledger) SaveMachine(tx inventory.Tx, m *inventory.Machine, detail string) error {
+	if err := tx.UpdateMachine(m, l.cfg.Now()); err != nil {
+		return fmt.Errorf("store machine %s: %w", m.Name, err)
+	}
+	return l.NoteMachine(tx, m, detail)
+}
+
+// NoteMachine adds an event about a machine to the timeline.
+func (l *Ledger) NoteMachine(tx inventory.Tx, m *inventory.Machine, detail string) error {
+	return tx.AddEvent(&inventory.Event{
+		At: l.cfg.Now(), Kind: inventory.EventMachine, HostID: m.HostID, Subject: "machine/" + m.Name, Detail: inventory.Clean(detail, 500),
+		Data: MachineData(m, map[string]any{"phase": m.Phase, "claim": m.ClaimID}),
+	})
+}

@@ -67,3 +67,12 @@ func (l *Ledger) IsDryRun(tx inventory.Tx) bool {
 	_, is := l.dryRuns.Load(tx)
 	return is
 }
+
+// FindHost reads a host in a transaction of its own.
+func (l *Ledger) FindHost(ctx context.Context, id inventory.HostID) (h inventory.Host, err error) {
+	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, err = tx.FindHost(id)
+		return err
+	})
+	return h, err
+}

@@ -13,6 +13,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -170,7 +171,7 @@ func (s *Server) bulkHosts(req *rest.Request, r BulkRequest) (items []BulkItem, 
 		if r.Strangers {
 			all, err := tx.ListHosts(inventory.HostFilter{State: inventory.Discovered}, inventory.Page{})
 			for i := range all {
-				if provision.IsUntouchedStranger(&all[i]) && s.cfg.Now().Sub(all[i].LastSeenAt) >= time.Duration(r.SilentFor) {
+				if strangers.IsUntouchedStranger(&all[i]) && s.cfg.Now().Sub(all[i].LastSeenAt) >= time.Duration(r.SilentFor) {
 					add(all[i])
 				}
 			}

@@ -1,4 +1,4 @@
-package provision
+package operation
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"slipway.dev/slipway/provision/power"
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
@@ -15,67 +17,67 @@ import (
 const (
 	// driveEvery is how often the engine looks for what is due, besides being woken by every change.
 	driveEvery = 500 * time.Millisecond
-	// driveAtOnce bounds how many controllers are spoken to at the same time; one that hangs costs one of them.
-	driveAtOnce = 512
-	dueAtOnce   = 256
+	// DriveAtOnce bounds how many controllers are spoken to at the same time; one that hangs costs one of them.
+	DriveAtOnce = 512
+	DueAtOnce   = 256
 )
 
-// drive does what is due until ctx is done. Each host has one worker at a time, and no worker waits for another.
-func (e *Engine) drive(ctx context.Context) error {
+// Drive does what is due until ctx is done. Each host has one worker at a time, and no worker waits for another.
+func (o *Operator) Drive(ctx context.Context) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	slots := make(chan struct{}, driveAtOnce)
+	slots := make(chan struct{}, DriveAtOnce)
 	t := time.NewTicker(driveEvery)
 	defer t.Stop()
 	for {
-		if err := e.driveOnce(ctx, slots, &workers); err != nil && ctx.Err() == nil {
-			e.cfg.Log.Warn("operations not driven", "err", err)
+		if err := o.DriveOnce(ctx, slots, &workers); err != nil && ctx.Err() == nil {
+			o.cfg.Log.Warn("operations not driven", "err", err)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-t.C:
-		case <-e.poked:
+		case <-o.poked:
 		}
 	}
 }
 
-// poke wakes the driver, and agents that wait for a task.
-func (e *Engine) poke() {
+// Poke wakes the driver, and agents that wait for a task.
+func (o *Operator) Poke() {
 	select {
-	case e.poked <- struct{}{}:
+	case o.poked <- struct{}{}:
 	default:
 	}
-	e.tasks.wake()
+	o.tasks.wake()
 }
 
-// driveOnce places the machines that wait for a host and starts a worker for each operation that is due.
-func (e *Engine) driveOnce(ctx context.Context, slots chan struct{}, workers *sync.WaitGroup) error {
-	if err := e.place(ctx); err != nil {
+// DriveOnce places the machines that wait for a host and starts a worker for each operation that is due.
+func (o *Operator) DriveOnce(ctx context.Context, slots chan struct{}, workers *sync.WaitGroup) error {
+	if err := o.cfg.Place(ctx); err != nil {
 		return err
 	}
 	var due []inventory.Operation
-	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		due, err = tx.ListDueOperations(e.cfg.Now(), dueAtOnce)
+	err := o.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		due, err = tx.ListDueOperations(o.cfg.Now(), DueAtOnce)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for _, op := range due {
-		if !e.busy.take(op.HostID) {
+		if !o.Busy.Take(op.HostID) {
 			continue
 		}
 		select {
 		case slots <- struct{}{}:
 		default: // all are busy: it stays due
-			e.busy.leave(op.HostID)
+			o.Busy.Leave(op.HostID)
 			return nil
 		}
 		workers.Go(func() {
-			defer func() { <-slots; e.busy.leave(op.HostID) }()
-			if err := e.advance(ctx, op); err != nil && ctx.Err() == nil {
-				e.cfg.Log.Warn("operation not advanced", "op", op.ID, "step", op.Step, "err", err)
+			defer func() { <-slots; o.Busy.Leave(op.HostID) }()
+			if err := o.Advance(ctx, op); err != nil && ctx.Err() == nil {
+				o.cfg.Log.Warn("operation not advanced", "op", op.ID, "step", op.Step, "err", err)
 			}
 		})
 	}
@@ -88,7 +90,7 @@ type busy struct {
 	hosts map[inventory.HostID]bool
 }
 
-func (b *busy) take(h inventory.HostID) bool {
+func (b *busy) Take(h inventory.HostID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.hosts[h] {
@@ -101,39 +103,39 @@ func (b *busy) take(h inventory.HostID) bool {
 	return true
 }
 
-func (b *busy) leave(h inventory.HostID) {
+func (b *busy) Leave(h inventory.HostID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.hosts, h)
 }
 
-func (b *busy) has(h inventory.HostID) bool {
+func (b *busy) Has(h inventory.HostID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.hosts[h]
 }
 
-// advance does what a due operation is due for.
-func (e *Engine) advance(ctx context.Context, op inventory.Operation) error {
-	h, err := e.findHost(ctx, op.HostID)
+// Advance does what a due operation is due for.
+func (o *Operator) Advance(ctx context.Context, op inventory.Operation) error {
+	h, err := o.cfg.Ledger.FindHost(ctx, op.HostID)
 	if inventory.IsKind(err, inventory.NotFound) {
-		return e.orphan(ctx, op)
+		return o.orphan(ctx, op)
 	}
 	if err != nil {
 		return err
 	}
 	if h.InMaintenance {
-		return e.withJob(ctx, op.ID, func(j *job) error {
-			return j.wait("the host is in maintenance", "slipway host maintain "+j.host.Name+" --off", 15*time.Second)
+		return o.WithJob(ctx, op.ID, func(j *Job) error {
+			return j.wait("the host is in maintenance", "slipway host maintain "+j.Host.Name+" --off", 15*time.Second)
 		})
 	}
 	switch op.Step {
 	case inventory.StepFence, inventory.StepPower, inventory.StepRest, inventory.StepSet:
-		return e.order(ctx, op, h)
+		return worker{o}.order(ctx, op, h)
 	case inventory.StepDrain, inventory.StepForget:
-		return e.tend(ctx, op, h)
+		return o.tend(ctx, op, h)
 	}
-	return e.withJob(ctx, op.ID, func(j *job) error {
+	return o.WithJob(ctx, op.ID, func(j *Job) error {
 		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {
 			return nil
 		}
@@ -148,7 +150,7 @@ func (e *Engine) advance(ctx context.Context, op inventory.Operation) error {
 			}
 			return j.forward()
 		}
-		if !j.op.DeadlineAt.IsZero() && !e.cfg.Now().Before(j.op.DeadlineAt) {
+		if !j.op.DeadlineAt.IsZero() && !o.cfg.Now().Before(j.op.DeadlineAt) {
 			return j.late()
 		}
 		if j.op.Step == inventory.StepWipe && j.isUntouched() {
@@ -159,30 +161,22 @@ func (e *Engine) advance(ctx context.Context, op inventory.Operation) error {
 }
 
 // orphan ends an operation whose host was deleted.
-func (e *Engine) orphan(ctx context.Context, op inventory.Operation) error {
-	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+func (o *Operator) orphan(ctx context.Context, op inventory.Operation) error {
+	return o.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		op.State, op.Reason = inventory.OpCancelled, "its host was deleted"
-		op.NextAt, op.DeadlineAt, op.EndedAt = time.Time{}, time.Time{}, e.cfg.Now()
-		return tx.UpdateOperation(&op, e.cfg.Now())
+		op.NextAt, op.DeadlineAt, op.EndedAt = time.Time{}, time.Time{}, o.cfg.Now()
+		return tx.UpdateOperation(&op, o.cfg.Now())
 	})
 }
 
-func (e *Engine) findHost(ctx context.Context, id inventory.HostID) (h inventory.Host, err error) {
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		h, err = tx.FindHost(id)
-		return err
-	})
-	return h, err
-}
-
-// beginFor is how long an agent may take up its task without a word before the operation says that it waits for that.
-const beginFor = time.Minute
+// BeginFor is how long an agent may take up its task without a word before the operation says that it waits for that.
+const BeginFor = time.Minute
 
 // silent says what is waited for while the agent has not taken up its task: it may still be at an older one.
-func (j *job) silent() error {
+func (j *Job) silent() error {
 	j.op.NextAt = j.op.DeadlineAt
 	if j.op.AttemptN == 1 { // later attempts say why there was one before
-		j.op.Reason, j.op.Hint = awaitsAgent(&j.host), "slipway host events "+j.host.Name
+		j.op.Reason, j.op.Hint = awaitsAgent(&j.Host), "slipway host events "+j.Host.Name
 	}
 	return j.save()
 }
@@ -192,21 +186,21 @@ func awaitsAgent(h *inventory.Host) string {
 }
 
 // isUntouched reports whether nothing was heard yet of the task of this step.
-func (j *job) isUntouched() bool { return j.op.Progress == (inventory.Progress{}) }
+func (j *Job) isUntouched() bool { return j.op.Progress == (inventory.Progress{}) }
 
 // late is what happens when the next event did not come in time: the attempt has failed, with what was expected and what
 // was seen last.
-func (j *job) late() error {
-	l := j.e.limitOf(j.op.Step)
+func (j *Job) late() error {
+	l := j.o.LimitOf(j.op.Step)
 	f := failure{
-		reason: fmt.Sprintf("nothing for %s: expected that %s", inventory.Duration(j.e.cfg.Now().Sub(j.op.StepAt).Round(time.Second)), l.expect),
-		hint:   j.e.lateHint(&j.op, &j.host),
+		reason: fmt.Sprintf("nothing for %s: expected that %s", inventory.Duration(j.o.cfg.Now().Sub(j.op.StepAt).Round(time.Second)), l.Expect),
+		hint:   j.o.lateHint(&j.op, &j.Host),
 	}
 	if j.op.Step == inventory.StepFirstBoot || j.op.Step == inventory.StepNetboot {
 		if seen := j.lastSign(); seen != "" {
 			f.reason += "; " + seen
 		}
-		if why, ok := j.e.Likeliest(j.tx, j.host.ID, ""); ok {
+		if why, ok := j.o.cfg.Watch.Likeliest(j.Tx, j.Host.ID, ""); ok {
 			f.reason, f.hint = f.reason+"; likely: "+why.Sentence, why.Hint
 		}
 	}
@@ -214,14 +208,14 @@ func (j *job) late() error {
 		f.reason += "; it has not begun, and the machine is restarted"
 		f.isDeaf = true
 	}
-	if err := j.e.ledger.OpenIssue(j.tx, j.issue(inventory.IssueOverdue, inventory.SeverityWarning, f.reason, f.hint)); err != nil {
+	if err := j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(inventory.IssueOverdue, inventory.SeverityWarning, f.reason, f.hint)); err != nil {
 		return err
 	}
 	return j.fail(f)
 }
 
 // lateHint says what to look at.
-func (e *Engine) lateHint(op *inventory.Operation, h *inventory.Host) string {
+func (o *Operator) lateHint(op *inventory.Operation, h *inventory.Host) string {
 	switch op.Step {
 	case inventory.StepNetboot:
 		return "see that the network stands before the disk in its boot order, and that it is in a subnet that Slipway serves: slipway host events " + h.Name
@@ -234,43 +228,43 @@ func (e *Engine) lateHint(op *inventory.Operation, h *inventory.Host) string {
 }
 
 // order speaks to the host's controller, and moves the operation on when that has confirmed.
-func (e *Engine) order(ctx context.Context, op inventory.Operation, h inventory.Host) error {
-	p, err := e.openPower(ctx, &h)
+func (o worker) order(ctx context.Context, op inventory.Operation, h inventory.Host) error {
+	p, err := o.cfg.Power.Open(ctx, &h)
 	if err != nil {
 		return err
 	}
-	defer func() { p.close() }()
-	held := e.logins.Held(&p.record, e.cfg.Now())
+	defer func() { p.Close() }()
+	held := o.cfg.Power.Logins.Held(&p.Record, o.cfg.Now())
 	if held != nil { // each wrong login brings the account nearer to being locked
-		p.close()
-		p.driver, p.err = nil, held
+		p.Close()
+		p.Driver, p.Err = nil, held
 	}
 	var done bool
 	var problem error
 	wait := 10 * time.Minute
 	octx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	defer e.watchController(ctx, op, &h, p)()
+	defer o.watchController(ctx, op, &h, p)()
 	switch op.Step {
 	case inventory.StepFence:
-		done, problem = e.fence(octx, op, &h, p)
+		done, problem = o.fence(octx, op, &h, p)
 	case inventory.StepPower:
-		done, problem = e.switchOn(octx, op, &h, p)
+		done, problem = o.switchOn(octx, op, &h, p)
 	case inventory.StepRest:
-		done, problem = e.rest(octx, op, &h, p)
+		done, problem = o.rest(octx, op, &h, p)
 	case inventory.StepSet:
-		done, problem = e.set(octx, op, &h, p)
+		done, problem = o.set(octx, op, &h, p)
 	}
 	if ctx.Err() != nil {
 		return nil // the server stops; the operation is still due when it starts again
 	}
-	if held == nil && (p.driver != nil || p.err != nil) {
-		was := p.driver
-		if e.readPower(ctx, &h, &p); p.driver != was && bmc.KindOf(problem) == inventory.Unauthorized {
+	if held == nil && (p.Driver != nil || p.Err != nil) {
+		was := p.Driver
+		if o.cfg.Power.Read(ctx, &h, &p); p.Driver != was && bmc.KindOf(problem) == inventory.Unauthorized {
 			problem = inventory.Errorf(inventory.Unavailable, "the controller refused the password in use, and knows another one that was kept; that is used now")
 		}
 	}
-	return e.withJob(ctx, op.ID, func(j *job) error {
+	return o.WithJob(ctx, op.ID, func(j *Job) error {
 		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {
 			return nil // an event of the machine was quicker
 		}
@@ -297,14 +291,14 @@ func (n needsPerson) Error() string { return n.task }
 
 // fence makes sure that the old operating system cannot run any more: its controller says that the power is off. Where no
 // controller can cut the power, a person says so, or our agent boots.
-func (e *Engine) fence(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
-	if e.cutsPower(&p.record) {
-		if err := e.converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
+func (o worker) fence(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
+	if o.cfg.Power.CutsPower(&p.Record) {
+		if err := o.cfg.Power.Converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
 			return false, err
 		}
-		return true, e.noteOff(ctx, op)
+		return true, o.noteOff(ctx, op)
 	}
-	if e.agents.isHere(h.ID, e.cfg.Now()) && op.Kind != inventory.OpRemediate {
+	if o.agents.isHere(h.ID, o.cfg.Now()) && op.Kind != inventory.OpRemediate {
 		return true, nil
 	}
 	return false, needsPerson{
@@ -314,10 +308,10 @@ func (e *Engine) fence(ctx context.Context, op inventory.Operation, h *inventory
 }
 
 // switchOn makes the machine boot the way the operation wants.
-func (e *Engine) switchOn(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
-	params := paramsOf(&op)
-	began, isHere := e.agents.here(h.ID, e.cfg.Now())
-	if isHere && op.Kind != inventory.OpRemediate && (!e.mustCut(&op, &p.record) || params.isAfterOff(began)) {
+func (o worker) switchOn(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
+	params := ParamsOf(&op)
+	began, isHere := o.agents.here(h.ID, o.cfg.Now())
+	if isHere && op.Kind != inventory.OpRemediate && (!o.mustCut(&op, &p.Record) || params.isAfterOff(began)) {
 		return true, nil
 	}
 	person := needsPerson{
@@ -328,48 +322,48 @@ func (e *Engine) switchOn(ctx context.Context, op inventory.Operation, h *invent
 		person.task, person.hint = "switch "+placeOf(h)+" on", "it is to boot from its own disk"
 	}
 	switch {
-	case p.isHandy():
+	case p.IsHandy():
 		return false, person
-	case p.record.Driver == inventory.WoL:
-		if err := p.driver.SetPower(ctx, bmc.On); err != nil { // it cannot be confirmed: the boot itself will be
+	case p.Record.Driver == inventory.WoL:
+		if err := p.Driver.SetPower(ctx, bmc.On); err != nil { // it cannot be confirmed: the boot itself will be
 			return false, err
 		}
 		return true, nil
 	case op.Kind == inventory.OpRemediate:
-		return true, e.restart(ctx, op, p, bmc.Boot{Device: bmc.Disk, Mode: modeOf(h.Firmware)})
+		return true, o.restart(ctx, op, p, bmc.Boot{Device: bmc.Disk, Mode: modeOf(h.Firmware)})
 	case op.Kind == inventory.OpInspect && !params.MayRestart:
-		if is, err := p.driver.Power(ctx); err == nil && is == inventory.PowerOn {
+		if is, err := p.Driver.Power(ctx); err == nil && is == inventory.PowerOn {
 			return false, needsPerson{
 				task: placeOf(h) + " runs, and is inspected at its next boot from the network",
 				hint: "to restart it now: slipway host inspect " + h.Name + " --restart", comes: true,
 			}
 		}
 	}
-	e.switchedOff(h.ID, e.cfg.Now())
-	return true, e.restart(ctx, op, p, bmc.Boot{Device: bmc.PXE, Mode: modeOf(h.Firmware)})
+	o.switchedOff(h.ID, o.cfg.Now())
+	return true, o.restart(ctx, op, p, bmc.Boot{Device: bmc.PXE, Mode: modeOf(h.Firmware)})
 }
 
 // rest leaves a host that nobody needs: off where it can be switched on again, else waiting.
-func (e *Engine) rest(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
-	if paramsOf(&op).Clean == inventory.CleanNone || e.isAwaited(ctx) {
+func (o worker) rest(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
+	if ParamsOf(&op).Clean == inventory.CleanNone || o.isAwaited(ctx) {
 		return true, nil
 	}
-	if p.isHandy() || p.record.Driver == inventory.WoL {
-		e.agents.rest(h.ID, p.record.Driver == inventory.WoL)
+	if p.IsHandy() || p.Record.Driver == inventory.WoL {
+		o.agents.rest(h.ID, p.Record.Driver == inventory.WoL)
 		return true, nil
 	}
-	if err := e.converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
-		e.cfg.Log.Warn("host not switched off", "host", h.Name, "err", err) // it is clean all the same, and waits
+	if err := o.cfg.Power.Converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
+		o.cfg.Log.Warn("host not switched off", "host", h.Name, "err", err) // it is clean all the same, and waits
 		return true, nil
 	}
-	e.switchedOff(h.ID, e.cfg.Now())
+	o.switchedOff(h.ID, o.cfg.Now())
 	return true, nil
 }
 
 // isAwaited reports whether a machine waits for a host: then one that becomes free stays on.
-func (e *Engine) isAwaited(ctx context.Context) bool {
+func (o worker) isAwaited(ctx context.Context) bool {
 	isWaiting := false
-	_ = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	_ = o.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		ms, err := tx.ListMachines(inventory.MachineFilter{Phase: inventory.MachinePending}, inventory.Page{Limit: 1})
 		isWaiting = err == nil && len(ms) > 0
 		return err
@@ -378,39 +372,39 @@ func (e *Engine) isAwaited(ctx context.Context) bool {
 }
 
 // set is one order that a person gave.
-func (e *Engine) set(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
+func (o worker) set(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
 	if op.Kind == inventory.OpRotate {
-		return e.rotate(ctx, op, h, p)
+		return o.cfg.Power.Rotate(ctx, op, h, p)
 	}
-	a := paramsOf(&op).Action
+	a := ParamsOf(&op).Action
 	want := stateAfter(a)
 	switch {
-	case p.err != nil:
-		return false, p.err
-	case p.driver == nil:
+	case p.Err != nil:
+		return false, p.Err
+	case p.Driver == nil:
 		return false, needsPerson{
 			task: fmt.Sprintf("%s has no controller: switch it %s by hand", placeOf(h), want),
 			hint: fmt.Sprintf("slipway host power %s --confirm %s", h.Name, want),
 		}
-	case p.record.Driver == inventory.Manual:
-		if is, err := p.driver.Power(ctx); err == nil && is == want {
+	case p.Record.Driver == inventory.Manual:
+		if is, err := p.Driver.Power(ctx); err == nil && is == want {
 			return true, nil
 		}
 		return false, needsPerson{
 			task: fmt.Sprintf("switch %s %s (%s)", placeOf(h), want, a), hint: fmt.Sprintf("slipway host power %s --confirm %s", h.Name, want),
 		}
-	case p.record.Driver == inventory.WoL:
-		return true, p.driver.SetPower(ctx, a)
+	case p.Record.Driver == inventory.WoL:
+		return true, p.Driver.SetPower(ctx, a)
 	case a == bmc.Cycle || a == bmc.Reset:
-		return e.restartNow(ctx, op, h, p, a)
+		return o.restartNow(ctx, op, h, p, a)
 	}
-	if is, err := p.driver.Power(ctx); err == nil && is == want {
-		return true, e.noteUnchanged(ctx, op, is)
+	if is, err := p.Driver.Power(ctx); err == nil && is == want {
+		return true, o.noteUnchanged(ctx, op, is)
 	}
-	if err := e.converge(ctx, p, a, want); err != nil || want != inventory.PowerOff {
+	if err := o.cfg.Power.Converge(ctx, p, a, want); err != nil || want != inventory.PowerOff {
 		return true, err
 	}
-	e.switchedOff(h.ID, e.cfg.Now())
+	o.switchedOff(h.ID, o.cfg.Now())
 	return true, nil
 }
 
@@ -430,14 +424,14 @@ func placeOf(h *inventory.Host) string {
 }
 
 // ask opens the task for a person. A machine that has to boot from the network goes on by itself when it does.
-func (j *job) ask(n needsPerson) error {
+func (j *Job) ask(n needsPerson) error {
 	if !n.comes {
-		if err := j.e.ledger.OpenIssue(j.tx, j.issue(inventory.IssueManual, inventory.SeverityWarning, n.task, n.hint)); err != nil {
+		if err := j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(inventory.IssueManual, inventory.SeverityWarning, n.task, n.hint)); err != nil {
 			return err
 		}
 	}
 	if j.op.Step == inventory.StepPower { // whoever switches it on tells us by booting
-		j.op.Step, j.op.StepAt = inventory.StepNetboot, j.e.cfg.Now()
+		j.op.Step, j.op.StepAt = inventory.StepNetboot, j.o.cfg.Now()
 		if j.op.Kind == inventory.OpRemediate {
 			j.op.Step = inventory.StepFirstBoot
 		}
@@ -453,15 +447,15 @@ func (j *job) ask(n needsPerson) error {
 const personAgain = 15 * time.Second
 
 // unpowered is a controller that failed: a fence waits for as long as it takes, because nothing else would be safe.
-func (j *job) unpowered(problem error) error {
+func (j *Job) unpowered(problem error) error {
 	f := failure{reason: ledger.PublicMessage(problem), hint: inventory.HintOf(problem)}
 	switch bmc.KindOf(problem) {
 	case inventory.Unauthorized, inventory.Invalid, inventory.NotFound, inventory.Forbidden:
 		f.isLasting = true
 	}
-	if j.op.Step == inventory.StepFence && (f.isLasting || j.op.AttemptN >= attempts) {
-		hint := "repair the controller, or switch it off by hand and confirm: slipway host power " + j.host.Name + " --confirm off"
-		if err := j.e.ledger.OpenIssue(j.tx, j.issue(inventory.IssueFence, inventory.SeverityError, "not fenced, its old system may still run: "+f.reason, hint)); err != nil {
+	if j.op.Step == inventory.StepFence && (f.isLasting || j.op.AttemptN >= Attempts) {
+		hint := "repair the controller, or switch it off by hand and confirm: slipway host power " + j.Host.Name + " --confirm off"
+		if err := j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(inventory.IssueFence, inventory.SeverityError, "not fenced, its old system may still run: "+f.reason, hint)); err != nil {
 			return err
 		}
 		return j.wait("not fenced: "+f.reason, hint, fenceAgain)

@@ -1,4 +1,4 @@
-package provision
+package operation
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/proof"
+	"slipway.dev/slipway/pxe"
 )
 
 // InspectRequest is an inspection that a person orders.
@@ -28,7 +29,7 @@ type InspectRequest struct {
 }
 
 // Inspect looks at a host's hardware with our agent. Of a host whose machine was replaced it accepts the new one.
-func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequest, who ledger.Asker) (inventory.Host, error) {
+func (o *Orders) Inspect(ctx context.Context, id inventory.HostID, r InspectRequest, who ledger.Asker) (inventory.Host, error) {
 	if time.Duration(r.BurnInFor) < 0 || time.Duration(r.BurnInFor) > 7*24*time.Hour {
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "a burn-in of %s is not between 0 and a week", r.BurnInFor)
 	}
@@ -36,12 +37,12 @@ func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequ
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "%q is not a name for an account of a controller", inventory.Clean(r.BMCUser, 40)).
 			WithHint("use at most 16 of a-z, 0-9 and -")
 	}
-	network, err := parseBMCNetwork(r.BMCNetwork)
+	network, err := ParseBMCNetwork(r.BMCNetwork)
 	if err != nil {
 		return inventory.Host{}, err
 	}
-	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
-		if wasReplaced, err := e.acceptReplacement(tx, h, who.By); err != nil {
+	return o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if wasReplaced, err := o.acceptReplacement(tx, h, who.By); err != nil {
 			return err
 		} else if _, err := tx.FindOpenOperation(h.ID); wasReplaced && err == nil {
 			return nil // what waited for this goes on
@@ -53,13 +54,13 @@ func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequ
 		if r.MayWrite && (h.IsProtected || h.ClaimID != "") {
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected or claimed: nothing on its disks is overwritten", h.Name)
 		}
-		return e.startInspection(tx, h, Params{MayRestart: r.MayRestart, BurnInFor: r.BurnInFor, MayWrite: r.MayWrite, BMCUser: r.BMCUser, BMCNetwork: network}, who.By)
+		return o.startInspection(tx, h, Params{MayRestart: r.MayRestart, BurnInFor: r.BurnInFor, MayWrite: r.MayWrite, BMCUser: r.BMCUser, BMCNetwork: network}, who.By)
 	})
 }
 
 // acceptReplacement forgets by what a host was known, if another machine has taken its place.
-func (e *Engine) acceptReplacement(tx inventory.Tx, h *inventory.Host, by string) (bool, error) {
-	closed, err := tx.CloseIssue(replaced(h, "").Key, e.cfg.Now())
+func (o *Orders) acceptReplacement(tx inventory.Tx, h *inventory.Host, by string) (bool, error) {
+	closed, err := tx.CloseIssue(replaced(h, "").Key, o.cfg.Now())
 	if err != nil || !closed {
 		return false, err
 	}
@@ -67,46 +68,46 @@ func (e *Engine) acceptReplacement(tx inventory.Tx, h *inventory.Host, by string
 	if err != nil {
 		return false, fmt.Errorf("read inspection of %s: %w", h.Name, err)
 	}
-	last = inventory.Inspection{HostID: h.ID, At: e.cfg.Now(), Hardware: inventory.Hardware{Source: sourceReplaced}}
+	last = inventory.Inspection{HostID: h.ID, At: o.cfg.Now(), Hardware: inventory.Hardware{Source: SourceReplaced}}
 	if err := tx.SaveInspection(&last); err != nil {
 		return false, err
 	}
 	op, err := tx.FindOpenOperation(h.ID)
 	if err == nil {
-		err = e.goOnReplaced(tx, op)
+		err = o.goOnReplaced(tx, op)
 	}
 	if err = ledger.IgnoreNotFound(err); err != nil {
 		return false, err
 	}
-	return true, e.edit(tx, h, "the machine in its place is accepted by "+by)
+	return true, o.cfg.Ledger.Edit(tx, h, "the machine in its place is accepted by "+by)
 }
 
-// sourceReplaced marks an inspection of a machine that nobody has looked at yet: another one stands in its place. Which disks
+// SourceReplaced marks an inspection of a machine that nobody has looked at yet: another one stands in its place. Which disks
 // it has is not known.
-const sourceReplaced = "replaced"
+const SourceReplaced = "replaced"
 
 // goOnReplaced goes on with what waited for a person to accept another machine. A wipe looks first which disks that one has.
-func (e *Engine) goOnReplaced(tx inventory.Tx, op inventory.Operation) error {
-	j, err := e.jobOf(tx, op)
+func (o *Orders) goOnReplaced(tx inventory.Tx, op inventory.Operation) error {
+	j, err := o.JobOf(tx, op)
 	if err != nil {
 		return err
 	}
 	if op.Kind == inventory.OpRelease || op.Kind == inventory.OpClean {
-		j.p.MustInspect = true
-		j.op.Params = j.p.encode()
+		j.P.MustInspect = true
+		j.op.Params = j.P.Encode()
 		if op.Step == inventory.StepWipe {
 			j.op.Step = inventory.StepNetboot
 			return j.forward()
 		}
 	}
-	j.op.NextAt = e.cfg.Now()
-	return tx.UpdateOperation(&j.op, e.cfg.Now())
+	j.op.NextAt = o.cfg.Now()
+	return tx.UpdateOperation(&j.op, o.cfg.Now())
 }
 
 // startInspection begins to look at a host's hardware.
-func (e *Engine) startInspection(tx inventory.Tx, h *inventory.Host, p Params, by string) error {
+func (o *Operator) startInspection(tx inventory.Tx, h *inventory.Host, p Params, by string) error {
 	if p.BurnInFor == 0 {
-		burn, err := e.burnInOf(tx, h)
+		burn, err := o.burnInOf(tx, h)
 		if err != nil {
 			return err
 		}
@@ -114,15 +115,15 @@ func (e *Engine) startInspection(tx inventory.Tx, h *inventory.Host, p Params, b
 			p.BurnInFor = burn // of new hosts
 		}
 	}
-	if err := e.ledger.Move(tx, h, inventory.Inspect, "", "inspection asked for by "+by); err != nil {
+	if err := o.cfg.Ledger.Move(tx, h, inventory.Inspect, "", "inspection asked for by "+by); err != nil {
 		return err
 	}
-	_, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpInspect, By: by}, p)
+	_, err := o.Start(tx, h, inventory.Operation{Kind: inventory.OpInspect, By: by}, p)
 	return err
 }
 
 // burnInOf is how long the pools that a host is in want new hosts to be loaded.
-func (e *Engine) burnInOf(tx inventory.Tx, h *inventory.Host) (inventory.Duration, error) {
+func (o *Operator) burnInOf(tx inventory.Tx, h *inventory.Host) (inventory.Duration, error) {
 	pools, err := tx.Pools().List(inventory.Page{})
 	if err != nil {
 		return 0, fmt.Errorf("read pools: %w", err)
@@ -136,8 +137,8 @@ func (e *Engine) burnInOf(tx inventory.Tx, h *inventory.Host) (inventory.Duratio
 	return longest, nil
 }
 
-// inspectAccepted begins the inspection of a host that was just accepted, if there is an agent to do it.
-func (e *Engine) inspectAccepted(tx inventory.Tx, h *inventory.Host, by string) error {
+// InspectAccepted begins the inspection of a host that was just accepted, if there is an agent to do it.
+func (o *Operator) InspectAccepted(tx inventory.Tx, h *inventory.Host, by string) error {
 	if h.State != inventory.Available || h.IsAdopted || h.InMaintenance {
 		return nil
 	}
@@ -147,11 +148,11 @@ func (e *Engine) inspectAccepted(tx inventory.Tx, h *inventory.Host, by string) 
 	if _, err := tx.FindOpenOperation(h.ID); err == nil {
 		return nil
 	}
-	return e.startInspection(tx, h, Params{}, by)
+	return o.startInspection(tx, h, Params{}, by)
 }
 
 // inspected takes the hardware that the agent found; stop says that the operation has ended with it.
-func (j *job) inspected(hw inventory.Hardware, now time.Time) (stop bool, err error) {
+func (j agentStep) inspected(hw inventory.Hardware, now time.Time) (stop bool, err error) {
 	if len(hw.Disks) > hardware.MaxDisks {
 		return true, j.giveUp(failure{
 			reason: fmt.Sprintf("it has %d disks, and an inspection holds %d", len(hw.Disks), hardware.MaxDisks), isLasting: true,
@@ -161,10 +162,10 @@ func (j *job) inspected(hw inventory.Hardware, now time.Time) (stop bool, err er
 	hw.MissingDisks = nil
 	hardware.Clean(&hw)
 	hw.CollectedAt, hw.Source = now, "agent"
-	i := inventory.Inspection{HostID: j.host.ID, At: now, Hardware: hw, Operation: j.op.ID}
-	last, err := j.tx.FindInspection(j.host.ID, 0)
+	i := inventory.Inspection{HostID: j.Host.ID, At: now, Hardware: hw, Operation: j.op.ID}
+	last, err := j.Tx.FindInspection(j.Host.ID, 0)
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
-		return false, fmt.Errorf("read inspection of %s: %w", j.host.Name, err)
+		return false, fmt.Errorf("read inspection of %s: %w", j.Host.Name, err)
 	}
 	if err == nil {
 		if why := proof.OtherMachine(last.Hardware.System, hw.System); why != "" {
@@ -176,18 +177,18 @@ func (j *job) inspected(hw inventory.Hardware, now time.Time) (stop bool, err er
 	if err := j.learn(hw); err != nil {
 		return false, err
 	}
-	goldens, err := j.tx.Goldens().List(inventory.Page{})
+	goldens, err := j.Tx.Goldens().List(inventory.Page{})
 	if err != nil {
 		return false, fmt.Errorf("read golden hardware: %w", err)
 	}
-	if g, ok := hardware.Select(goldens, j.host); ok {
-		i.Golden, i.Faults = g.Name, hardware.Check(g, j.host, hw)
+	if g, ok := hardware.Select(goldens, j.Host); ok {
+		i.Golden, i.Faults = g.Name, hardware.Check(g, j.Host, hw)
 	}
-	if err := j.tx.SaveInspection(&i); err != nil {
-		return false, fmt.Errorf("store inspection of %s: %w", j.host.Name, err)
+	if err := j.Tx.SaveInspection(&i); err != nil {
+		return false, fmt.Errorf("store inspection of %s: %w", j.Host.Name, err)
 	}
-	if err := j.tx.AddEvent(&inventory.Event{
-		At: now, Kind: inventory.EventInspected, HostID: j.host.ID, Detail: hardware.Summary(&hw),
+	if err := j.Tx.AddEvent(&inventory.Event{
+		At: now, Kind: inventory.EventInspected, HostID: j.Host.ID, Detail: hardware.Summary(&hw),
 		Data: map[string]any{"n": i.N, "changes": i.Changes, "faults": i.Faults, "operation": j.op.ID},
 	}); err != nil {
 		return false, err
@@ -196,8 +197,8 @@ func (j *job) inspected(hw inventory.Hardware, now time.Time) (stop bool, err er
 }
 
 // learn takes over into the host what selectors, claims and people look for.
-func (j *job) learn(hw inventory.Hardware) error {
-	h := &j.host
+func (j agentStep) learn(hw inventory.Hardware) error {
+	h := &j.Host
 	for _, f := range []struct {
 		field *string
 		said  string
@@ -232,22 +233,22 @@ func (j *job) learn(hw inventory.Hardware) error {
 	setFact(h, inventory.FactSecureBootDB, secureBootDB(&hw.Firmware))
 	setFact(h, inventory.FactCPULevel, inventory.CPULevelOf(&hw.CPU))
 	for _, p := range hw.Ports {
-		if err := j.e.addNIC(j.tx, h, p.MAC); err != nil {
+		if err := j.o.cfg.AddNIC(j.Tx, h, p.MAC); err != nil {
 			return err
 		}
 		if i := slices.IndexFunc(h.NICs, func(n inventory.NIC) bool { return n.MAC == p.MAC }); i >= 0 {
 			h.NICs[i].Name = inventory.Clean(p.Name, 32)
 		}
 	}
-	j.e.sessions.SetHost(h.ID, h.MACs()...)
+	j.o.cfg.Sessions.SetHost(h.ID, h.MACs()...)
 	if err := j.storeHost(); err != nil {
 		return err
 	}
-	return j.e.checkHints(j.tx, h)
+	return j.o.cfg.CheckHints(j.Tx, h)
 }
 
 // hardwareIssues opens and closes what an inspection shows.
-func (j *job) hardwareIssues(i *inventory.Inspection) error {
+func (j agentStep) hardwareIssues(i *inventory.Inspection) error {
 	var missing []string
 	for _, d := range i.Hardware.PCI {
 		if d.IsMissingDriver {
@@ -259,21 +260,21 @@ func (j *job) hardwareIssues(i *inventory.Inspection) error {
 		isOpen            bool
 	}{
 		{
-			inventory.IssueDiskMissing, sayMissing(i.Hardware.MissingDisks), "put it back, or say that it is gone for good: slipway host set " + j.host.Name + " --keep-disk serial=SERIAL",
-			len(proof.Owed(inventory.Hardware{MissingDisks: i.Hardware.MissingDisks}, j.host.KeepDisks)) > 0,
+			inventory.IssueDiskMissing, sayMissing(i.Hardware.MissingDisks), "put it back, or say that it is gone for good: slipway host set " + j.Host.Name + " --keep-disk serial=SERIAL",
+			len(proof.Owed(inventory.Hardware{MissingDisks: i.Hardware.MissingDisks}, j.Host.KeepDisks)) > 0,
 		},
-		{inventory.IssueGolden, fmt.Sprintf("not as golden hardware %s says: %s", i.Golden, joinFew(i.Faults)), "slipway host hardware " + j.host.Name, len(i.Faults) > 0},
+		{inventory.IssueGolden, fmt.Sprintf("not as golden hardware %s says: %s", i.Golden, joinFew(i.Faults)), "slipway host hardware " + j.Host.Name, len(i.Faults) > 0},
 		{inventory.IssueDriver, fmt.Sprintf("the agent has no driver for %s", joinFew(missing)), "make the agent image with that driver: slipway agent-image build --help", len(missing) > 0},
-		{inventory.IssueHardware, fmt.Sprintf("%d changes since the inspection before", len(i.Changes)), "slipway host hardware " + j.host.Name + " --diff", len(i.Changes) > 0},
+		{inventory.IssueHardware, fmt.Sprintf("%d changes since the inspection before", len(i.Changes)), "slipway host hardware " + j.Host.Name + " --diff", len(i.Changes) > 0},
 	} {
 		issue := j.issue(c.kind, inventory.SeverityWarning, c.cause, c.hint)
 		if !c.isOpen {
-			if err := j.e.ledger.CloseIssue(j.tx, issue, "the last inspection shows none of it"); err != nil {
+			if err := j.o.cfg.Ledger.CloseIssue(j.Tx, issue, "the last inspection shows none of it"); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := j.e.ledger.OpenIssue(j.tx, issue); err != nil {
+		if err := j.o.cfg.Ledger.OpenIssue(j.Tx, issue); err != nil {
 			return err
 		}
 	}
@@ -295,7 +296,7 @@ func joinFew(words []string) string {
 }
 
 // burntIn takes the result of a burn-in; a host that failed it is quarantined.
-func (j *job) burntIn(b *inventory.BurnIn) (stop bool, err error) {
+func (j agentStep) burntIn(b *inventory.BurnIn) (stop bool, err error) {
 	if b == nil || len(b.Tests) > 512 {
 		return true, j.fail(failure{reason: "the agent's report lacks the burn-in"})
 	}
@@ -315,11 +316,11 @@ func (j *job) burntIn(b *inventory.BurnIn) (stop bool, err error) {
 			return true, err
 		}
 	}
-	issue := j.issue(inventory.IssueBurnIn, inventory.SeverityError, "burn-in failed: "+joinFew(failed), "slipway host report "+j.host.Name)
+	issue := j.issue(inventory.IssueBurnIn, inventory.SeverityError, "burn-in failed: "+joinFew(failed), "slipway host report "+j.Host.Name)
 	if len(failed) == 0 {
-		return false, j.e.ledger.CloseIssue(j.tx, issue, "burn-in passed")
+		return false, j.o.cfg.Ledger.CloseIssue(j.Tx, issue, "burn-in passed")
 	}
-	return true, j.giveUp(failure{reason: "burn-in failed: " + joinFew(failed), hint: "slipway host report " + j.host.Name, isLasting: true})
+	return true, j.giveUp(failure{reason: "burn-in failed: " + joinFew(failed), hint: "slipway host report " + j.Host.Name, isLasting: true})
 }
 
 // switchOf names the switch and its port at the other end of the card that a host boots from, else of the first that heard one.
@@ -337,4 +338,36 @@ func switchOf(hw *inventory.Hardware, h *inventory.Host) (text string) {
 		}
 	}
 	return text
+}
+
+// secureBootOf is what an inspection says of Secure Boot; "" where the question makes no sense.
+func secureBootOf(f *inventory.FirmwareInfo) string {
+	switch {
+	case f.Kind != inventory.UEFI && f.Kind != inventory.UEFIHTTP:
+		return ""
+	case f.IsSecureBoot:
+		return pxe.SecureBootOn
+	}
+	return pxe.SecureBootOff
+}
+
+// secureBootDB are the names of the certificates that a firmware trusts; "" when they are not known.
+func secureBootDB(f *inventory.FirmwareInfo) string {
+	var names []string
+	for _, c := range f.SecureBootDB {
+		if name := strings.ReplaceAll(c.Name, "; ", ", "); !slices.Contains(names, name) && len(names) < maxTrusted {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "; ")
+}
+
+// maxTrusted bounds the certificates of a firmware that are kept as a fact; most have five.
+const maxTrusted = 32
+
+// setFact notes a fact that an inspection tells; one that it does not tell stays as it is known.
+func setFact(h *inventory.Host, name, value string) {
+	if value != "" {
+		h.Facts[name] = inventory.Clean(value, 2048)
+	}
 }

@@ -1,4 +1,4 @@
-package provision
+package operation
 
 import (
 	"cmp"
@@ -8,13 +8,15 @@ import (
 	"net/netip"
 	"net/url"
 
+	"slipway.dev/slipway/provision/power"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/provision/ledger"
 )
 
-// parseBMCNetwork reads where an admin says that a controller is: an address or a network; "" for nowhere.
-func parseBMCNetwork(s string) (netip.Prefix, error) {
+// ParseBMCNetwork reads where an admin says that a controller is: an address or a network; "" for nowhere.
+func ParseBMCNetwork(s string) (netip.Prefix, error) {
 	if s == "" {
 		return netip.Prefix{}, nil
 	}
@@ -42,49 +44,49 @@ func controllerHost(address string) string {
 
 // checkBMCAddress looks, before an account is made, whether the address that the agent names may be the host's controller.
 // The inspection goes on without the account when nobody has confirmed it.
-func (j *job) checkBMCAddress() error {
-	if j.p.BMCUser == "" {
+func (j agentStep) checkBMCAddress() error {
+	if j.P.BMCUser == "" {
 		return nil
 	}
-	last, err := j.tx.FindInspection(j.host.ID, 0)
+	last, err := j.Tx.FindInspection(j.Host.ID, 0)
 	if err != nil {
-		return fmt.Errorf("read inspection of %s: %w", j.host.Name, err)
+		return fmt.Errorf("read inspection of %s: %w", j.Host.Name, err)
 	}
 	if last.Hardware.BMC == nil || last.Hardware.BMC.Address == "" {
 		return nil // to connect says that it has none
 	}
-	b, err := j.tx.FindBMC(j.host.ID)
+	b, err := j.Tx.FindBMC(j.Host.ID)
 	if err = ledger.IgnoreNotFound(err); err != nil {
-		return fmt.Errorf("read controller of %s: %w", j.host.Name, err)
+		return fmt.Errorf("read controller of %s: %w", j.Host.Name, err)
 	}
 	why, err := j.doubtsBMC(last.Hardware.BMC.Address, &b)
 	if err != nil || why == "" {
 		return err
 	}
-	issue := unconfirmedBMC(&j.host)
+	issue := unconfirmedBMC(&j.Host)
 	issue.Cause, issue.Hint = inventory.Clean(why+"; no account was made on it", 500), j.bmcHint(last.Hardware.BMC.Address)
-	j.p.BMCUser = ""
-	j.op.Params = j.p.encode()
+	j.P.BMCUser = ""
+	j.op.Params = j.P.Encode()
 	if err := j.note(why+"; no account is made on it", map[string]any{"hint": issue.Hint}); err != nil {
 		return err
 	}
-	return j.e.ledger.OpenIssue(j.tx, issue)
+	return j.o.cfg.Ledger.OpenIssue(j.Tx, issue)
 }
 
 // unconfirmedBMC is the issue that a host names a controller which nobody has confirmed. The controller in use may be well.
 func unconfirmedBMC(h *inventory.Host) inventory.Issue {
-	i := unreachable(h, nil)
+	i := power.Unreachable(h, nil)
 	i.Key = inventory.IssueBMC + "/address/" + string(h.ID)
 	return i
 }
 
-func (j *job) bmcHint(address string) string {
-	return fmt.Sprintf("if that is its controller: slipway host inspect %s --restart --bmc-user NAME --bmc-network %s", j.host.Name, inventory.Clean(address, 60))
+func (j agentStep) bmcHint(address string) string {
+	return fmt.Sprintf("if that is its controller: slipway host inspect %s --restart --bmc-user NAME --bmc-network %s", j.Host.Name, inventory.Clean(address, 60))
 }
 
 // doubtsBMC says why an address that the agent names is not taken for the host's controller, "" when it is. A machine that
 // names what it likes would have the server log in elsewhere, and would be fenced by a controller of its own.
-func (j *job) doubtsBMC(at string, known *inventory.BMC) (string, error) {
+func (j agentStep) doubtsBMC(at string, known *inventory.BMC) (string, error) {
 	said, err := netip.ParseAddr(at)
 	if err != nil {
 		return fmt.Sprintf("the agent names %q as its controller, which is no address", inventory.Clean(at, 60)), nil
@@ -98,24 +100,24 @@ func (j *job) doubtsBMC(at string, known *inventory.BMC) (string, error) {
 		return fmt.Sprintf("the agent names %s as its controller, and that is the controller of %s", said, other), nil
 	}
 	var taken *inventory.Error
-	err = address.MaySaveBMC(j.tx, &inventory.BMC{HostID: j.host.ID, Driver: inventory.IPMI, Address: said.String()})
+	err = address.MaySaveBMC(j.Tx, &inventory.BMC{HostID: j.Host.ID, Driver: inventory.IPMI, Address: said.String()})
 	switch {
 	case errors.As(err, &taken):
 		return fmt.Sprintf("the agent names %s as its controller: %s", said, taken.Msg), nil
 	case err != nil:
 		return "", err
-	case j.p.BMCNetwork.IsValid() && j.p.BMCNetwork.Contains(said):
+	case j.P.BMCNetwork.IsValid() && j.P.BMCNetwork.Contains(said):
 		return "", nil
-	case j.p.BMCNetwork.IsValid():
-		return fmt.Sprintf("the agent names %s as its controller, which is not in %s", said, j.p.BMCNetwork), nil
+	case j.P.BMCNetwork.IsValid():
+		return fmt.Sprintf("the agent names %s as its controller, which is not in %s", said, j.P.BMCNetwork), nil
 	case isAt(known, said):
 		return "", nil
 	case known.HostID != "" && known.Driver != inventory.Manual && known.Driver != inventory.WoL:
 		return fmt.Sprintf("the agent names %s as its controller, and the host is powered by %s", said, cmp.Or(controllerHost(known.Address), string(known.Driver))), nil
 	}
-	before, err := j.tx.ListInspections(j.host.ID, 2)
+	before, err := j.Tx.ListInspections(j.Host.ID, 2)
 	if err != nil {
-		return "", fmt.Errorf("read inspections of %s: %w", j.host.Name, err)
+		return "", fmt.Errorf("read inspections of %s: %w", j.Host.Name, err)
 	}
 	if len(before) == 2 && before[1].Hardware.BMC != nil && before[1].Hardware.BMC.Address == at {
 		return "", nil // whoever asked for the account could see it
@@ -129,18 +131,18 @@ func isAt(b *inventory.BMC, a netip.Addr) bool {
 }
 
 // whoseBMC names another host whose controller has an address, "" for none.
-func (j *job) whoseBMC(a netip.Addr) (string, error) {
+func (j agentStep) whoseBMC(a netip.Addr) (string, error) {
 	for after := ""; ; {
-		page, err := j.tx.ListBMCs(inventory.Page{After: after, Limit: pollPage})
+		page, err := j.Tx.ListBMCs(inventory.Page{After: after, Limit: power.PollPage})
 		if err != nil || len(page) == 0 {
 			return "", err
 		}
 		for _, b := range page {
 			after = string(b.HostID)
-			if b.HostID == j.host.ID || !isAt(&b, a) || b.Driver != inventory.Redfish && b.Driver != inventory.IPMI {
+			if b.HostID == j.Host.ID || !isAt(&b, a) || b.Driver != inventory.Redfish && b.Driver != inventory.IPMI {
 				continue
 			}
-			h, err := j.tx.FindHost(b.HostID)
+			h, err := j.Tx.FindHost(b.HostID)
 			if err != nil {
 				return "", fmt.Errorf("read host of the controller at %s: %w", a, err)
 			}

@@ -1,4 +1,4 @@
-package provision
+package operation
 
 import (
 	"fmt"
@@ -29,8 +29,8 @@ const (
 	planeTurn = "control-plane/"
 )
 
-// takeTurn gives a host its turn, or says whose it is.
-func (e *Engine) takeTurn(tx inventory.Tx, h *inventory.Host, s inventory.SessionID, r *configuration.Rendered) (*inventory.Error, error) {
+// TakeTurn gives a host its turn, or says whose it is.
+func (o *Operator) TakeTurn(tx inventory.Tx, h *inventory.Host, s inventory.SessionID, r *configuration.Rendered) (*inventory.Error, error) {
 	names := turnsOf(r)
 	for _, name := range names {
 		l, err := tx.FindLock(name)
@@ -55,15 +55,15 @@ func (e *Engine) takeTurn(tx inventory.Tx, h *inventory.Host, s inventory.Sessio
 		if _, err := tx.FindLock(name); err == nil {
 			continue // this host's own
 		}
-		if err := tx.SaveLock(inventory.Lock{Name: name, HostID: h.ID, SessionID: s, SinceAt: e.cfg.Now()}); err != nil {
+		if err := tx.SaveLock(inventory.Lock{Name: name, HostID: h.ID, SessionID: s, SinceAt: o.cfg.Now()}); err != nil {
 			return nil, fmt.Errorf("store lock %s: %w", name, err)
 		}
 	}
 	return nil, nil
 }
 
-// endTurns ends a host's turns: those that end with success, or all.
-func (e *Engine) endTurns(tx inventory.Tx, h inventory.HostID, all bool) error {
+// EndTurns ends a host's turns: those that end with success, or all.
+func EndTurns(tx inventory.Tx, h inventory.HostID, all bool) error {
 	locks, err := tx.ListLocks()
 	if err != nil {
 		return fmt.Errorf("list locks: %w", err)

@@ -1,4 +1,4 @@
-package provision
+package operation
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ func progressOf(o *inventory.Operation) (p nodeProgress) {
 	return p
 }
 
-func (j *job) keepNode(p nodeProgress) error {
+func (j nodeStep) keepNode(p nodeProgress) error {
 	b, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encode what became of a node: %w", err)
@@ -53,26 +53,26 @@ func (j *job) keepNode(p nodeProgress) error {
 
 // node returns the machine whose node the operation empties and forgets, nil when there is none. Its claim is that of the
 // node: a machine that is installed anew has the next one already.
-func (j *job) node() (*inventory.Machine, error) {
-	if j.e.cfg.Nodes == nil {
+func (j nodeStep) node() (*inventory.Machine, error) {
+	if j.o.cfg.Nodes == nil {
 		return nil, nil
 	}
 	m, err := j.machine()
 	if err != nil || m == nil || m.Drain.Target == "" {
 		return nil, err
 	}
-	m.ClaimID = inventory.ClaimID(cmp.Or(string(j.p.OldClaimID), string(j.op.ClaimID)))
+	m.ClaimID = inventory.ClaimID(cmp.Or(string(j.P.OldClaimID), string(j.op.ClaimID)))
 	m.Drain.Node = m.NodeOf()
 	return m, nil
 }
 
 // enterNode begins to empty or to forget a node. What was begun before a restart or a pause goes on.
-func (j *job) enterNode() (passes bool, err error) {
+func (j nodeStep) enterNode() (passes bool, err error) {
 	m, err := j.node()
 	if err != nil || m == nil || j.op.Step == inventory.StepDrain && m.Drain.IsSkipped {
 		return err == nil, err
 	}
-	now, p := j.e.cfg.Now(), progressOf(&j.op)
+	now, p := j.o.cfg.Now(), progressOf(&j.op)
 	if at := &p.DrainAt; j.op.Step == inventory.StepDrain && at.IsZero() {
 		*at = now
 	}
@@ -84,10 +84,10 @@ func (j *job) enterNode() (passes bool, err error) {
 }
 
 // tend asks how far a node is, outside of every transaction, and moves the operation on.
-func (e *Engine) tend(ctx context.Context, op inventory.Operation, h inventory.Host) error {
+func (o *Operator) tend(ctx context.Context, op inventory.Operation, h inventory.Host) error {
 	var m *inventory.Machine
-	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		m, err = (&job{e: e, tx: tx, op: op, host: h, p: paramsOf(&op)}).node()
+	err := o.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		m, err = nodeStep{&Job{o: o, Tx: tx, op: op, Host: h, P: ParamsOf(&op)}}.node()
 		return err
 	})
 	if err != nil {
@@ -100,20 +100,21 @@ func (e *Engine) tend(ctx context.Context, op inventory.Operation, h inventory.H
 		defer cancel()
 		switch {
 		case op.Step == inventory.StepForget:
-			problem = e.cfg.Nodes.Forget(nctx, *m, h)
+			problem = o.cfg.Nodes.Forget(nctx, *m, h)
 		case m.Drain.IsSkipped:
 		default:
-			state, problem = e.cfg.Nodes.Drain(nctx, *m, h, progressOf(&op).DrainAt)
+			state, problem = o.cfg.Nodes.Drain(nctx, *m, h, progressOf(&op).DrainAt)
 		}
 		if ctx.Err() != nil {
 			return nil // the server stops; the operation is still due when it starts again
 		}
 	}
-	return e.withJob(ctx, op.ID, func(j *job) error {
+	return o.WithJob(ctx, op.ID, func(j *Job) error {
 		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {
 			return nil
 		}
-		m, err := j.node()
+		n := nodeStep{j}
+		m, err := n.node()
 		if err != nil {
 			return err
 		}
@@ -121,14 +122,14 @@ func (e *Engine) tend(ctx context.Context, op inventory.Operation, h inventory.H
 			return j.forward()
 		}
 		if j.op.Step == inventory.StepForget {
-			return j.forgotten(m, problem)
+			return n.forgotten(m, problem)
 		}
-		return j.drained(m, state, problem)
+		return n.drained(m, state, problem)
 	})
 }
 
 // drained notes how far the node is: it is empty, it takes more time, or the time for it is over.
-func (j *job) drained(m *inventory.Machine, state inventory.DrainState, problem error) error {
+func (j nodeStep) drained(m *inventory.Machine, state inventory.DrainState, problem error) error {
 	if m.Drain.IsSkipped {
 		if err := j.note("node "+m.Drain.Node+" is not emptied: its pods are left where they are", nil); err != nil {
 			return err
@@ -143,7 +144,7 @@ func (j *job) drained(m *inventory.Machine, state inventory.DrainState, problem 
 		state.BlockedBy = state.BlockedBy[:16]
 	}
 	limit := time.Duration(m.Drain.Timeout)
-	isLate := !state.IsDone && limit > 0 && j.e.cfg.Now().Sub(p.DrainAt) >= limit
+	isLate := !state.IsDone && limit > 0 && j.o.cfg.Now().Sub(p.DrainAt) >= limit
 	if isLate {
 		state.Reason = "DrainTimeout"
 	}
@@ -176,13 +177,13 @@ func drainData(s inventory.DrainState) map[string]any {
 }
 
 // forgotten notes that the node's object is gone, or that it will not go.
-func (j *job) forgotten(m *inventory.Machine, problem error) error {
+func (j nodeStep) forgotten(m *inventory.Machine, problem error) error {
 	p := progressOf(&j.op)
 	limit := time.Duration(m.Drain.ForgetTimeout)
 	line := "node " + m.Drain.Node + " is deleted in cluster " + m.Drain.Target
 	if problem != nil {
 		line = ledger.Because("node "+m.Drain.Node+" is not deleted in cluster "+m.Drain.Target, inventory.Clean(ledger.PublicMessage(problem), 300))
-		if limit == 0 || j.e.cfg.Now().Sub(p.ForgetAt) < limit {
+		if limit == 0 || j.o.cfg.Now().Sub(p.ForgetAt) < limit {
 			return j.goOn(line, j.op.Reason != line, map[string]any{"reason": "WorkloadClusterUnreachable"}, forgetAgain)
 		}
 		line += fmt.Sprintf("; after %s it is left to people", m.Drain.ForgetTimeout)
@@ -198,8 +199,8 @@ func (j *job) forgotten(m *inventory.Machine, problem error) error {
 }
 
 // goOn leaves a step as it is, with the reason that everybody sees, and looks again after a while.
-func (j *job) goOn(reason string, isNews bool, data map[string]any, again time.Duration) error {
-	j.op.State, j.op.Reason, j.op.Hint, j.op.NextAt = inventory.OpRunning, reason, "", j.e.cfg.Now().Add(again)
+func (j nodeStep) goOn(reason string, isNews bool, data map[string]any, again time.Duration) error {
+	j.op.State, j.op.Reason, j.op.Hint, j.op.NextAt = inventory.OpRunning, reason, "", j.o.cfg.Now().Add(again)
 	if isNews {
 		if err := j.note(reason, data); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package provision
+package operation
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"slipway.dev/slipway/provision/strangers"
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/hardware"
@@ -20,26 +22,26 @@ import (
 
 // AgentReport takes what our agent tells. A report about another task than the current one, or from another boot than the
 // task's, moves nothing. It is a repetition, or late.
-func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r wire.Report) error {
-	count := e.agents.count()
-	s, h, err := e.agentOf(ctx, id, source, key)
+func (o *Agents) AgentReport(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r wire.Report) error {
+	count := o.agents.count()
+	s, h, err := o.agentOf(ctx, id, source, key)
 	if err != nil {
 		return err
 	}
-	if !e.pays(s.ID, s.MAC, "", 2, len(r.Detail)+len(r.Error)) {
-		return overBudget()
+	if !o.cfg.Gate.Pays(s.ID, s.MAC, "", 2, len(r.Detail)+len(r.Error)) {
+		return strangers.OverBudget()
 	}
-	isHere := e.agents.heard(h.ID, &s, e.cfg.Now(), count)
-	s.LastAt = e.cfg.Now()
+	isHere := o.agents.heard(h.ID, &s, o.cfg.Now(), count)
+	s.LastAt = o.cfg.Now()
 	switch r.State {
 	case wire.Hello:
-		return e.agentHello(ctx, s, h, r)
+		return o.agentHello(ctx, s, h, r)
 	case wire.Log:
-		e.noteAgent(s, inventory.EventAgentLog, cmp.Or(r.Detail, lastLine(r.Log)), e.keptLog(map[string]any{}, h.ID, s.MAC, cleanLog(r.Log)))
+		o.noteAgent(s, inventory.EventAgentLog, cmp.Or(r.Detail, lastLine(r.Log)), o.cfg.Gate.KeptLog(map[string]any{}, h.ID, s.MAC, CleanLog(r.Log)))
 		return nil
 	case wire.Running, wire.Done, wire.Failed:
 		if !isHere { // its machine was restarted or switched off meanwhile
-			e.noteAgent(s, inventory.EventAgentReported, "after its end: "+string(r.State)+" "+r.Detail, nil)
+			o.noteAgent(s, inventory.EventAgentReported, "after its end: "+string(r.State)+" "+r.Detail, nil)
 			return nil
 		}
 	default:
@@ -47,16 +49,16 @@ func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source
 	}
 	operation, _, _ := strings.Cut(r.Task, ".")
 	isCurrent := false
-	err = e.withJob(ctx, operation, func(j *job) error {
-		isCurrent = j.host.ID == h.ID && r.Task == fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN) && j.op.Task == string(j.op.Step) && j.p.Boot == s.ID
+	err = o.WithJob(ctx, operation, func(j *Job) error {
+		isCurrent = j.Host.ID == h.ID && r.Task == fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN) && j.op.Task == string(j.op.Step) && j.P.Boot == s.ID
 		if !isCurrent {
 			return nil
 		}
-		return j.told(s, r)
+		return agentStep{j}.told(s, r)
 	})
 	isRest := operation == string(s.ID) // it was told to leave
 	if err == nil && !isCurrent && !isRest && r.State != wire.Running {
-		e.noteAgent(s, inventory.EventAgentReported, "about an earlier task: "+string(r.State)+" "+r.Detail, nil)
+		o.noteAgent(s, inventory.EventAgentReported, "about an earlier task: "+string(r.State)+" "+r.Detail, nil)
 	}
 	return err
 }
@@ -67,18 +69,18 @@ func lastLine(s string) string {
 }
 
 // noteAgent adds an event to the session of an agent, behind its request.
-func (e *Engine) noteAgent(s inventory.BootSession, kind, detail string, data map[string]any) {
+func (o *Operator) noteAgent(s inventory.BootSession, kind, detail string, data map[string]any) {
 	if session.StepIndex(kind) > session.StepIndex(s.Step) {
 		s.Step = kind
 	}
-	e.sessions.Put(s)
-	e.recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
-		At: e.cfg.Now(), Kind: kind, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC, Detail: inventory.Clean(detail, 500), Data: data,
+	o.cfg.Sessions.Put(s)
+	o.cfg.Recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
+		At: o.cfg.Now(), Kind: kind, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC, Detail: inventory.Clean(detail, 500), Data: data,
 	}})
 }
 
 // agentHello notes that the agent runs, and looks whether this is the machine that we think it is.
-func (e *Engine) agentHello(ctx context.Context, s inventory.BootSession, h inventory.Host, r wire.Report) error {
+func (o *Agents) agentHello(ctx context.Context, s inventory.BootSession, h inventory.Host, r wire.Report) error {
 	detail, data := "our agent runs", map[string]any{}
 	var said inventory.System
 	if a := r.Agent; a != nil {
@@ -87,15 +89,15 @@ func (e *Engine) agentHello(ctx context.Context, s inventory.BootSession, h inve
 		said.UUID, said.Serial = strings.ToLower(inventory.Clean(a.UUID, 64)), inventory.Clean(a.Serial, 100)
 	}
 	s.MachineUUID = said.UUID
-	e.noteAgent(s, inventory.EventAgentStarted, detail, data)
-	return e.checkIdentity(ctx, &h, s, said)
+	o.noteAgent(s, inventory.EventAgentStarted, detail, data)
+	return o.checkIdentity(ctx, &h, s, said)
 }
 
 // checkIdentity opens an issue when the machine that booted with a host's MAC is not the one that was inspected: its
 // network card, or the whole machine, was replaced. Nothing destructive happens until a person has looked. A machine that
 // does not say who it is closes no issue.
-func (e *Engine) checkIdentity(ctx context.Context, h *inventory.Host, s inventory.BootSession, said inventory.System) error {
-	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+func (o *Agents) checkIdentity(ctx context.Context, h *inventory.Host, s inventory.BootSession, said inventory.System) error {
+	return o.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		if err := tx.SaveSession(s); err != nil {
 			return fmt.Errorf("store boot session: %w", err)
 		}
@@ -105,15 +107,15 @@ func (e *Engine) checkIdentity(ctx context.Context, h *inventory.Host, s invento
 		}
 		known := last.Hardware.System
 		if why := proof.OtherMachine(inventory.System{UUID: known.UUID}, said); why != "" && known.UUID != "" {
-			return e.ledger.OpenIssue(tx, replaced(h, why))
+			return o.cfg.Ledger.OpenIssue(tx, replaced(h, why))
 		}
 		if why := proof.OtherMachine(known, said); why != "" && said.Serial != "" {
-			return e.ledger.OpenIssue(tx, replaced(h, why))
+			return o.cfg.Ledger.OpenIssue(tx, replaced(h, why))
 		}
 		if known.UUID == "" || known.Serial != "" && said.Serial == "" {
 			return nil
 		}
-		return e.ledger.CloseIssue(tx, replaced(h, ""), "the machine is the one that was inspected")
+		return o.cfg.Ledger.CloseIssue(tx, replaced(h, ""), "the machine is the one that was inspected")
 	})
 }
 
@@ -126,8 +128,8 @@ func replaced(h *inventory.Host, why string) inventory.Issue {
 }
 
 // told takes a report about the current task.
-func (j *job) told(s inventory.BootSession, r wire.Report) error {
-	now := j.e.cfg.Now()
+func (j agentStep) told(s inventory.BootSession, r wire.Report) error {
+	now := j.o.cfg.Now()
 	switch r.State {
 	case wire.Running:
 		return j.progress(s, r)
@@ -140,13 +142,13 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 		if err := j.keepCertificates(r); err != nil {
 			return err
 		}
-		j.e.noteAgent(s, inventory.EventAgentReported, "failed: "+r.Error, j.e.keptLog(map[string]any{"hint": inventory.Clean(r.Hint, 300)}, j.host.ID, s.MAC, cleanLog(r.Log)))
+		j.o.noteAgent(s, inventory.EventAgentReported, "failed: "+r.Error, j.o.cfg.Gate.KeptLog(map[string]any{"hint": inventory.Clean(r.Hint, 300)}, j.Host.ID, s.MAC, CleanLog(r.Log)))
 		return j.fail(failure{
 			reason: inventory.Clean(cmp.Or(r.Error, "the agent gave no reason"), 400), hint: inventory.Clean(r.Hint, 300),
 			isLasting: r.IsLasting, isImage: r.Blame == wire.BlameImage,
 		})
 	}
-	j.e.noteAgent(s, inventory.EventAgentReported, cmp.Or(r.Detail, string(j.op.Step)+" is done"), nil)
+	j.o.noteAgent(s, inventory.EventAgentReported, cmp.Or(r.Detail, string(j.op.Step)+" is done"), nil)
 	switch j.op.Step {
 	case inventory.StepInspect:
 		if r.Hardware == nil {
@@ -175,8 +177,8 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 			return err
 		}
 	case inventory.StepReboot:
-		j.e.agents.forget(j.host.ID)
-		j.e.ledger.End(s, inventory.OutcomeArrived, "our agent has done its work")
+		j.o.agents.forget(j.Host.ID)
+		j.o.cfg.Ledger.End(s, inventory.OutcomeArrived, "our agent has done its work")
 	}
 	return j.forward()
 }
@@ -191,14 +193,14 @@ type installed struct {
 }
 
 // progress notes how far a task is, and moves its deadline on: what moves is not stuck.
-func (j *job) progress(s inventory.BootSession, r wire.Report) error {
-	now := j.e.cfg.Now()
+func (j agentStep) progress(s inventory.BootSession, r wire.Report) error {
+	now := j.o.cfg.Now()
 	p := inventory.Progress{Detail: inventory.Clean(r.Detail, 200)}
 	if r.Progress != nil {
 		p.Bytes, p.Total, p.BytesPerSecond = max(r.Progress.Bytes, 0), max(r.Progress.Total, 0), r.Progress.BytesPerSecond
 	}
 	if isMoving := p.Bytes > j.op.Progress.Bytes || p.Detail != j.op.Progress.Detail; isMoving || j.op.DeadlineAt.IsZero() {
-		late := now.Add(j.e.limitOf(j.op.Step).within)
+		late := now.Add(j.o.LimitOf(j.op.Step).Within)
 		if last := j.lastEnd(); late.After(last) {
 			late = last
 		}
@@ -206,28 +208,28 @@ func (j *job) progress(s inventory.BootSession, r wire.Report) error {
 			j.op.DeadlineAt, j.op.NextAt = late, late
 		}
 	}
-	if j.isUntouched() && j.op.Reason == awaitsAgent(&j.host) {
+	if j.isUntouched() && j.op.Reason == awaitsAgent(&j.Host) {
 		j.op.Reason, j.op.Hint = "", ""
 	}
 	isNews := p.Detail != j.op.Progress.Detail || now.Sub(j.op.UpdatedAt) > progressEvery
 	j.op.Progress = p
 	if isNews {
-		j.e.noteAgent(s, inventory.EventAgentReported, progressLine(p), map[string]any{"bytes": p.Bytes, "total": p.Total, "bytesPerSecond": p.BytesPerSecond, "operation": j.op.ID})
+		j.o.noteAgent(s, inventory.EventAgentReported, progressLine(p), map[string]any{"bytes": p.Bytes, "total": p.Total, "bytesPerSecond": p.BytesPerSecond, "operation": j.op.ID})
 	}
-	return j.tx.UpdateOperation(&j.op, now)
+	return j.Tx.UpdateOperation(&j.op, now)
 }
 
 const (
 	// slowest is the slowest that a disk is written or read on the whole, with several passes over it.
 	slowest = 16 << 20
-	// atMost is how long a task may take beside that, whatever its agent says.
-	atMost = 6 * time.Hour
+	// AtMost is how long a task may take beside that, whatever its agent says.
+	AtMost = 6 * time.Hour
 )
 
 // lastEnd is when a task has to be done, however much its agent says that it goes on. The time depends on the disks that the
 // host is known to have, and on no word of this report.
-func (j *job) lastEnd() time.Time {
-	end := j.op.StepAt.Add(max(atMost, 2*j.e.limitOf(j.op.Step).within) + time.Duration(j.p.BurnInFor))
+func (j agentStep) lastEnd() time.Time {
+	end := j.op.StepAt.Add(max(AtMost, 2*j.o.LimitOf(j.op.Step).Within) + time.Duration(j.P.BurnInFor))
 	hw, err := j.knownHardware()
 	if err != nil || hw == nil {
 		return end
@@ -257,17 +259,17 @@ func progressLine(p inventory.Progress) string {
 }
 
 // keepReport stores what came of a step, for the host's acceptance sheet.
-func (j *job) keepReport(kind string, body any) error {
+func (j agentStep) keepReport(kind string, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
 	j.op.Result = b
-	return j.tx.SaveReport(inventory.Report{ID: j.op.ID + "/" + kind, HostID: j.host.ID, Kind: kind, Machine: j.op.Machine, Body: b, CreatedAt: j.e.cfg.Now()})
+	return j.Tx.SaveReport(inventory.Report{ID: j.op.ID + "/" + kind, HostID: j.Host.ID, Kind: kind, Machine: j.op.Machine, Body: b, CreatedAt: j.o.cfg.Now()})
 }
 
 // keepCertificates stores the certificates of a wipe, complete or not.
-func (j *job) keepCertificates(r wire.Report) error {
+func (j agentStep) keepCertificates(r wire.Report) error {
 	if len(r.Certificates) == 0 || j.op.Step != inventory.StepWipe {
 		return nil
 	}
@@ -280,8 +282,8 @@ func (j *job) keepCertificates(r wire.Report) error {
 	if err := j.keepReport(inventory.ReportWipe, r.Certificates); err != nil {
 		return err
 	}
-	return j.tx.AddEvent(&inventory.Event{
-		At: j.e.cfg.Now(), Kind: inventory.EventWiped, HostID: j.host.ID, Detail: fmt.Sprintf("%d disks, %s", len(r.Certificates), j.p.Clean),
+	return j.Tx.AddEvent(&inventory.Event{
+		At: j.o.cfg.Now(), Kind: inventory.EventWiped, HostID: j.Host.ID, Detail: fmt.Sprintf("%d disks, %s", len(r.Certificates), j.P.Clean),
 		Data: map[string]any{"operation": j.op.ID, "certificates": r.Certificates},
 	})
 }

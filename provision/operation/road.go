@@ -1,4 +1,4 @@
-package provision
+package operation
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 )
 
 // Road is how an operating system comes onto a host.
@@ -21,8 +22,8 @@ const (
 	RoadLive      Road = "live"      // it runs from the network
 )
 
-// roadOf returns the road that an image takes.
-func roadOf(i *inventory.Image) Road {
+// RoadOf returns the road that an image takes.
+func RoadOf(i *inventory.Image) Road {
 	switch {
 	case i.IsDisk():
 		return RoadDisk
@@ -95,12 +96,14 @@ const (
 // Rungs returns the whole ladder.
 func Rungs() []Rung { return []Rung{RungPowerCycle, RungReinstall, RungReplace} }
 
-func paramsOf(o *inventory.Operation) (p Params) {
+// ParamsOf returns what was asked of an operation.
+func ParamsOf(o *inventory.Operation) (p Params) {
 	_ = json.Unmarshal(o.Params, &p) // we wrote it
 	return p
 }
 
-func (p Params) encode() json.RawMessage {
+// Encode returns the parameters as an operation stores them.
+func (p Params) Encode() json.RawMessage {
 	b, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // plain data
@@ -108,8 +111,8 @@ func (p Params) encode() json.RawMessage {
 	return b
 }
 
-// steps returns the way of an operation: its steps in order.
-func steps(kind inventory.OperationKind, p Params) []inventory.Step {
+// Steps returns the way of an operation: its steps in order.
+func Steps(kind inventory.OperationKind, p Params) []inventory.Step {
 	way := wayOf(kind, p.Road)
 	if i := slices.Index(way, inventory.StepWipe); i >= 0 && p.MustInspect {
 		way = slices.Insert(way, i, inventory.StepInspect)
@@ -162,7 +165,7 @@ func wayOf(kind inventory.OperationKind, road Road) []inventory.Step {
 
 // after returns the step that follows, "" at the end of the way. An operation that has not begun has no step.
 func after(o *inventory.Operation) inventory.Step {
-	way := steps(o.Kind, paramsOf(o))
+	way := Steps(o.Kind, ParamsOf(o))
 	if i := slices.Index(way, o.Step); i+1 < len(way) {
 		return way[i+1]
 	}
@@ -171,45 +174,45 @@ func after(o *inventory.Operation) inventory.Step {
 
 // limit is how long one attempt of a step may take, and what comes next when all is well.
 type limit struct {
-	within time.Duration // 0: it waits for people, and only an issue says that it is long
-	expect string
+	Within time.Duration // 0: it waits for people, and only an issue says that it is long
+	Expect string
 	// first is when the first sign is due, where that is sooner; 0 for within. An agent says at once that it has begun.
 	first time.Duration
 }
 
-// begin is how long a step may take until its first sign.
-func (l limit) begin() time.Duration {
+// Begin is how long a step may take until its first sign.
+func (l limit) Begin() time.Duration {
 	if l.first > 0 {
 		return l.first
 	}
-	return l.within
+	return l.Within
 }
 
 // limits are the deadlines of the steps: section 9 of the design's machines page. Progress moves that of a write, a wipe
 // and a burn-in on.
 var limits = map[inventory.Step]limit{
-	inventory.StepPower:     {within: 10 * time.Minute, expect: "the machine is switched on to boot from the network"},
-	inventory.StepNetboot:   {within: 10 * time.Minute, expect: "the machine boots from the network"},
-	inventory.StepInspect:   {within: 10 * time.Minute, expect: "the agent reports the hardware"},
-	inventory.StepBMCUser:   {within: 5 * time.Minute, expect: "the agent makes an account on the controller"},
-	inventory.StepBurnIn:    {within: 10 * time.Minute, expect: "the agent reports the burn-in"},
-	inventory.StepWrite:     {within: 30 * time.Minute, expect: "the operating system is written"},
-	inventory.StepReboot:    {within: 5 * time.Minute, expect: "the machine restarts into what was written"},
-	inventory.StepFirstBoot: {within: 15 * time.Minute, expect: "the operating system reports up"},
-	inventory.StepFence:     {within: 10 * time.Minute, expect: "the machine is off, or our agent runs on it"},
-	inventory.StepWipe:      {within: 30 * time.Minute, expect: "the agent reports every disk as wiped", first: 10 * time.Minute},
-	inventory.StepRest:      {within: 10 * time.Minute, expect: "the machine is switched off"},
-	inventory.StepSet:       {within: 5 * time.Minute, expect: "the controller confirms"},
+	inventory.StepPower:     {Within: 10 * time.Minute, Expect: "the machine is switched on to boot from the network"},
+	inventory.StepNetboot:   {Within: 10 * time.Minute, Expect: "the machine boots from the network"},
+	inventory.StepInspect:   {Within: 10 * time.Minute, Expect: "the agent reports the hardware"},
+	inventory.StepBMCUser:   {Within: 5 * time.Minute, Expect: "the agent makes an account on the controller"},
+	inventory.StepBurnIn:    {Within: 10 * time.Minute, Expect: "the agent reports the burn-in"},
+	inventory.StepWrite:     {Within: 30 * time.Minute, Expect: "the operating system is written"},
+	inventory.StepReboot:    {Within: 5 * time.Minute, Expect: "the machine restarts into what was written"},
+	inventory.StepFirstBoot: {Within: 15 * time.Minute, Expect: "the operating system reports up"},
+	inventory.StepFence:     {Within: 10 * time.Minute, Expect: "the machine is off, or our agent runs on it"},
+	inventory.StepWipe:      {Within: 30 * time.Minute, Expect: "the agent reports every disk as wiped", first: 10 * time.Minute},
+	inventory.StepRest:      {Within: 10 * time.Minute, Expect: "the machine is switched off"},
+	inventory.StepSet:       {Within: 5 * time.Minute, Expect: "the controller confirms"},
 }
 
-// attempts is how often an operation is tried on a host before it has failed.
-const attempts = 3
+// Attempts is how often an operation is tried on a host before it has failed.
+const Attempts = 3
 
 // backoff is the pause before attempt n+1.
 func backoff(n int) time.Duration { return 5 * time.Second << min(n, 6) }
 
-// hookOf is the step that hooks block, for the steps of an operation that have some.
-var hookOf = map[inventory.Step]inventory.HookStep{
+// HookOf is the step that hooks block, for the steps of an operation that have some.
+var HookOf = map[inventory.Step]inventory.HookStep{
 	inventory.StepPreBoot: inventory.PreBoot, inventory.StepPostJoin: inventory.PostJoin, inventory.StepPreDrain: inventory.PreDrain,
 	inventory.StepPreFence: inventory.PreFence, inventory.StepPreClean: inventory.PreClean, inventory.StepPreRelease: inventory.PreRelease,
 }
@@ -226,7 +229,7 @@ func needsAgent(s inventory.Step) bool {
 // headingFor is what the next step of an operation that the machine itself takes part in needs to run: our agent, the
 // profile's image, or its own disk.
 func headingFor(o *inventory.Operation) inventory.Step {
-	way := steps(o.Kind, paramsOf(o))
+	way := Steps(o.Kind, ParamsOf(o))
 	i := max(slices.Index(way, o.Step), 0)
 	for _, s := range way[i:] {
 		if needsAgent(s) || s == inventory.StepWrite || s == inventory.StepFirstBoot {
@@ -236,10 +239,55 @@ func headingFor(o *inventory.Operation) inventory.Step {
 	return ""
 }
 
-// describeOperation names an operation for people.
-func describeOperation(o *inventory.Operation) string {
+// Describe names an operation for people.
+func Describe(o *inventory.Operation) string {
 	if o.Machine != "" {
 		return fmt.Sprintf("%s for machine %s", o.Kind, o.Machine)
 	}
 	return string(o.Kind)
+}
+
+// WorkOf says what an open operation wants of the host's next boot, nil for nothing in particular. It is pure.
+func WorkOf(o *inventory.Operation, h *inventory.Host) *pxe.Work {
+	what := Describe(o)
+	agent := &pxe.Work{Boot: pxe.BootAgent, Reason: what + ": " + string(o.Step)}
+	disk := &pxe.Work{Boot: pxe.BootDisk, Reason: what + ": " + string(o.Step) + "; it boots from its own disk"}
+	road := ParamsOf(o).Road
+	image := &pxe.Work{Boot: pxe.BootImage, Reason: what}
+	switch o.Step {
+	case inventory.StepPreDrain, inventory.StepDrain, inventory.StepPreFence: // its system runs on until it is fenced
+		if road == RoadLive {
+			return image
+		}
+		return disk
+	case inventory.StepFence, inventory.StepForget: // any boot of a host that is to be fenced ends in our agent: that is a fence as well
+		if o.Kind == inventory.OpRemediate {
+			return disk
+		}
+		return agent
+	case inventory.StepReboot, inventory.StepFirstBoot, inventory.StepPostJoin:
+		if road == RoadLive {
+			return image
+		}
+		disk.Reason = "installed: it boots from its own disk; its report to Slipway is due"
+		if o.Kind == inventory.OpRemediate {
+			disk.Reason = what + ": it boots from its own disk; its report to Slipway is due"
+		}
+		return disk
+	case inventory.StepSet:
+		return nil
+	case inventory.StepBudget, inventory.StepPreBoot, inventory.StepPreClean, inventory.StepPreRelease:
+		if o.State == inventory.OpWaiting {
+			return &pxe.Work{Boot: pxe.BootWait, Reason: fmt.Sprintf("%s: %s", what, o.Reason), Hint: o.Hint}
+		}
+	case inventory.StepRest:
+		return &pxe.Work{Boot: pxe.BootWait, Reason: what + " is done", Hint: "it is switched off, or waits for a machine that claims it"}
+	}
+	switch {
+	case o.Kind == inventory.OpRemediate:
+		return disk
+	case headingFor(o) == inventory.StepWrite && road == RoadDisk, needsAgent(headingFor(o)):
+		return agent
+	}
+	return image
 }

@@ -1,4 +1,4 @@
-package provision
+package operation
 
 import (
 	"context"
@@ -10,21 +10,21 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// changed is change for what begins or moves an operation: it wakes whoever drives that.
-func (e *Engine) changed(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {
-	h, err := e.change(ctx, who, id, fn)
-	e.poke()
+// Changed is change for what begins or moves an operation: it wakes whoever drives that.
+func (o *Operator) Changed(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {
+	h, err := o.change(ctx, who, id, fn)
+	o.Poke()
 	return h, err
 }
 
 // change runs fn on a host in one transaction and returns the host as stored, or as it would be stored after a dry run.
-func (e *Engine) change(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
-	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
+func (o *Operator) change(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
+	err = o.cfg.Ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		if h, err = tx.FindHost(id); err != nil {
 			return err
 		}
 		if err = fn(tx, &h); err == nil && who.Foresee != nil {
-			err = e.foresee(tx, &h, who.Foresee)
+			err = o.foresee(tx, &h, who.Foresee)
 		}
 		return err
 	})
@@ -32,30 +32,30 @@ func (e *Engine) change(ctx context.Context, who ledger.Asker, id inventory.Host
 }
 
 // isDryRun reports whether the transaction of the job is undone at its end: what is kept outside of the database stays as it is.
-func (j *job) isDryRun() bool {
-	return j.e.ledger.IsDryRun(j.tx)
+func (j *Job) isDryRun() bool {
+	return j.o.cfg.Ledger.IsDryRun(j.Tx)
 }
 
 // Accept makes a discovered host one of ours. by says who did it, for the timeline.
-func (e *Engine) Accept(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
-	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
-		if err := e.ledger.Move(tx, h, inventory.Accept, "", "accepted by "+who.By); err != nil {
+func (o *Orders) Accept(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
+	return o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if err := o.cfg.Ledger.Move(tx, h, inventory.Accept, "", "accepted by "+who.By); err != nil {
 			return err
 		}
-		return e.inspectAccepted(tx, h, who.By)
+		return o.InspectAccepted(tx, h, who.By)
 	})
 }
 
 // Install arms a host for a profile whose image may overwrite its disks: its next boots run that image until it
 // reports installed. With an empty profile the host keeps the one it has. A discovered host is accepted with it: to
 // ask for an installation on that very host is more than to accept it.
-func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile string, who ledger.Asker) (inventory.Host, error) {
-	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+func (o *Orders) Install(ctx context.Context, id inventory.HostID, profile string, who ledger.Asker) (inventory.Host, error) {
+	return o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.Machine != "" {
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine reinstall %s", h.Machine)
 		}
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
-			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&op)).WithHint("slipway operation cancel %s ends that", op.ID)
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, Describe(&op)).WithHint("slipway operation cancel %s ends that", op.ID)
 		}
 		if h.IsProtected {
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
@@ -75,11 +75,11 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile strin
 				h.Profile, h.ProfileRevision = profile, 0
 			}
 		}
-		p, err := e.planFor(tx, h, "")
+		p, err := o.cfg.Plan(tx, h, "")
 		if err != nil {
 			return err
 		}
-		if p, _, err = e.WithConfig(tx, h, p, configuration.BootMAC(h)); err != nil {
+		if p, _, err = o.cfg.Configurer.WithConfig(tx, h, p, configuration.BootMAC(h)); err != nil {
 			return err
 		}
 		if p.Problem != nil {
@@ -90,48 +90,48 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile strin
 		}
 		h.IsArmed = p.Image.IsInstaller
 		if h.State == inventory.Installing { // whatever was under way is over: the installer may run once more
-			if err := e.ledger.Move(tx, h, inventory.Release, "", "installation asked for again by "+who.By); err != nil {
+			if err := o.cfg.Ledger.Move(tx, h, inventory.Release, "", "installation asked for again by "+who.By); err != nil {
 				return err
 			}
 		}
 		if h.State == inventory.Discovered {
-			if err := e.ledger.Move(tx, h, inventory.Accept, "", "accepted by "+who.By+" with an install"); err != nil {
+			if err := o.cfg.Ledger.Move(tx, h, inventory.Accept, "", "accepted by "+who.By+" with an install"); err != nil {
 				return err
 			}
 		}
 		if p.Image.IsDisk() {
-			return e.installHost(tx, h, p, who.By)
+			return o.installHost(tx, h, p, who.By)
 		}
-		return e.edit(tx, h, "install of profile "+p.Profile.Name+" asked for by "+who.By)
+		return o.cfg.Ledger.Edit(tx, h, "install of profile "+p.Profile.Name+" asked for by "+who.By)
 	})
 }
 
 // installHost begins to write a disk image to a host that no machine has claimed.
-func (e *Engine) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by string) error {
+func (o *Orders) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by string) error {
 	if _, err := tx.FindImage(inventory.AgentImage(p.Image.Arch)); inventory.IsKind(err, inventory.NotFound) {
 		return inventory.Errorf(inventory.Conflict, "image %s is written by our agent, and there is no agent image for %s", p.Image.Name, p.Image.Arch).
 			WithHint("make it with: slipway agent-image build")
 	}
-	if err := e.mayInstallAgain(tx, h); err != nil {
+	if err := o.MayInstallAgain(tx, h); err != nil {
 		return err
 	}
-	if err := e.ledger.Move(tx, h, inventory.Install, "", "install of profile "+p.Profile.Name+" asked for by "+by); err != nil {
+	if err := o.cfg.Ledger.Move(tx, h, inventory.Install, "", "install of profile "+p.Profile.Name+" asked for by "+by); err != nil {
 		return err
 	}
-	_, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpInstall, By: by, Pool: inventory.DefaultPool}, Params{
+	_, err := o.Start(tx, h, inventory.Operation{Kind: inventory.OpInstall, By: by, Pool: inventory.DefaultPool}, Params{
 		Road: RoadDisk, Profile: p.Profile.Name, Image: p.Image.Name, MayRestart: true,
 	})
 	return err
 }
 
 // Release takes a host back: it ends a running operation, clears a failure, and makes the host available again.
-func (e *Engine) Release(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
-	if e.cfg.Join != nil && !who.DryRun {
-		if err := e.cfg.Join.RevokeHost(ctx, id); err != nil {
-			e.cfg.Log.Warn("join tokens not revoked", "host", id, "err", err) // they end by themselves
+func (o *Orders) Release(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
+	if o.cfg.Join != nil && !who.DryRun {
+		if err := o.cfg.Join.RevokeHost(ctx, id); err != nil {
+			o.cfg.Log.Warn("join tokens not revoked", "host", id, "err", err) // they end by themselves
 		}
 	}
-	return e.change(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+	return o.change(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.Machine != "" {
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s releases it", h.Machine)
 		}
@@ -143,73 +143,65 @@ func (e *Engine) Release(ctx context.Context, id inventory.HostID, who ledger.As
 				WithHint("slipway operation list --host %s names what is being done; cancelling that quarantines the host", h.Name)
 		}
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
-			j, err := e.jobOf(tx, op)
+			j, err := o.JobOf(tx, op)
 			if err != nil {
 				return err
 			}
-			if err := j.cancel("the host was released by " + who.By); err != nil {
+			if err := j.Cancel("the host was released by " + who.By); err != nil {
 				return err
 			}
-			*h = j.host
+			*h = j.Host
 		}
 		h.IsArmed = false
-		if err := e.ledger.Move(tx, h, inventory.Release, "", "released by "+who.By); err != nil {
+		if err := o.cfg.Ledger.Move(tx, h, inventory.Release, "", "released by "+who.By); err != nil {
 			return err
 		}
-		if err := e.endTurns(tx, h.ID, true); err != nil {
+		if err := EndTurns(tx, h.ID, true); err != nil {
 			return err
 		}
-		if err := e.ledger.CloseIssue(tx, delivery.SecretRefused(h.ID, "", ""), "released by "+who.By); err != nil {
+		if err := o.cfg.Ledger.CloseIssue(tx, delivery.SecretRefused(h.ID, "", ""), "released by "+who.By); err != nil {
 			return err
 		}
 		for _, kind := range []string{inventory.IssueInstall, inventory.IssueInspection, inventory.IssueBurnIn, inventory.IssueWipe, inventory.IssueManual, inventory.IssueInstallLoop} {
-			if err := e.ledger.CloseIssue(tx, inventory.Issue{Key: kind + "/" + string(h.ID), Type: kind, HostIDs: []inventory.HostID{h.ID}}, "released by "+who.By); err != nil {
+			if err := o.cfg.Ledger.CloseIssue(tx, inventory.Issue{Key: kind + "/" + string(h.ID), Type: kind, HostIDs: []inventory.HostID{h.ID}}, "released by "+who.By); err != nil {
 				return err
 			}
 		}
-		return e.ledger.CloseIssue(tx, loop(h.ID, "", ""), "released by "+who.By)
+		return o.cfg.Ledger.CloseIssue(tx, BootLoop(h.ID, "", ""), "released by "+who.By)
 	})
 }
 
 // Maintain cordons a host, or ends that: in maintenance it boots its own disk and nothing new starts on it.
-func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
-	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+func (o *Orders) Maintain(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
+	return o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if !on {
-			if err := e.wakeOperation(tx, h.ID); err != nil {
+			if err := o.Wake(tx, h.ID); err != nil {
 				return err
 			}
 		}
 		h.InMaintenance = on
-		e.hasFreed.Store(true) // machines that wait may have it now
-		return e.edit(tx, h, onOff("maintenance", on)+" by "+who.By)
+		o.cfg.MayPlace() // machines that wait may have it now
+		return o.cfg.Ledger.Edit(tx, h, OnOff("maintenance", on)+" by "+who.By)
 	})
 }
 
 // Protect keeps everything destructive away from a host, or ends that; it disarms the host as well.
-func (e *Engine) Protect(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
-	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+func (o *Orders) Protect(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
+	return o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if !on {
-			if err := e.wakeOperation(tx, h.ID); err != nil {
+			if err := o.Wake(tx, h.ID); err != nil {
 				return err
 			}
 		}
 		h.IsProtected = on
-		e.hasFreed.Store(true)
+		o.cfg.MayPlace()
 		h.IsArmed = h.IsArmed && !on
-		return e.edit(tx, h, onOff("protection", on)+" by "+who.By)
+		return o.cfg.Ledger.Edit(tx, h, OnOff("protection", on)+" by "+who.By)
 	})
 }
 
-// edit stores a host that keeps its state, with the event that says what was changed.
-func (e *Engine) edit(tx inventory.Tx, h *inventory.Host, detail string) error {
-	now := e.cfg.Now()
-	if err := tx.UpdateHost(h, now); err != nil {
-		return err
-	}
-	return tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventHostChanged, HostID: h.ID, Detail: detail})
-}
-
-func onOff(what string, on bool) string {
+// OnOff says in words that something was switched on or off.
+func OnOff(what string, on bool) string {
 	if on {
 		return what + " switched on"
 	}

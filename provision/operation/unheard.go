@@ -1,10 +1,12 @@
-package provision
+package operation
 
 import (
 	"cmp"
 	"context"
 	"net/url"
 	"time"
+
+	"slipway.dev/slipway/provision/power"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -14,21 +16,21 @@ const unheardAfter = 3 * time.Second
 
 // watchController says in an operation that it waits for its controller: at once where the controller was silent when it was
 // asked last, else when it has not obeyed after a while. An order to a dead controller takes minutes to fail.
-func (e *Engine) watchController(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (stop func()) {
-	if p.driver == nil || p.isHandy() || op.State == inventory.OpWaiting || op.Reason != "" {
+func (o worker) watchController(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (stop func()) {
+	if p.Driver == nil || p.IsHandy() || op.State == inventory.OpWaiting || op.Reason != "" {
 		return func() {}
 	}
 	hint := "repair the controller: slipway host bmc " + h.Name
 	if op.Step == inventory.StepFence {
 		hint += "; or switch the host off by hand and confirm: slipway host power " + h.Name + " --confirm off"
 	}
-	who := "the controller of " + h.Name + controllerAt(&p.record)
-	if !p.record.IsReachable && p.record.Reason != "" {
-		e.waitsForController(ctx, op, who+" does not answer: "+p.record.Reason, hint)
+	who := "the controller of " + h.Name + controllerAt(&p.Record)
+	if !p.Record.IsReachable && p.Record.Reason != "" {
+		o.waitsForController(ctx, op, who+" does not answer: "+p.Record.Reason, hint)
 		return func() {}
 	}
-	t := time.AfterFunc(cmp.Or(e.cfg.UnheardAfter, unheardAfter), func() {
-		e.waitsForController(ctx, op, who+" has not obeyed yet: it may be dead or slow", hint)
+	t := time.AfterFunc(cmp.Or(o.cfg.UnheardAfter, unheardAfter), func() {
+		o.waitsForController(ctx, op, who+" has not obeyed yet: it may be dead or slow", hint)
 	})
 	return func() { t.Stop() }
 }
@@ -46,8 +48,8 @@ func controllerAt(b *inventory.BMC) string {
 }
 
 // waitsForController notes why an operation does not go on, unless it has gone on or says something already.
-func (e *Engine) waitsForController(ctx context.Context, op inventory.Operation, reason, hint string) {
-	err := e.withJob(ctx, op.ID, func(j *job) error {
+func (o worker) waitsForController(ctx context.Context, op inventory.Operation, reason, hint string) {
+	err := o.WithJob(ctx, op.ID, func(j *Job) error {
 		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN || j.op.Reason != "" || j.op.State != inventory.OpRunning {
 			return nil
 		}
@@ -58,6 +60,6 @@ func (e *Engine) waitsForController(ctx context.Context, op inventory.Operation,
 		return j.save()
 	})
 	if err != nil && ctx.Err() == nil {
-		e.cfg.Log.Warn("operation does not say what it waits for", "host", op.HostID, "op", op.ID, "err", err)
+		o.cfg.Log.Warn("operation does not say what it waits for", "host", op.HostID, "op", op.ID, "err", err)
 	}
 }
