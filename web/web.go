@@ -1,6 +1,7 @@
-// Package web owns the admin listener: the chain of handlers around the REST API, its OpenAPI description, the web UI, and the part of
-// the inventory that each caller sees. The operations are in packages below it, one for each group of nouns, which web wires.
-// None of them decides anything about a host: they read and write the inventory, and ask the engine.
+// Package web owns the admin listener: the chain of handlers around the REST API, its OpenAPI description and the web UI.
+// It also limits what each caller sees of the inventory. The operations are in packages below it, one for each group of
+// nouns, which web wires. None of them decides anything about a host: they read and write the inventory, and ask the
+// engine.
 //
 // Start reading at New, then addAll, then package web/rest (what all operations share), then web/hosts.
 package web

@@ -1,5 +1,5 @@
-// Package hosts has the operations of the REST API on hosts: reading and editing them, verbs for one or many, their
-// hardware and disks, and why they do not boot.
+// Package hosts has the operations of the REST API on hosts: reading and editing, verbs for one or many, hardware and
+// disks, and failed boots.
 //
 // Start reading at Server.Register, then hosts.go.
 package hosts

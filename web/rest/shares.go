@@ -6,7 +6,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Shares bound requests that last as long as a caller likes, in total and for each caller, so that one cannot take all from
+// Shares bound requests that last as long as a caller likes, in total and for each caller. One caller cannot take all from
 // the others.
 type Shares struct {
 	what      string
