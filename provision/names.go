@@ -37,7 +37,7 @@ type (
 	Shed = strangers.Shed
 	// Rung is one step of the remediation ladder.
 	Rung = operation.Rung
-	// InspectRequest is what a person wants looked at.
+	// InspectRequest is an inspection that a person orders.
 	InspectRequest = operation.InspectRequest
 	// Nodes empties and deletes the Kubernetes nodes on machines.
 	Nodes = operation.Nodes

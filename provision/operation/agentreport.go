@@ -222,7 +222,7 @@ func (j agentStep) progress(s inventory.BootSession, r wire.Report) error {
 const (
 	// slowest is the slowest that a disk is written or read on the whole, with several passes over it.
 	slowest = 16 << 20
-	// AtMost is how long a task may take beside that, whatever its agent says.
+	// AtMost is how long a task may take in addition to that, whatever its agent reports.
 	AtMost = 6 * time.Hour
 )
 

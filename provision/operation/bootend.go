@@ -16,8 +16,8 @@ func (o *Operator) switchedOff(h inventory.HostID, began time.Time) {
 	})
 }
 
-// FoundOff notes that a controller, asked at some time, says that its host is off. A machine that was heard a moment before
-// is believed more, until the controller says so again; and one that may be another machine is no matter of this host's power.
+// FoundOff notes that a controller, asked at some time, says that its host is off. A packet of the machine from a moment
+// before counts more, until the controller reports off again. A packet of a machine that may be another one does not count.
 func (o *Operator) FoundOff(h inventory.HostID, asked time.Time) {
 	o.cfg.Ledger.EndBoots(h, inventory.OutcomeAbandoned, "its controller says that the power is off", func(b *inventory.BootSession) bool {
 		return b.LastAt.Before(asked.Add(-hereFor)) && b.Proof != inventory.ProofNone

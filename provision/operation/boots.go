@@ -11,9 +11,8 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// BootsAgain looks at a machine that boots from the network while something is done with it: an installer that was
-// loaded in an earlier boot and has not reported, or an agent that is back, mean that the attempt has failed or goes on.
-// It returns the plan as it is after that.
+// BootsAgain handles a machine that boots from the network during an operation. An installer from an earlier boot without a
+// report, or an agent that is back, means that the attempt has failed or goes on. It returns the plan as it is after that.
 func (o *Operator) BootsAgain(tx inventory.Tx, h *inventory.Host, p pxe.Plan, s *inventory.BootSession) (pxe.Plan, error) {
 	op, err := tx.FindOpenOperation(h.ID)
 	if err != nil {
@@ -91,8 +90,8 @@ func (o *Operator) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Op
 	return nil
 }
 
-// HeardOS notes that an operating system asked for an address: of a machine that is to boot from the network for an
-// operation, that means that its disk stands before the network in its boot order.
+// HeardOS notes that an operating system asked for an address. If an operation wants the machine to boot from the network,
+// its disk comes before the network in its boot order.
 func (o *Operator) HeardOS(mac inventory.MAC) {
 	host := o.cfg.Sessions.HostOf(mac)
 	if host == "" {

@@ -17,7 +17,7 @@ import (
 const (
 	// driveEvery is how often the engine looks for what is due, besides being woken by every change.
 	driveEvery = 500 * time.Millisecond
-	// DriveAtOnce bounds how many controllers are spoken to at the same time; one that hangs costs one of them.
+	// DriveAtOnce bounds how many controllers the engine talks to at the same time; one that hangs costs one of them.
 	DriveAtOnce = 512
 	DueAtOnce   = 256
 )

@@ -146,8 +146,9 @@ const (
 	RestartedFor = 30 * time.Minute
 )
 
-// Follows reports whether a boot is the one that began after something happened to the host: the first, or one that firmware or
-// an installer began within a while of it, because the first had failed. Whoever boots as the host later needs another proof.
+// Follows reports whether a boot is the one that began after something happened to the host. That is the first boot, or one
+// that firmware or an installer began within a while of a failed first one. A machine that boots as the host later needs
+// another proof.
 func Follows(tx inventory.Tx, h inventory.HostID, began, since time.Time, within time.Duration) (bool, error) {
 	const looked = 64
 	all, err := tx.ListSessions(h, inventory.Page{Limit: looked})

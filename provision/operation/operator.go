@@ -1,6 +1,7 @@
-// Package operation does what takes several boots of a host: it inspects, installs, wipes, powers and releases hosts, step by
-// step. road.go has the steps of each kind of operation, operate.go moves one on in a transaction, drive.go does what is due, and
-// agentreport.go takes what our agent reports. Package power speaks to the controllers.
+// Package operation does what takes several boots of a host: it inspects, installs, wipes, powers and releases hosts, step
+// by step. The files are road.go with the steps of each kind of operation, operate.go, which moves one on in a transaction,
+// drive.go and agentreport.go. drive.go does what is due, and agentreport.go takes the agent's reports. Package power
+// speaks to the controllers.
 //
 // It knows no rules about machines: package claim binds them to hosts, and is called by functions in Config.
 package operation

@@ -152,7 +152,7 @@ func LastInstall(tx inventory.Tx, h inventory.HostID) (r installed) {
 	return r
 }
 
-// LastRoot is the disk that the host's system was written to last, so that installing anew finds the same one.
+// LastRoot is the disk that the host's system was written to last, so that another installation finds the same one.
 func LastRoot(tx inventory.Tx, h inventory.HostID) inventory.DiskHint {
 	d := LastInstall(tx, h).Write.Disk
 	switch {

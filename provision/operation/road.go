@@ -22,7 +22,7 @@ const (
 	RoadLive      Road = "live"      // it runs from the network
 )
 
-// RoadOf returns the road that an image takes.
+// RoadOf returns the way of installation that an image takes.
 func RoadOf(i *inventory.Image) Road {
 	switch {
 	case i.IsDisk():
@@ -96,7 +96,7 @@ const (
 // Rungs returns the whole ladder.
 func Rungs() []Rung { return []Rung{RungPowerCycle, RungReinstall, RungReplace} }
 
-// ParamsOf returns what was asked of an operation.
+// ParamsOf returns the order for an operation.
 func ParamsOf(o *inventory.Operation) (p Params) {
 	_ = json.Unmarshal(o.Params, &p) // we wrote it
 	return p

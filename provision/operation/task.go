@@ -70,7 +70,7 @@ func (o *Agents) AgentTask(ctx context.Context, id inventory.SessionID, source n
 
 const taskPause = 200 * time.Millisecond
 
-// TaskNow looks once. What it hands out is on disk before the agent learns of it.
+// TaskNow looks once. A task is on disk before the agent learns of it.
 func (o *Agents) TaskNow(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, version int, base string) (wire.Task, error) {
 	count := o.agents.count()
 	s, h, err := o.agentOf(ctx, id, source, key)

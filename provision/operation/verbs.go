@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Changed is change for what begins or moves an operation: it wakes whoever drives that.
+// Changed is change for a write that begins or moves an operation: it wakes the goroutine that drives it.
 func (o *Operator) Changed(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {
 	h, err := o.change(ctx, who, id, fn)
 	o.Poke()

@@ -12,7 +12,7 @@ import (
 // SealedMark begins the value of an option that is stored sealed.
 const SealedMark = "sealed:"
 
-// SealOptions seals the options of a BMC that may hold secrets. What is sealed already stays.
+// SealOptions seals the options of a BMC that may hold secrets. A sealed value stays.
 func (c *Controllers) SealOptions(b *inventory.BMC) error {
 	b.Options = maps.Clone(b.Options)
 	for k, v := range b.Options {

@@ -34,7 +34,8 @@ const (
 	maxGlances     = 20_000
 )
 
-// Of returns what the controller of a host says since a boot began: nothing when it was not asked yet, or has not answered.
+// Of returns the report of a host's controller since a boot began. It is empty before the first question, or without an
+// answer.
 func (g *glances) Of(h inventory.HostID, s inventory.SessionID, now time.Time) sight {
 	g.mu.Lock()
 	defer g.mu.Unlock()

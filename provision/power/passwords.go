@@ -105,7 +105,7 @@ func (c *Controllers) nextPassword(ctx context.Context, op inventory.Operation, 
 	return sealed, isFresh, err
 }
 
-// KeepOther puts a password in front of those that are kept. What was refused goes first where there are too many.
+// KeepOther puts a password in front of those that are kept. A refused password goes first where there are too many.
 func KeepOther(all []inventory.OtherPassword, o inventory.OtherPassword) []inventory.OtherPassword {
 	all = append([]inventory.OtherPassword{o}, all...)
 	for len(all) > mostOthers {

@@ -1,6 +1,6 @@
-// Package power speaks to the controllers of hosts. It opens them with the password that lets us in, switches machines on and
-// off, reads their power in turn, and keeps their passwords and options sealed. It knows nothing of operations: package operation
-// says what is ordered, and why.
+// Package power speaks to the controllers of hosts. It opens them with our own password, switches machines on and off,
+// reads their power in turn, and keeps their passwords and options sealed. It knows nothing of operations: package
+// operation says what is ordered, and why.
 package power
 
 import (

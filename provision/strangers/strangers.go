@@ -101,7 +101,7 @@ func (g *Gate) Shed() Shed {
 // DiskIsTight says whether the disk is nearly full: then no events are stored, so that leases still are.
 func (g *Gate) DiskIsTight(is bool) { g.shed.isTight.Store(is) }
 
-// IsStranger reports whether a MAC belongs to no accepted host. Without Knows nobody is a stranger.
+// IsStranger reports whether a MAC belongs to no accepted host. Without Knows every machine counts as known.
 func (g *Gate) IsStranger(m inventory.MAC) bool { return g.cfg.Knows != nil && !g.cfg.Knows(m) }
 
 // Pays takes rows and bytes from the budget of a machine; it reports false when that has spent its own.
@@ -117,7 +117,7 @@ func (g *Gate) Pays(s inventory.SessionID, m inventory.MAC, port string, rows, b
 	return false
 }
 
-// MayStore decides whether a note of the recorder is stored. What changes a host always is.
+// MayStore decides whether a note of the recorder is stored. A change of a host is always stored.
 func (g *Gate) MayStore(n *recorder.Note) bool {
 	if n.Do != nil {
 		return true
@@ -175,8 +175,8 @@ func (g *Gate) KeptLog(data map[string]any, host inventory.HostID, m inventory.M
 	return data
 }
 
-// ExpireStrangers forgets hosts that were heard, that nobody has accepted or said anything of, and that have been silent for long;
-// and the longest silent while there are too many.
+// ExpireStrangers forgets hosts that are known from packets only and have been silent for long, and the longest silent ones
+// while there are too many.
 func (g *Gate) ExpireStrangers(ctx context.Context) error {
 	now := g.cfg.Now()
 	if g.cfg.Knows == nil && g.cfg.KeepStrangers == 0 || now.Sub(g.expiredAt) < expireEvery {
