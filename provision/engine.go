@@ -207,6 +207,9 @@ const sweepEvery = 15 * time.Second
 // Serve drives operations, writes the notes of the listeners and ends boot sessions that went silent, until ctx is done.
 // Then it writes the notes that are left.
 func (e *Engine) Serve(ctx context.Context) error {
+	if err := e.SealOldOptions(ctx); err != nil && ctx.Err() == nil { // before the driver reads them
+		e.cfg.Log.Warn("options of controllers not sealed", "err", err)
+	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.recorder.Serve(gctx) })
 	g.Go(func() error { return e.Drive(gctx) })

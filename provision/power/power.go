@@ -52,11 +52,8 @@ func New() *Controllers {
 // Configure gives Controllers what they need.
 func (c *Controllers) Configure(cfg Config) { c.cfg = cfg }
 
-// Serve seals what an older version has stored in clear, and asks controllers until ctx is done.
+// Serve asks controllers until ctx is done.
 func (c *Controllers) Serve(ctx context.Context) error {
-	if err := c.SealOldOptions(ctx); err != nil && ctx.Err() == nil {
-		c.cfg.Log.Warn("options of controllers not sealed", "err", err)
-	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.poll(gctx) })
 	g.Go(func() error { return c.glance(gctx) })
