@@ -38,6 +38,7 @@ type Error struct {
 	Msg   string
 	Hint  string
 	Field string
+	Refs  []Ref // what Msg and Hint name besides what the caller has named
 	Err   error
 }
 
@@ -55,7 +56,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Errorf makes an Error of that kind; a %w verb in the format becomes the cause as well as part of the text.
 func Errorf(kind Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Kind: kind, Msg: err.Error(), Err: errors.Unwrap(err)}
+	return &Error{Kind: kind, Msg: err.Error(), Refs: refsIn(args), Err: errors.Unwrap(err)}
 }
 
 // IsKind reports whether err is an Error of that kind, or was caused by one.
@@ -90,9 +91,9 @@ func HintOf(err error) string {
 
 // WithHint returns a copy of e that tells the reader what to do next.
 func (e *Error) WithHint(format string, args ...any) *Error {
-	c := *e
+	c := e.Naming(refsIn(args)...)
 	c.Hint = fmt.Sprintf(format, args...)
-	return &c
+	return c
 }
 
 // At returns a copy of e that blames a field.

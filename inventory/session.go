@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -75,6 +76,16 @@ type Event struct {
 	Subject   string    `json:"subject,omitempty"` // what it is about when not a host: noun/name, such as subnet/rack1
 	Detail    string    `json:"detail"`            // one line for people
 	Data      any       `json:"data,omitempty"`    // the same in fields
+	Refs      []Ref     `json:"-"`                 // what Detail and Data name besides the host and the subject
+}
+
+// References implements Referrer.
+func (e *Event) References() []Ref {
+	noun, name, _ := strings.Cut(e.Subject, "/")
+	if r, is := RefTo(noun, name); is {
+		return append(e.Refs[:len(e.Refs):len(e.Refs)], r)
+	}
+	return e.Refs
 }
 
 // The kinds of events. Those that a boot passes through in this order are its steps.
@@ -168,6 +179,7 @@ type Issue struct {
 	SeenAt   time.Time `json:"seenAt"` // last time the rule found it again
 	SeenN    int       `json:"seenN"`
 	ClosedAt time.Time `json:"closedAt,omitzero"`
+	Refs     []Ref     `json:"-"` // what Cause and Hint name besides the hosts
 }
 
 // The types of issues.

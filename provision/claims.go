@@ -231,7 +231,7 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 		if err != nil {
 			return err
 		}
-		return e.waits(tx, &m, reason, hint)
+		return e.waits(tx, &m, reason, hint, refsOf(&m, &choice)...)
 	}
 	h, err := tx.FindHost(choice.Host.ID)
 	if err != nil {
@@ -250,9 +250,24 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 		return err
 	} else if clash != nil {
 		m.NextAt = now.Add(placeEvery)
-		return e.waits(tx, &m, "it would not get host "+h.Name+": "+clash.Msg, clash.Hint)
+		return e.waits(tx, &m, "it would not get host "+h.Name+": "+clash.Msg, clash.Hint, append(inventory.RefsOf(clash), inventory.HostRef(h.Name))...)
 	}
 	return e.bind(tx, &m, &h)
+}
+
+// refsOf returns what the reason of a choice may name: the pools and the host of the machine's placement, and the hosts that are
+// examples.
+func refsOf(m *inventory.Machine, choice *placement.Choice) (refs []inventory.Ref) {
+	for _, name := range slices.Concat(m.Placement.NotPools, m.Placement.OnlyPools, []string{m.Pool}) {
+		refs = append(refs, inventory.PoolRef(name))
+	}
+	if m.Placement.Host != "" {
+		refs = append(refs, inventory.HostRef(m.Placement.Host))
+	}
+	for _, r := range choice.Rejected {
+		refs = append(refs, inventory.HostRef(r.Example))
+	}
+	return refs
 }
 
 // whyNot says why there is no host for a machine. Placement knows the hosts that are free; here are the others.
@@ -325,12 +340,12 @@ func (e *Engine) breakInstallLoop(tx inventory.Tx, m *inventory.Machine, h *inve
 }
 
 // waits notes why a machine has no host yet, once.
-func (e *Engine) waits(tx inventory.Tx, m *inventory.Machine, reason, hint string) error {
+func (e *Engine) waits(tx inventory.Tx, m *inventory.Machine, reason, hint string, refs ...inventory.Ref) error {
 	if m.Reason == reason && m.Hint == hint {
 		return tx.UpdateMachine(m, e.cfg.Now())
 	}
 	m.Reason, m.Hint = reason, hint
-	return e.ledger.SaveMachine(tx, m, reason)
+	return e.ledger.SaveMachine(tx, m, reason, refs...)
 }
 
 // bind gives a host to a machine and begins the installation, in one transaction.

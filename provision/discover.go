@@ -212,8 +212,8 @@ func conflict(a, b *inventory.Host, what string) inventory.Issue {
 	return inventory.Issue{
 		Key: fmt.Sprintf("%s/%s/%s", inventory.IssueIdentityConflict, ids[0], ids[1]), Type: inventory.IssueIdentityConflict,
 		Severity: inventory.SeverityWarning, HostIDs: ids,
-		Cause: fmt.Sprintf("%s and %s both report %s", a.Name, b.Name, what),
-		Hint:  "each still boots by its own MACs; if they are one machine, delete one of the hosts and add its MACs to the other",
+		Cause: fmt.Sprintf("%s and %s both report %s", a.Name, b.Name, what), Refs: []inventory.Ref{inventory.HostRef(a.Name), inventory.HostRef(b.Name)},
+		Hint: "each still boots by its own MACs; if they are one machine, delete one of the hosts and add its MACs to the other",
 	}
 }
 

@@ -94,7 +94,7 @@ func (e *Engine) takeSaid(h *inventory.Host, in inventory.Host) {
 // when nothing did.
 func (e *Engine) EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host, by string) error {
 	if h.IsAdopted != old.IsAdopted && h.ClaimID != "" {
-		return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s lets it go", h.Machine)
+		return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine delete %s lets it go", h.Machine)
 	}
 	if err := checkHost(tx, h); err != nil {
 		return err

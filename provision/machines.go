@@ -165,7 +165,7 @@ func (e *Engine) releaseMachine(tx inventory.Tx, m *inventory.Machine, h *invent
 	if err := e.ledger.MoveIf(tx, &freed, inventory.Fault, "released by force by "+by+": not fenced, not wiped"); err != nil {
 		return err
 	}
-	return e.gone(tx, m, "its host "+h.Name+" is in quarantine: not fenced, not wiped")
+	return e.gone(tx, m, "its host "+h.Name+" is in quarantine: not fenced, not wiped", inventory.HostRef(h.Name))
 }
 
 // letGo ends the machine of an adopted host, whose system is not ours and runs on.
@@ -176,12 +176,12 @@ func (e *Engine) letGo(tx inventory.Tx, m *inventory.Machine, h *inventory.Host,
 	if err := e.Leave(tx, m, h); err != nil {
 		return err
 	}
-	return e.gone(tx, m, "its host "+h.Name+" was adopted, and runs on")
+	return e.gone(tx, m, "its host "+h.Name+" was adopted, and runs on", inventory.HostRef(h.Name))
 }
 
 // gone removes a machine that holds no host any more.
-func (e *Engine) gone(tx inventory.Tx, m *inventory.Machine, detail string) error {
-	if err := e.ledger.NoteMachine(tx, m, "gone: "+detail); err != nil {
+func (e *Engine) gone(tx inventory.Tx, m *inventory.Machine, detail string, refs ...inventory.Ref) error {
+	if err := e.ledger.NoteMachine(tx, m, "gone: "+detail, refs...); err != nil {
 		return err
 	}
 	e.Bootstraps.Drop(m.UID)

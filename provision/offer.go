@@ -86,7 +86,7 @@ func (e *Engine) decidedEarly(c pxe.Client, s inventory.BootSession, d pxe.Decis
 	e.sessions.Put(s)
 	n := recorder.Note{Session: s, Event: inventory.Event{
 		At: e.cfg.Now(), Kind: inventory.EventBootDecided, SessionID: s.ID, MAC: c.MAC,
-		HostID: s.HostID, Detail: decisionLine(d),
+		HostID: s.HostID, Detail: decisionLine(d), Refs: d.Refs,
 	}}
 	if d.IsTrap && s.HostID != "" {
 		issue := operation.BootRefused(s.HostID, c.Subnet, d)

@@ -168,7 +168,7 @@ func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who le
 			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, operation.Describe(&op))
 		}
 		if h.ClaimID != "" {
-			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s lets it go", h.Machine)
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine delete %s lets it go", h.Machine)
 		}
 		if !on && !h.IsAdopted {
 			return inventory.Errorf(inventory.Conflict, "host %s is not adopted", h.Name).WithHint("slipway host show %s says what it is", h.Name)

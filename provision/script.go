@@ -438,7 +438,7 @@ func isOn(h *inventory.Host, on inventory.Trigger, reason string) bool {
 func (e *Engine) noteDecision(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, d pxe.Decision) error {
 	events := []*inventory.Event{
 		{Kind: inventory.EventScriptAsked, Detail: fmt.Sprintf("%s %s, serial %s", h.Manufacturer, h.Product, h.Serial)},
-		{Kind: inventory.EventBootDecided, Detail: decisionLine(d), Data: map[string]any{
+		{Kind: inventory.EventBootDecided, Detail: decisionLine(d), Refs: inventory.OfMachine(h.Machine, d.Refs...), Data: map[string]any{
 			"boot": d.Boot, "reason": d.Reason, "hint": d.Hint, "profile": s.Profile, "image": s.Image,
 		}},
 	}

@@ -130,7 +130,7 @@ func (a asked) accepted() Decision {
 	h, p := a.h, a.p
 	if p.Problem != nil {
 		return Decision{
-			Boot: BootWait, Again: AskAgain, Reason: p.Problem.Msg, Hint: p.Problem.Hint,
+			Boot: BootWait, Again: AskAgain, Reason: p.Problem.Msg, Hint: p.Problem.Hint, Refs: p.Problem.Refs,
 			IsTrap: p.Problem.Kind != inventory.NotFound || h.Profile != "",
 		}
 	}

@@ -191,7 +191,8 @@ type Decision struct {
 	Chain  Chain              // for StageFirmware, "" when it gets nothing
 	Reason string
 	Hint   string
-	Again  time.Duration // for BootWait and BootPark: when it should ask or restart
+	Refs   []inventory.Ref // what Reason and Hint name besides the machine
+	Again  time.Duration   // for BootWait and BootPark: when it should ask or restart
 	IsTrap bool          // true when the reason is a fault that should be an open issue (IssueBootRefused)
 }
 

@@ -13,7 +13,6 @@ import (
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 
-	"slipway.dev/slipway/web/power"
 )
 
 // The store shows a caller with roles in pools only what is in those (see package scoped). A text that such a caller may read can
@@ -21,7 +20,7 @@ import (
 // names out of texts, at the last moment: everything that is stored keeps them.
 
 // unnamed stands for a name that the caller may not know.
-const unnamed = power.Hidden
+const unnamed = scoped.Unnamed
 
 // texts are the fields whose values are written for people, wherever they are in an answer.
 var texts = map[string]bool{
@@ -158,8 +157,8 @@ func (d *discretion) walk(v any, isText bool, open map[string]bool) (out any, ch
 	return v, changed, err
 }
 
-// discreet implements huma.Transformer: it takes the names out of an answer. Of the refusals only a conflict speaks of things
-// that the caller did not name.
+// discreet implements huma.Transformer: it takes the names out of an answer. A refusal says by its references what it names besides
+// what the caller has named; of those without, only a conflict does so.
 func (s *Server) discreet(hc huma.Context, _ string, v any) (any, error) {
 	req, out := rest.RequestOf(hc.Context()), v
 	err := s.discreetly(req, func(d *discretion) error {
@@ -182,9 +181,6 @@ func (s *Server) discreet(hc huma.Context, _ string, v any) (any, error) {
 }
 
 func (d *discretion) problem(p *rest.Problem) (*rest.Problem, error) {
-	if p.Kind != inventory.Conflict {
-		return p, nil
-	}
 	clean := *p
 	clean.Errors = append([]rest.FieldError(nil), p.Errors...)
 	of := []*string{&clean.Detail, &clean.Hint}
@@ -193,7 +189,10 @@ func (d *discretion) problem(p *rest.Problem) (*rest.Problem, error) {
 	}
 	for _, text := range of {
 		var err error
-		if *text, err = d.text(*text, nil); err != nil {
+		if *text, err = d.tx.Tell(*text, p.Refs); err == nil && p.Kind == inventory.Conflict {
+			*text, err = d.text(*text, nil)
+		}
+		if err != nil {
 			return p, err
 		}
 	}
@@ -214,9 +213,12 @@ func (d *discretion) answer(v any) (out any, changed bool, err error) {
 	return d.walk(out, false, nil)
 }
 
-// event takes the names out of an event.
+// event takes the names out of an event: first those that it refers to.
 func (d *discretion) event(e *inventory.Event) error {
-	var err error
+	err := d.tx.TellEvent(e)
+	if err != nil {
+		return err
+	}
 	if e.Detail, err = d.text(e.Detail, nil); err != nil || e.Data == nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 func (r *rig) gossip() {
 	r.t.Helper()
 	const says = "as beta-1 (52:54:00:b2:00:01) of beta-m was first"
+	refs := []inventory.Ref{inventory.HostRef("beta-1"), inventory.HostRef("52:54:00:b2:00:01"), inventory.MachineRef("beta-m")}
 	r.must(200, nil, "PUT", "/api/v1/racks/beta-rack", `{"height":20}`)
 	r.must(200, nil, "PUT", "/api/v1/racks/beta-layer", `{"height":20}`)
 	r.must(409, nil, "PATCH", "/api/v1/hosts/alpha-1", `{"macs":["52:54:00:b2:00:01"]}`) // the entry is about alpha-1 and names beta-1
@@ -51,14 +52,14 @@ func (r *rig) gossip() {
 		}
 		if err := tx.AddEvent(&inventory.Event{
 			At: testStart, Kind: inventory.EventHostChanged, HostID: h.ID, SessionID: "alpha-session", Detail: says,
-			Data: map[string]any{"hint": "ask beta-m", "of": []string{"beta-1"}},
+			Data: map[string]any{"hint": "ask beta-m", "of": []string{"beta-1"}}, Refs: refs,
 		}); err != nil {
 			return err
 		}
 		if err := tx.SaveSession(inventory.BootSession{ID: "alpha-session", HostID: h.ID, MAC: h.NICs[0].MAC, Reason: says, StartedAt: testStart, LastAt: testStart}); err != nil {
 			return err
 		}
-		_, err = tx.OpenIssue(&inventory.Issue{Key: "alpha-2", Type: "x", Severity: inventory.SeverityWarning, HostIDs: []inventory.HostID{h.ID}, Cause: says, Hint: "slipway host release beta-1"}, testStart)
+		_, err = tx.OpenIssue(&inventory.Issue{Key: "alpha-2", Type: "x", Severity: inventory.SeverityWarning, HostIDs: []inventory.HostID{h.ID}, Cause: says, Hint: "slipway host release beta-1", Refs: refs}, testStart)
 		return err
 	})
 	if err != nil {

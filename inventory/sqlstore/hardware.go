@@ -86,7 +86,7 @@ func (t hardwareTx) checkBMC(b *inventory.BMC) error {
 		return err
 	}
 	if found && id != b.HostID {
-		return inventory.Errorf(inventory.Conflict, "the %s controller at %s powers host %s", b.Driver, b.Address, name).
+		return inventory.Errorf(inventory.Conflict, "the %s controller at %s powers host %s", b.Driver, b.Address, inventory.HostRef(name)).
 			WithHint("one controller powers one host: correct the address, or take it away from host %s first", name)
 	}
 	if b.Version != 0 {

@@ -103,7 +103,7 @@ func (t historyTx) SaveSession(b inventory.BootSession) error {
 }
 
 const (
-	eventColumns   = `id, at, kind, host_id, session_id, mac, subject, detail, data`
+	eventColumns   = `id, at, kind, host_id, session_id, mac, subject, detail, data, refs`
 	lastEventIDSQL = `SELECT COALESCE(MAX(id), 0) FROM events`
 	nextKindSQL    = `SELECT kind FROM events WHERE kind > $1 ORDER BY kind LIMIT 1`
 
@@ -133,7 +133,7 @@ ORDER BY r.created_at, r.digest, r.host_id LIMIT $2)`
 )
 
 func readEvent(s scan) (e inventory.Event, err error) {
-	err = s(&e.ID, timeColumn(&e.At), &e.Kind, &e.HostID, &e.SessionID, &e.MAC, &e.Subject, &e.Detail, jsonColumn(&e.Data))
+	err = s(&e.ID, timeColumn(&e.At), &e.Kind, &e.HostID, &e.SessionID, &e.MAC, &e.Subject, &e.Detail, jsonColumn(&e.Data), jsonColumn(&e.Refs))
 	return e, err
 }
 
@@ -141,10 +141,10 @@ func readEvent(s scan) (e inventory.Event, err error) {
 func addEventsSQL(n int) string {
 	rows := make([]string, n)
 	for i := range rows {
-		at := i * 8
-		rows[i] = fmt.Sprintf("($%d, $%d, $%d, $%d, $%d, $%d, $%d, $%d)", at+1, at+2, at+3, at+4, at+5, at+6, at+7, at+8)
+		at := i * 9
+		rows[i] = fmt.Sprintf("($%d, $%d, $%d, $%d, $%d, $%d, $%d, $%d, $%d)", at+1, at+2, at+3, at+4, at+5, at+6, at+7, at+8, at+9)
 	}
-	return `INSERT INTO events (at, kind, host_id, session_id, mac, subject, detail, data) VALUES ` + strings.Join(rows, ", ")
+	return `INSERT INTO events (at, kind, host_id, session_id, mac, subject, detail, data, refs) VALUES ` + strings.Join(rows, ", ")
 }
 
 var addEventSQL, addTwoEventsSQL = addEventsSQL(1), addEventsSQL(2)
@@ -152,13 +152,17 @@ var addEventSQL, addTwoEventsSQL = addEventsSQL(1), addEventsSQL(2)
 // AddEvent implements inventory.HistoryTx.
 func (t historyTx) AddEvent(events ...*inventory.Event) error {
 	for pair := range slices.Chunk(events, 2) {
-		args := make([]any, 0, 16)
+		args := make([]any, 0, 18)
 		for _, e := range pair {
 			data, err := jsonText(e.Data)
 			if err != nil {
 				return err
 			}
-			args = append(args, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject, e.Detail, data)
+			refs, err := refsText(e.Refs)
+			if err != nil {
+				return err
+			}
+			args = append(args, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject, e.Detail, data, refs)
 		}
 		query := addEventSQL
 		if len(pair) == 2 {
@@ -174,6 +178,14 @@ func (t historyTx) AddEvent(events ...*inventory.Event) error {
 		t.eventN += len(pair)
 	}
 	return nil
+}
+
+// refsText is jsonText for references, of which most rows have none.
+func refsText(refs []inventory.Ref) (string, error) {
+	if len(refs) == 0 {
+		return "", nil
+	}
+	return jsonText(refs)
 }
 
 // ListEvents implements inventory.HistoryTx. For a family of kinds, it reads each kind by itself and merges the results, so
@@ -296,12 +308,12 @@ func (t historyTx) LastEventID() (id int64, err error) {
 }
 
 const (
-	issueColumns = `id, key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at`
+	issueColumns = `id, key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs`
 
-	openIssueSQL = `INSERT INTO issues (key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, 0)
+	openIssueSQL = `INSERT INTO issues (key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, 0, $10)
 ON CONFLICT (key) WHERE closed_at = 0 DO UPDATE SET severity = excluded.severity, host_ids = excluded.host_ids,
-subnet = excluded.subnet, cause = excluded.cause, hint = excluded.hint, seen_at = excluded.seen_at,
+subnet = excluded.subnet, cause = excluded.cause, hint = excluded.hint, refs = excluded.refs, seen_at = excluded.seen_at,
 seen_n = issues.seen_n + 1
 RETURNING id, opened_at, seen_n`
 	closeIssueSQL     = `UPDATE issues SET closed_at = $1 WHERE key = $2 AND closed_at = 0`
@@ -318,7 +330,7 @@ RETURNING id, opened_at, seen_n`
 
 func readIssue(s scan) (i inventory.Issue, err error) {
 	err = s(&i.ID, &i.Key, &i.Type, &i.Severity, jsonColumn(&i.HostIDs), &i.Subnet, &i.Cause, &i.Hint,
-		timeColumn(&i.OpenedAt), timeColumn(&i.SeenAt), &i.SeenN, timeColumn(&i.ClosedAt))
+		timeColumn(&i.OpenedAt), timeColumn(&i.SeenAt), &i.SeenN, timeColumn(&i.ClosedAt), jsonColumn(&i.Refs))
 	return i, err
 }
 
@@ -332,9 +344,13 @@ func (t historyTx) OpenIssue(i *inventory.Issue, now time.Time) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	refs, err := refsText(i.Refs)
+	if err != nil {
+		return false, err
+	}
 	now = stamp(now)
 	found, err := t.row([]any{&i.ID, timeColumn(&i.OpenedAt), &i.SeenN}, openIssueSQL, i.Key, i.Type, string(i.Severity),
-		text, i.Subnet, i.Cause, i.Hint, ms(now), ms(now))
+		text, i.Subnet, i.Cause, i.Hint, ms(now), ms(now), refs)
 	if err != nil {
 		return false, err
 	}

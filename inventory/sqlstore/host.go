@@ -349,7 +349,7 @@ func (t hostTx) checkHost(h, has *inventory.Host) error {
 			return err
 		}
 		if found && id != h.ID {
-			return inventory.Errorf(inventory.Conflict, "the name %s belongs to host %s", h.Name, id).WithHint("choose another name")
+			return inventory.Errorf(inventory.Conflict, "the name %s belongs to host %s", h.Name, inventory.HostRef(id)).WithHint("choose another name")
 		}
 	}
 	for _, n := range h.NICs {
@@ -361,7 +361,7 @@ func (t hostTx) checkHost(h, has *inventory.Host) error {
 			return err
 		}
 		if found && id != h.ID {
-			return inventory.Errorf(inventory.Conflict, "MAC %s belongs to host %s", n.MAC, name).
+			return inventory.Errorf(inventory.Conflict, "MAC %s belongs to host %s", n.MAC, inventory.HostRef(name)).
 				WithHint("a MAC identifies one host: take it away from %s first, or delete that host", name)
 		}
 	}
@@ -371,7 +371,7 @@ func (t hostTx) checkHost(h, has *inventory.Host) error {
 			return err
 		}
 		if found && id != h.ID {
-			return inventory.Errorf(inventory.Conflict, "port %s is that of host %s", h.Port, name).WithHint("one port, one host: take it away from %s first", name)
+			return inventory.Errorf(inventory.Conflict, "port %s is that of host %s", h.Port, inventory.HostRef(name)).WithHint("one port, one host: take it away from %s first", name)
 		}
 	}
 	if h.Profile == has.Profile && h.ProfileRevision == has.ProfileRevision {
@@ -430,7 +430,7 @@ func (t hostTx) insertLabels(h *inventory.Host) error {
 // DeleteHost implements inventory.HostTx. The host's layer, BMC and inspections go with it.
 func (t hostTx) DeleteHost(id inventory.HostID) error {
 	if c, err := t.machines().FindClaimOfHost(id); err == nil {
-		return inventory.Errorf(inventory.Conflict, "host %s is claimed by machine %s", t.hostName(id), c.Machine).
+		return inventory.Errorf(inventory.Conflict, "host %s is claimed by machine %s", t.hostName(id), inventory.MachineRef(c.Machine)).
 			WithHint("delete the machine first: slipway machine delete %s", c.Machine)
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err

@@ -74,8 +74,12 @@ func (t *tx) unused(noun, key, userNoun, userQuery string) error {
 	if err != nil || !found {
 		return err
 	}
+	var refs []inventory.Ref
+	if r, is := inventory.RefTo(userNoun, user); is {
+		refs = append(refs, r)
+	}
 	return inventory.Errorf(inventory.Conflict, "%s %s is used by %s %s", noun, key, userNoun, user).
-		WithHint("change or delete %s %s first", userNoun, user)
+		WithHint("change or delete %s %s first", userNoun, user).Naming(refs...)
 }
 
 func readImage(s scan) (i inventory.Image, err error) {

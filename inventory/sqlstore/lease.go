@@ -126,10 +126,10 @@ func (t networkTx) CreateReservation(r *inventory.Reservation, now time.Time) er
 }
 
 // machineOf names the machine that a reservation is for.
-func machineOf(r inventory.Reservation) string {
+func machineOf(r inventory.Reservation) any {
 	switch {
 	case r.MAC != "":
-		return string(r.MAC)
+		return inventory.HostRef(r.MAC)
 	case r.ClientID != "":
 		return "client id " + r.ClientID
 	case r.Port != "":

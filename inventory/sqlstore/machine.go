@@ -191,7 +191,7 @@ func (t machineTx) checkMachine(m *inventory.Machine) error {
 		if found, err := t.row([]any{&name}, u.query, u.key); err != nil {
 			return err
 		} else if found && name != m.Name {
-			return inventory.Errorf(inventory.Conflict, "the %s %s has machine %s already", u.what, u.key, name).
+			return inventory.Errorf(inventory.Conflict, "the %s %s has machine %s already", u.what, u.key, inventory.MachineRef(name)).
 				WithHint("use or delete machine %s", name)
 		}
 	}
@@ -205,7 +205,7 @@ func (t machineTx) DeleteMachine(name string) error {
 		return err
 	}
 	if m.ClaimID != "" {
-		return inventory.Errorf(inventory.Conflict, "machine %s still has host %s", name, t.hostName(m.HostID)).
+		return inventory.Errorf(inventory.Conflict, "machine %s still has host %s", name, inventory.HostRef(t.hostName(m.HostID))).
 			WithHint("release it first: slipway machine delete %s", name)
 	}
 	n, err := t.write(deleteMachineSQL, name)
@@ -264,7 +264,7 @@ func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 		return err
 	}
 	if m.ClaimID != "" {
-		return inventory.Errorf(inventory.Conflict, "machine %s has host %s already", m.Name, t.hostName(m.HostID)).
+		return inventory.Errorf(inventory.Conflict, "machine %s has host %s already", m.Name, inventory.HostRef(t.hostName(m.HostID))).
 			WithHint("a machine has one host at a time")
 	}
 	if _, err := t.FindClaim(c.ID); err == nil {
@@ -297,7 +297,7 @@ func (t machineTx) claimed(id inventory.HostID) error {
 	if err != nil {
 		return err
 	}
-	return inventory.Errorf(inventory.Conflict, "host %s is claimed by machine %s", h.Name, h.Machine).
+	return inventory.Errorf(inventory.Conflict, "host %s is claimed by machine %s", h.Name, inventory.MachineRef(h.Machine)).
 		WithHint("a host has one machine at a time; it is free again once machine %s is deleted", h.Machine)
 }
 

@@ -202,7 +202,7 @@ func checkRival(tx inventory.Tx, t inventory.JoinToken, nodeName string, now tim
 	if err != nil {
 		return err
 	}
-	return inventory.Errorf(inventory.Conflict, "host %s is joining %s as node %s", other.Name, t.Target, nodeName).
+	return inventory.Errorf(inventory.Conflict, "host %s is joining %s as node %s", inventory.HostRef(other.Name), t.Target, nodeName).
 		WithHint("give one of the hosts another name, or release the other: slipway host release %s", other.Name)
 }
 
@@ -223,7 +223,7 @@ func checkJoined(tx inventory.Tx, target string, h inventory.HostID, nodeName st
 		if err != nil {
 			return err
 		}
-		return inventory.Errorf(inventory.Conflict, "host %s is node %s of %s already", other.Name, nodeName, target).
+		return inventory.Errorf(inventory.Conflict, "host %s is node %s of %s already", inventory.HostRef(other.Name), nodeName, target).
 			WithHint("give this host another name, or release the other: slipway host release %s", other.Name)
 	}
 	return nil

@@ -22,7 +22,7 @@ type Book struct {
 	isTrial bool
 
 	subnets  []inventory.Subnet
-	fixtures map[netip.Addr]string
+	fixtures map[netip.Addr]taker
 	given    map[string]map[netip.Addr]inventory.Holder // by subnet
 }
 

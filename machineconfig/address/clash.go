@@ -18,7 +18,11 @@ type Clash struct {
 	// Other is the holder of the address or name; the zero Holder stands for something of the network.
 	Other inventory.Holder
 	Hint  string
+	Refs  []inventory.Ref // what With names
 }
+
+// References implements inventory.Referrer.
+func (c *Clash) References() []inventory.Ref { return append(c.Holder.References(), c.Refs...) }
 
 // Message says what is wrong, without naming the machine that would hold it.
 func (c *Clash) Message() string {
@@ -41,7 +45,7 @@ func (c *Clash) Code() string { return "duplicate-" + string(c.Kind) }
 
 // Err is the refusal of what would hold it. It is Invalid: who controls clusters tells that in a condition, and tries a Conflict again.
 func (c *Clash) Err() *inventory.Error {
-	return inventory.Errorf(inventory.Invalid, "%s: %s", c.Holder, c.Message()).WithHint("%s", c.Hint)
+	return inventory.Errorf(inventory.Invalid, "%s: %s", c.Holder, c.Message()).WithHint("%s", c.Hint).Naming(c.Refs...)
 }
 
 // hintOf says what to do about a clash of two machines.
@@ -74,12 +78,12 @@ func (b *Book) Clashes(s Subject, all []inventory.Holding, except map[string]boo
 		if err != nil {
 			continue
 		}
-		with, hint, err := b.inNetwork(s, a)
+		t, err := b.inNetwork(s, a)
 		if err != nil {
 			return nil, err
 		}
-		if with != "" {
-			clashes = append(clashes, Clash{Holding: h, With: with, Hint: hint})
+		if t.with != "" {
+			clashes = append(clashes, Clash{Holding: h, With: t.with, Hint: t.hint, Refs: t.refs})
 		}
 	}
 	return clashes, nil
@@ -122,7 +126,7 @@ func isSubject(s Subject, h inventory.Holder) bool {
 
 // between is the clash of a holding with another's.
 func between(h, other inventory.Holding) Clash {
-	c := Clash{Holding: h, Other: other.Holder, Hint: hintOf(h.Kind)}
+	c := Clash{Holding: h, Other: other.Holder, Hint: hintOf(h.Kind), Refs: other.Holder.References()}
 	switch h.Kind {
 	case inventory.HoldsAddress:
 		c.With = "that of " + other.Holder.String()
@@ -169,61 +173,70 @@ func Namesakes(all []inventory.Holding) (clashes []Clash) {
 	return clashes
 }
 
-// inNetwork says what of the network has an address, "" for nothing.
-func (b *Book) inNetwork(s Subject, a netip.Addr) (with, hint string, err error) {
+// taker is what of the network has an address, with what to do about it and what with names. The zero taker is nothing.
+type taker struct {
+	with, hint string
+	refs       []inventory.Ref
+}
+
+// inNetwork says what of the network has an address.
+func (b *Book) inNetwork(s Subject, a netip.Addr) (taker, error) {
 	const another = "choose another address, or fromSubnets: [SUBNET] for one that is kept for the machine"
 	if slices.Contains(b.ours, a) {
-		return "this server's own", another, nil
+		return taker{with: "this server's own", hint: another}, nil
 	}
 	kept, err := b.tx.FindAllocation(a)
 	switch {
 	case err == nil && kept.Key() == s.Key():
-		return "", "", nil
+		return taker{}, nil
 	case err == nil:
-		return "kept for " + kept.Holder.String(), another + "; see: slipway address list --subnet " + kept.Subnet, nil
+		return taker{"kept for " + kept.Holder.String(), another + "; see: slipway address list --subnet " + kept.Subnet, kept.References()}, nil
 	case !isNotFound(err):
-		return "", "", err
+		return taker{}, err
 	}
-	if with, err = b.fixture(a); err != nil || with != "" {
-		return with, another, err
+	if t, err := b.fixture(a); err != nil || t.with != "" {
+		t.hint = another
+		return t, err
 	}
 	r, err := b.tx.FindReservation(a)
 	switch {
 	case err == nil && IsReservedFor(r, s.On):
-		return "", "", nil
+		return taker{}, nil
 	case err == nil && s.On == nil:
-		return "reserved in DHCP for " + reservedFor(r), "give the machine the host that it is reserved for (--host), or choose another address", nil
+		return reservedFor(r, "give the machine the host that it is reserved for (--host), or choose another address"), nil
 	case err == nil:
-		return "reserved in DHCP for " + reservedFor(r), "choose another address, or delete that reservation: slipway reservation delete " + a.String(), nil
+		return reservedFor(r, "choose another address, or delete that reservation: slipway reservation delete "+a.String()), nil
 	case !isNotFound(err):
-		return "", "", err
+		return taker{}, err
 	}
 	n := b.subnetOf(a)
 	if n == nil {
-		return "", "", nil
+		return taker{}, nil
 	}
 	l, err := b.tx.FindLease(a)
 	if err == nil && l.State == inventory.LeaseBound && l.ExpiresAt.After(b.now) && !hasMAC(s.On, l.MAC) {
-		return "leased to " + string(l.MAC), another, nil
+		return taker{"leased to " + string(l.MAC), another, inventory.HostRef(l.MAC).References()}, nil
 	} else if err != nil && !isNotFound(err) {
-		return "", "", err
+		return taker{}, err
 	}
 	for _, rg := range n.Ranges {
 		if n.Mode == inventory.ModeFull && rg.Contains(a) {
-			return fmt.Sprintf("in the range %s-%s of subnet %s, which DHCP leases", rg.First, rg.Last, n.Name),
-				"choose one outside of the range, or reserve it for the host: slipway reservation create " + a.String() + " --mac MAC", nil
+			return taker{
+				with: fmt.Sprintf("in the range %s-%s of subnet %s, which DHCP leases", rg.First, rg.Last, n.Name),
+				hint: "choose one outside of the range, or reserve it for the host: slipway reservation create " + a.String() + " --mac MAC",
+			}, nil
 		}
 	}
-	return "", "", nil
+	return taker{}, nil
 }
 
 // fixture says which gateway, virtual address or controller has an address.
-func (b *Book) fixture(a netip.Addr) (string, error) {
+func (b *Book) fixture(a netip.Addr) (taker, error) {
 	if n := b.subnetOf(a); n != nil && n.Gateway == a {
-		return "the gateway of subnet " + n.Name, nil
+		return taker{with: "the gateway of subnet " + n.Name}, nil
 	}
 	if err := b.loadFixtures(); err != nil {
-		return "", err
+		return taker{}, err
 	}
 	return b.fixtures[a], nil
 }
@@ -232,14 +245,14 @@ func (b *Book) loadFixtures() error {
 	if b.fixtures != nil {
 		return nil
 	}
-	b.fixtures = map[netip.Addr]string{}
+	b.fixtures = map[netip.Addr]taker{}
 	controllers, err := b.tx.ListBMCs(inventory.Page{})
 	if err != nil {
 		return fmt.Errorf("read controllers: %w", err)
 	}
 	for _, c := range controllers {
 		if a, ok := controllerAddress(c); ok {
-			b.fixtures[a] = "that of the controller of " + b.hostName(c.HostID)
+			b.fixtures[a] = b.controllerOf(c.HostID)
 		}
 	}
 	targets, err := b.tx.JoinTargets().List(inventory.Page{})
@@ -248,17 +261,18 @@ func (b *Book) loadFixtures() error {
 	}
 	for _, t := range targets {
 		if t.VIP.IsValid() {
-			b.fixtures[t.VIP.Unmap()] = "the virtual address of target " + t.Name
+			b.fixtures[t.VIP.Unmap()] = taker{with: "the virtual address of target " + t.Name}
 		}
 	}
 	return nil
 }
 
-func (b *Book) hostName(id inventory.HostID) string {
+func (b *Book) controllerOf(id inventory.HostID) taker {
+	const its = "that of the controller of "
 	if h, err := b.tx.FindHost(id); err == nil {
-		return "host " + h.Name
+		return taker{with: its + "host " + h.Name, refs: inventory.HostRef(h.Name).References()}
 	}
-	return "another host"
+	return taker{with: its + "another host"}
 }
 
 // controllerAddress is the address of a host's controller, where that is reached by one over the network.
@@ -299,11 +313,16 @@ func IsReservedFor(r inventory.Reservation, h *inventory.Host) bool {
 	return false
 }
 
-func reservedFor(r inventory.Reservation) string {
+func reservedFor(r inventory.Reservation, hint string) taker {
+	t := taker{with: "reserved in DHCP for a machine", hint: hint}
+	if r.MAC != "" {
+		t.refs = inventory.HostRef(r.MAC).References()
+	}
 	for _, who := range []struct{ what, is string }{{"", string(r.MAC)}, {"UUID ", r.UUID}, {"port ", r.Port}, {"client id ", r.ClientID}} {
 		if who.is != "" {
-			return who.what + who.is
+			t.with = "reserved in DHCP for " + who.what + who.is
+			break
 		}
 	}
-	return "a machine"
+	return t
 }

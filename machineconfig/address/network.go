@@ -36,7 +36,7 @@ func MaySaveSubnet(tx inventory.Tx, n *inventory.Subnet, now time.Time) error {
 			continue
 		}
 		field, hint := "ranges", "leave it out of the ranges, or reserve it for that host: slipway reservation create %s --mac MAC"
-		with := "the gateway of subnet " + n.Name
+		t := taker{with: "the gateway of subnet " + n.Name}
 		if a == n.Gateway { // even one that is reserved or kept for the machine
 			field, hint = "gateway", "choose another gateway, or take %s out of that configuration"
 		} else {
@@ -44,15 +44,15 @@ func MaySaveSubnet(tx inventory.Tx, n *inventory.Subnet, now time.Time) error {
 			if err != nil {
 				return err
 			}
-			if with, _, err = is.inNetwork(s, a); err != nil {
+			if t, err = is.inNetwork(s, a); err != nil {
 				return err
 			}
-			if with == "" { // reserved or kept for it
+			if t.with == "" { // reserved or kept for it
 				continue
 			}
 		}
-		return inventory.Errorf(inventory.Invalid, "subnet %s: %s is the address of %s%s, and would be %s", n.Name, a, h.Holder, From(h.Source), with).
-			At(field).WithHint(hint, a)
+		return inventory.Errorf(inventory.Invalid, "subnet %s: %s is the address of %s%s, and would be %s", n.Name, a, h.Holder, From(h.Source), t.with).
+			At(field).WithHint(hint, a).Naming(t.refs...)
 	}
 	return nil
 }

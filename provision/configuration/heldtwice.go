@@ -211,7 +211,7 @@ func (c *Clashes) heldTwice(tx inventory.Tx) (all []inventory.Issue, err error) 
 func twiceIssue(c address.Clash, among []inventory.Holding) inventory.Issue {
 	i := inventory.Issue{
 		Key: inventory.IssueTwice + "/" + string(c.Kind) + "/" + c.Value, Type: inventory.IssueTwice, Severity: inventory.SeverityError,
-		Cause: inventory.Clean(c.Holder.String()+": "+c.Message()+address.From(c.Source), 500), Hint: c.Hint,
+		Cause: inventory.Clean(c.Holder.String()+": "+c.Message()+address.From(c.Source), 500), Hint: c.Hint, Refs: c.References(),
 	}
 	for _, h := range among {
 		if h.Kind == c.Kind && h.Value == c.Value && h.HostID != "" && !slices.Contains(i.HostIDs, h.HostID) {

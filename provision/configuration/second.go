@@ -36,7 +36,7 @@ func (c *Configurer) CameSecond(tx inventory.Tx, h *inventory.Host, held []inven
 		}
 		if isFirst {
 			return inventory.Errorf(inventory.Conflict, "%s is given no configuration: %s", s.Holder, clash.Message()).
-				WithHint("%s", clash.Hint), nil
+				WithHint("%s", clash.Hint).Naming(clash.Refs...), nil
 		}
 	}
 	return nil, err

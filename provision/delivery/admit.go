@@ -136,6 +136,7 @@ func (dl *Deliverer) noteStranger(s inventory.BootSession, source netip.Addr, wh
 			At: dl.cfg.Now(), Kind: inventory.EventSessionRefused, HostID: id, SessionID: s.ID, MAC: s.MAC,
 			Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", what, source, ledger.PublicMessage(err)), 500),
 			Data:   map[string]any{"source": source, "place": what, "hint": inventory.HintOf(err)},
+			Refs:   inventory.RefsOf(err),
 		},
 		Do: func(tx inventory.Tx) error {
 			h, found := tx.FindHost(id)

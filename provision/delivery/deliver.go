@@ -320,6 +320,7 @@ func (dl *Deliverer) refuse(ctx context.Context, d *delivery, err error) error {
 		At: dl.cfg.Now(), Kind: kind, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
 		Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", d.Name, d.Source, ledger.PublicMessage(err)), 500),
 		Data:   map[string]any{"document": d.Name, "source": d.Source, "agent": d.Agent, "hint": inventory.HintOf(err), "kind": inventory.KindOf(err)},
+		Refs:   inventory.OfMachine(d.host.Machine, inventory.RefsOf(err)...),
 	}
 	if d.host.ID != "" && dl.cfg.Refusals.First(string(d.session.ID)+d.Source.String()+ledger.PublicMessage(err), dl.cfg.Now()) {
 		dl.cfg.Log.Warn("configuration refused", "host", d.host.Name, "boot", d.session.ID, "addr", d.Source.String(), "err", err)

@@ -7,12 +7,14 @@ import (
 )
 
 // Move is the only place where a host changes state. It stores h in its new state, together with the event that says why.
-func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, s inventory.SessionID, reason string) error {
+// refs is what the reason names besides the host and its machine.
+func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, s inventory.SessionID, reason string, refs ...inventory.Ref) error {
 	to, err := h.State.Next(on)
 	if err != nil {
 		return err
 	}
 	now, from := l.cfg.Now(), h.State
+	refs = inventory.OfMachine(h.Machine, refs...)
 	if to != from {
 		h.StateSinceAt = now
 	}
@@ -30,7 +32,7 @@ func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, 
 	}
 	return tx.AddEvent(&inventory.Event{
 		At: now, Kind: inventory.EventStateChanged, HostID: h.ID, SessionID: s,
-		Detail: fmt.Sprintf("%s → %s: %s", from, to, h.StateReason), Data: map[string]any{"from": from, "to": to, "on": on},
+		Detail: fmt.Sprintf("%s → %s: %s", from, to, h.StateReason), Data: map[string]any{"from": from, "to": to, "on": on}, Refs: refs,
 	})
 }
 
@@ -67,7 +69,7 @@ func (l *Ledger) CloseIssue(tx inventory.Tx, i inventory.Issue, why string) erro
 
 func (l *Ledger) issueEvent(i inventory.Issue, kind, detail string) *inventory.Event {
 	ev := &inventory.Event{
-		At: l.cfg.Now(), Kind: kind, Detail: inventory.Clean(detail, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint},
+		At: l.cfg.Now(), Kind: kind, Detail: inventory.Clean(detail, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint}, Refs: i.Refs,
 	}
 	if len(i.HostIDs) > 0 {
 		ev.HostID = i.HostIDs[0]
@@ -105,17 +107,17 @@ func (l *Ledger) MoveIf(tx inventory.Tx, h *inventory.Host, on inventory.Trigger
 }
 
 // SaveMachine stores a machine with the event that says what changed.
-func (l *Ledger) SaveMachine(tx inventory.Tx, m *inventory.Machine, detail string) error {
+func (l *Ledger) SaveMachine(tx inventory.Tx, m *inventory.Machine, detail string, refs ...inventory.Ref) error {
 	if err := tx.UpdateMachine(m, l.cfg.Now()); err != nil {
 		return fmt.Errorf("store machine %s: %w", m.Name, err)
 	}
-	return l.NoteMachine(tx, m, detail)
+	return l.NoteMachine(tx, m, detail, refs...)
 }
 
 // NoteMachine adds an event about a machine to the timeline.
-func (l *Ledger) NoteMachine(tx inventory.Tx, m *inventory.Machine, detail string) error {
+func (l *Ledger) NoteMachine(tx inventory.Tx, m *inventory.Machine, detail string, refs ...inventory.Ref) error {
 	return tx.AddEvent(&inventory.Event{
 		At: l.cfg.Now(), Kind: inventory.EventMachine, HostID: m.HostID, Subject: "machine/" + m.Name, Detail: inventory.Clean(detail, 500),
-		Data: MachineData(m, map[string]any{"phase": m.Phase, "claim": m.ClaimID}),
+		Data: MachineData(m, map[string]any{"phase": m.Phase, "claim": m.ClaimID}), Refs: refs,
 	})
 }

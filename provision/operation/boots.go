@@ -85,6 +85,7 @@ func (o *Operator) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Op
 		return j.save()
 	case d.Boot == pxe.BootWait && d.IsTrap && op.State == inventory.OpRunning:
 		j.op.Reason, j.op.Hint = d.Reason, d.Hint
+		j.refs = append(j.refs, d.Refs...)
 		return j.save()
 	}
 	return nil
@@ -211,7 +212,7 @@ func CleanLog(s string) string { return inventory.CleanLines(s, 64<<10) }
 func BootRefused(id inventory.HostID, subnet string, d pxe.Decision) inventory.Issue {
 	return inventory.Issue{
 		Key: inventory.IssueBootRefused + "/" + string(id), Type: inventory.IssueBootRefused,
-		Severity: inventory.SeverityError, HostIDs: []inventory.HostID{id}, Subnet: subnet, Cause: d.Reason, Hint: d.Hint,
+		Severity: inventory.SeverityError, HostIDs: []inventory.HostID{id}, Subnet: subnet, Cause: d.Reason, Hint: d.Hint, Refs: d.Refs,
 	}
 }
 

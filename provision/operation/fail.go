@@ -106,7 +106,7 @@ func (j outcome) quarantine(issue string, f failure) error {
 	if _, err := j.Host.State.Next(inventory.Fault); err != nil {
 		return j.storeHost()
 	}
-	return j.o.cfg.Ledger.Move(j.Tx, &j.Host, inventory.Fault, "", f.reason)
+	return j.o.cfg.Ledger.Move(j.Tx, &j.Host, inventory.Fault, "", f.reason, j.refs...)
 }
 
 // machinesTry is on how many hosts a machine may fail before a person has to look: by then it is the image or the
@@ -131,7 +131,7 @@ func (j outcome) installFailed(f failure) error {
 			return err
 		}
 		m.Phase, m.Reason, m.Hint, m.NextAt = inventory.MachineFailed, f.reason, f.hint, time.Time{}
-		if err := j.o.cfg.Ledger.SaveMachine(j.Tx, m, "failed: "+f.reason); err != nil {
+		if err := j.o.cfg.Ledger.SaveMachine(j.Tx, m, "failed: "+f.reason, j.refs...); err != nil {
 			return err
 		}
 		return j.cleanUp("the installation failed, and the image is at fault")
@@ -167,7 +167,7 @@ func (j outcome) takeAnother(m *inventory.Machine, f failure) error {
 	default:
 		m.Phase, m.Reason, m.Hint, m.NextAt = inventory.MachinePending, "failed on "+j.Host.Name+" ("+f.reason+"); takes another host", "", j.o.cfg.Now()
 	}
-	return j.o.cfg.Ledger.SaveMachine(j.Tx, m, m.Reason)
+	return j.o.cfg.Ledger.SaveMachine(j.Tx, m, m.Reason, append(j.refs[:len(j.refs):len(j.refs)], inventory.HostRef(j.Host.Name))...)
 }
 
 // climb goes to the next rung of the remediation ladder.
@@ -223,7 +223,7 @@ func (j *Job) tellMachine(phase inventory.MachinePhase, reason, hint string) err
 	isNews := m.Phase != phase
 	m.Phase, m.Reason, m.Hint = phase, reason, hint
 	if isNews {
-		return j.o.cfg.Ledger.SaveMachine(j.Tx, m, cmp.Or(reason, string(phase)))
+		return j.o.cfg.Ledger.SaveMachine(j.Tx, m, cmp.Or(reason, string(phase)), j.refs...)
 	}
 	return j.Tx.UpdateMachine(m, j.o.cfg.Now())
 }

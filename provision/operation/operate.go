@@ -19,6 +19,7 @@ type Job struct {
 	op   inventory.Operation
 	Host inventory.Host
 	P    Params
+	refs []inventory.Ref // what its texts name besides the host
 }
 
 // WithJob runs fn on an operation that is still open; one that has ended meanwhile is left alone.
@@ -47,7 +48,7 @@ func (o *Operator) JobOf(tx inventory.Tx, op inventory.Operation) (*Job, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read host of operation %s: %w", op.ID, err)
 	}
-	return &Job{o: o, Tx: tx, op: op, Host: h, P: ParamsOf(&op)}, nil
+	return &Job{o: o, Tx: tx, op: op, Host: h, P: ParamsOf(&op), refs: inventory.OfMachine(op.Machine)}, nil
 }
 
 // Start begins an operation on a host. It is a Conflict that names what is being done with the host already.
@@ -65,7 +66,7 @@ func (o *Operator) Start(tx inventory.Tx, h *inventory.Host, op inventory.Operat
 	if err := tx.CreateOperation(&op, now); err != nil {
 		return nil, err
 	}
-	j := &Job{o: o, Tx: tx, op: op, Host: *h, P: p}
+	j := &Job{o: o, Tx: tx, op: op, Host: *h, P: p, refs: inventory.OfMachine(op.Machine)}
 	if err := j.note("started by "+cmp.Or(op.By, "the engine"), nil); err != nil {
 		return nil, err
 	}
@@ -206,6 +207,7 @@ func (j *Job) note(detail string, data map[string]any) error {
 	data["operation"], data["kind"], data["step"], data["attempt"], data["state"] = j.op.ID, j.op.Kind, j.op.Step, j.op.AttemptN, j.op.State
 	ev := inventory.Event{
 		At: j.o.cfg.Now(), Kind: inventory.EventOperation, HostID: j.Host.ID, Detail: inventory.Clean(Describe(&j.op)+": "+detail, 500), Data: data,
+		Refs: j.refs,
 	}
 	if j.op.Machine != "" {
 		ev.Subject = "machine/" + j.op.Machine
@@ -428,7 +430,7 @@ func (j *Job) closeIssues() error {
 func (j *Job) issue(kind string, severity inventory.Severity, cause, hint string) inventory.Issue {
 	return inventory.Issue{
 		Key: kind + "/" + string(j.Host.ID), Type: kind, Severity: severity, HostIDs: []inventory.HostID{j.Host.ID},
-		Cause: inventory.Clean(cause, 500), Hint: inventory.Clean(hint, 300),
+		Cause: inventory.Clean(cause, 500), Hint: inventory.Clean(hint, 300), Refs: j.refs,
 	}
 }
 

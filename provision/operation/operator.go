@@ -65,7 +65,7 @@ type Above struct {
 	Place    func(ctx context.Context) error
 	MayPlace func()
 	// Gone removes a machine that holds no host any more. Climb begins the first rung of a ladder.
-	Gone  func(tx inventory.Tx, m *inventory.Machine, detail string) error
+	Gone  func(tx inventory.Tx, m *inventory.Machine, detail string, refs ...inventory.Ref) error
 	Climb func(tx inventory.Tx, h *inventory.Host, m *inventory.Machine, ladder []Rung, by, reason string) error
 }
 

@@ -54,9 +54,9 @@ func (j outcome) freed() error {
 	}
 	if !j.P.IsGone { // it is replaced
 		m.Phase, m.Reason, m.NextAt = inventory.MachinePending, "takes another host than "+j.Host.Name, j.o.cfg.Now()
-		return j.o.cfg.Ledger.SaveMachine(j.Tx, m, m.Reason)
+		return j.o.cfg.Ledger.SaveMachine(j.Tx, m, m.Reason, inventory.HostRef(j.Host.Name))
 	}
-	return j.o.cfg.Gone(j.Tx, m, "its host "+j.Host.Name+" is free")
+	return j.o.cfg.Gone(j.Tx, m, "its host "+j.Host.Name+" is free", inventory.HostRef(j.Host.Name))
 }
 
 // unclaim ends the claim of the job's host.

@@ -324,10 +324,11 @@ func (j agentStep) writeTask(t, idle wire.Task, s inventory.BootSession, base st
 	}
 	if p := plan.Problem; p != nil {
 		idle.Reason = p.Msg
+		j.refs = append(j.refs, p.Refs...)
 		if delivery.IsAwaitedProblem(plan) {
 			return idle, j.wait(p.Msg, p.Hint, problemAgain)
 		}
-		if err := j.o.cfg.Ledger.OpenIssue(j.Tx, BootRefused(j.Host.ID, s.Subnet, pxe.Decision{Reason: p.Msg, Hint: p.Hint})); err != nil {
+		if err := j.o.cfg.Ledger.OpenIssue(j.Tx, BootRefused(j.Host.ID, s.Subnet, pxe.Decision{Reason: p.Msg, Hint: p.Hint, Refs: p.Refs})); err != nil {
 			return idle, err
 		}
 		return idle, j.wait(p.Msg, p.Hint, problemAgain)

@@ -40,9 +40,9 @@ func (o *Operator) TakeTurn(tx inventory.Tx, h *inventory.Host, s inventory.Sess
 		if err != nil {
 			return nil, fmt.Errorf("read lock %s: %w", name, err)
 		}
-		holder := string(l.HostID)
+		holder := inventory.HostRef(l.HostID)
 		if other, err := tx.FindHost(l.HostID); err == nil {
-			holder = other.Name
+			holder.Name = other.Name
 		}
 		if name == names[0] && len(names) == 2 {
 			return inventory.Errorf(inventory.Conflict, "%s is the first control plane of %s already", holder, r.Target).

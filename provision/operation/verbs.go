@@ -52,7 +52,7 @@ func (o *Orders) Accept(ctx context.Context, id inventory.HostID, who ledger.Ask
 func (o *Orders) Install(ctx context.Context, id inventory.HostID, profile string, who ledger.Asker) (inventory.Host, error) {
 	return o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.Machine != "" {
-			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine reinstall %s", h.Machine)
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine reinstall %s", h.Machine)
 		}
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
 			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, Describe(&op)).WithHint("slipway operation cancel %s ends that", op.ID)
@@ -133,7 +133,7 @@ func (o *Orders) Release(ctx context.Context, id inventory.HostID, who ledger.As
 	}
 	return o.change(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.Machine != "" {
-			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s releases it", h.Machine)
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine delete %s releases it", h.Machine)
 		}
 		if h.IsAdopted {
 			return inventory.Errorf(inventory.Conflict, "host %s is adopted: its system is not ours", h.Name).WithHint("end that first: slipway host adopt %s --off", h.Name)

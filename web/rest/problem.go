@@ -29,6 +29,9 @@ type Problem struct {
 
 	Findings machineconfig.Report `json:"findings,omitempty" doc:"What is wrong with a configuration, and where"`
 
+	// Refs are what Detail, Hint and Errors name besides what the caller has named.
+	Refs []inventory.Ref `json:"-"`
+
 	retryAfter time.Duration
 }
 
@@ -136,7 +139,7 @@ func ProblemOf(req *Request, log *slog.Logger, err error) *Problem {
 			said = &inventory.Error{Kind: inventory.Unavailable, Msg: "it took too long", Hint: "try it again", Err: err}
 		}
 	}
-	p := &Problem{Status: StatusOf(said.Kind), Detail: said.Msg, Kind: said.Kind, Hint: said.Hint, RequestID: id}
+	p := &Problem{Status: StatusOf(said.Kind), Detail: said.Msg, Kind: said.Kind, Hint: said.Hint, RequestID: id, Refs: said.Refs}
 	if said.Field != "" {
 		p.Errors = []FieldError{{Location: "body." + said.Field, Message: said.Msg}}
 	}

@@ -122,7 +122,8 @@ func (t historyTx) FindIssue(id int64) (inventory.Issue, error) {
 	if ok, err := t.seesIssue(i); err != nil || !ok {
 		return inventory.Issue{}, orGone(err, t.gone("issue", strconv.FormatInt(id, 10)))
 	}
-	return i, nil
+	err = t.tellIssue(&i)
+	return i, err
 }
 
 // ListIssues implements inventory.HistoryTx.
@@ -131,7 +132,15 @@ func (t historyTx) ListIssues(all bool, host inventory.HostID) ([]inventory.Issu
 	if err != nil {
 		return nil, err
 	}
-	return kept(rows, t.seesIssue)
+	if rows, err = kept(rows, t.seesIssue); err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if err := t.tellIssue(&rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
 }
 
 // ListEvents implements inventory.HistoryTx.
@@ -141,7 +150,7 @@ func (t historyTx) ListEvents(f inventory.EventFilter, after int64, limit int) (
 	if isDown {
 		first.After = "0"
 	}
-	return keptPages(first,
+	rows, err := keptPages(first,
 		func(p inventory.Page) ([]inventory.Event, error) {
 			at, _ := strconv.ParseInt(p.After, 10, 64) // we wrote it
 			if isDown {
@@ -153,6 +162,15 @@ func (t historyTx) ListEvents(f inventory.EventFilter, after int64, limit int) (
 			return t.all.ListEvents(f, at, p.Limit)
 		},
 		func(e inventory.Event) string { return strconv.FormatInt(e.ID, 10) }, t.SeesEvent)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if err := t.TellEvent(&rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
 }
 
 // What writes history is of the engine.
