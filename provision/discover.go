@@ -45,7 +45,7 @@ func (e *Engine) discoverHost(tx inventory.Tx, h *inventory.Host, c pxe.Client) 
 	}
 	ev := inventory.Event{
 		At: now, Kind: inventory.EventHostDiscovered, HostID: h.ID, MAC: c.MAC,
-		Detail: fmt.Sprintf("%s heard %s: %s", h.Name, where(c), describe(c)),
+		Detail: fmt.Sprintf("%s heard %s: %s", h.Name, where(c), describe(c)), Refs: inventory.HostRef(h.Name).References(),
 	}
 	if err := tx.AddEvent(&ev); err != nil {
 		return err

@@ -176,7 +176,7 @@ CREATE TABLE events (
   subject    TEXT    NOT NULL,
   detail     TEXT    NOT NULL,
   data       TEXT    NOT NULL
-) STRICT;
+, refs TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX events_by_host ON events (host_id, id, kind);
 
@@ -341,7 +341,7 @@ CREATE TABLE issues (
   seen_at   INTEGER NOT NULL,
   seen_n    INTEGER NOT NULL,
   closed_at INTEGER NOT NULL
-) STRICT;
+, refs TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX issues_open ON issues (key) WHERE closed_at = 0;
 
