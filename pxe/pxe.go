@@ -193,7 +193,7 @@ type Decision struct {
 	Hint   string
 	Refs   []inventory.Ref // what Reason and Hint name besides the machine
 	Again  time.Duration   // for BootWait and BootPark: when it should ask or restart
-	IsTrap bool          // true when the reason is a fault that should be an open issue (IssueBootRefused)
+	IsTrap bool            // true when the reason is a fault that should be an open issue (IssueBootRefused)
 }
 
 // Reply is what DHCP adds to an answer so that the machine boots. Empty fields are left out.
