@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"slipway.dev/slipway/inventory/ref"
 )
 
 // Holder is who has an address or a name: a machine, or a host that no machine has. The zero value is nobody.
@@ -22,6 +24,9 @@ func (h Holder) Key() string {
 	}
 	return "host/" + string(h.HostID)
 }
+
+// References implements ref.Referrer.
+func (h Holder) References() []Ref { return ref.Named(MachineRef(h.Machine), HostRef(h.Host)) }
 
 // String names a holder for people.
 func (h Holder) String() string {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"slipway.dev/slipway/inventory/ref"
 )
 
 // Kind says what sort of failure an Error is. The API maps each kind to one HTTP status.
@@ -100,6 +102,41 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 func (e *Error) At(field string) *Error {
 	c := *e
 	c.Field = field
+	return &c
+}
+
+// Ref is a thing that a text names: package web/scoped leaves out, for each reader, the names that the reader may not know.
+type Ref = ref.Ref
+
+// How a text refers to things: a sentence takes the answers of these as arguments.
+var HostRef, MachineRef, PoolRef, OfMachine, RefTo = ref.Host, ref.Machine, ref.Pool, ref.WithMachine, ref.To
+
+// RefsOf returns what the texts of an error name.
+func RefsOf(err error) []Ref {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Refs
+	}
+	return nil
+}
+
+// refsIn returns what the arguments of a format name.
+func refsIn(args []any) (all []Ref) {
+	for _, arg := range args {
+		switch v := arg.(type) {
+		case ref.Referrer:
+			all = append(all, v.References()...)
+		case error:
+			all = append(all, RefsOf(v)...)
+		}
+	}
+	return all
+}
+
+// Naming returns a copy of e whose texts name these things, too.
+func (e *Error) Naming(refs ...Ref) *Error {
+	c := *e
+	c.Refs = append(c.Refs[:len(c.Refs):len(c.Refs)], refs...)
 	return &c
 }
 

@@ -128,7 +128,7 @@ func (e *Engine) pinned(tx inventory.Tx, c pxe.Client) (h inventory.Host, isIt b
 		issue.Key += "/stranger"
 		issue.Cause = fmt.Sprintf("%s is on port %s, which is that of %s, and is none of its MACs", c.MAC, c.Port, h.Name)
 		issue.Hint = fmt.Sprintf("if it is %s with another card: slipway host set %s --mac %s; else put it on another port", h.Name, h.Name, c.MAC)
-		issue.Refs = inventory.HostRef(c.MAC).References()
+		issue.Refs = inventory.HostRef(string(c.MAC)).References()
 		return h, false, e.ledger.OpenIssue(tx, issue)
 	}
 	h.NICs = []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true}}

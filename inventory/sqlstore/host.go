@@ -349,7 +349,7 @@ func (t hostTx) checkHost(h, has *inventory.Host) error {
 			return err
 		}
 		if found && id != h.ID {
-			return inventory.Errorf(inventory.Conflict, "the name %s belongs to host %s", h.Name, inventory.HostRef(id)).WithHint("choose another name")
+			return inventory.Errorf(inventory.Conflict, "the name %s belongs to host %s", h.Name, inventory.HostRef(string(id))).WithHint("choose another name")
 		}
 	}
 	for _, n := range h.NICs {

@@ -129,7 +129,7 @@ func (t networkTx) CreateReservation(r *inventory.Reservation, now time.Time) er
 func machineOf(r inventory.Reservation) any {
 	switch {
 	case r.MAC != "":
-		return inventory.HostRef(r.MAC)
+		return inventory.HostRef(string(r.MAC))
 	case r.ClientID != "":
 		return "client id " + r.ClientID
 	case r.Port != "":

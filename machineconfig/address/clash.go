@@ -215,7 +215,7 @@ func (b *Book) inNetwork(s Subject, a netip.Addr) (taker, error) {
 	}
 	l, err := b.tx.FindLease(a)
 	if err == nil && l.State == inventory.LeaseBound && l.ExpiresAt.After(b.now) && !hasMAC(s.On, l.MAC) {
-		return taker{"leased to " + string(l.MAC), another, inventory.HostRef(l.MAC).References()}, nil
+		return taker{"leased to " + string(l.MAC), another, inventory.HostRef(string(l.MAC)).References()}, nil
 	} else if err != nil && !isNotFound(err) {
 		return taker{}, err
 	}
@@ -316,7 +316,7 @@ func IsReservedFor(r inventory.Reservation, h *inventory.Host) bool {
 func reservedFor(r inventory.Reservation, hint string) taker {
 	t := taker{with: "reserved in DHCP for a machine", hint: hint}
 	if r.MAC != "" {
-		t.refs = inventory.HostRef(r.MAC).References()
+		t.refs = inventory.HostRef(string(r.MAC)).References()
 	}
 	for _, who := range []struct{ what, is string }{{"", string(r.MAC)}, {"UUID ", r.UUID}, {"port ", r.Port}, {"client id ", r.ClientID}} {
 		if who.is != "" {

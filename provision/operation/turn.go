@@ -40,7 +40,7 @@ func (o *Operator) TakeTurn(tx inventory.Tx, h *inventory.Host, s inventory.Sess
 		if err != nil {
 			return nil, fmt.Errorf("read lock %s: %w", name, err)
 		}
-		holder := inventory.HostRef(l.HostID)
+		holder := inventory.HostRef(string(l.HostID))
 		if other, err := tx.FindHost(l.HostID); err == nil {
 			holder.Name = other.Name
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 )
 
 // Unnamed stands for a name that the caller may not know.
@@ -14,12 +15,12 @@ const Unnamed = "(hidden)"
 func (t *sight) knows(r inventory.Ref) (is, isGone bool, err error) {
 	role := inventory.UserRole("")
 	switch r.Kind {
-	case inventory.RefHost:
+	case ref.OfHost:
 		role, err = t.roleOnHostNamed(r.Name)
-	case inventory.RefMachine:
+	case ref.OfMachine:
 		m, bad := t.all.FindMachine(r.Name)
 		role, err = t.reach.onMachine(&m), bad
-	case inventory.RefPool:
+	case ref.OfPool:
 		if r.Name == inventory.DefaultPool { // everybody knows that there is one
 			return true, false, nil
 		}
@@ -34,8 +35,8 @@ func (t *sight) knows(r inventory.Ref) (is, isGone bool, err error) {
 	return err == nil && role.Allows(inventory.Viewer), false, err
 }
 
-func (t *sight) roleOnHostNamed(ref string) (inventory.UserRole, error) {
-	h, err := FindHost(t.all, ref)
+func (t *sight) roleOnHostNamed(name string) (inventory.UserRole, error) {
+	h, err := FindHost(t.all, name)
 	if err != nil {
 		return "", err
 	}
