@@ -16,6 +16,7 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/inventory/storetest"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
@@ -43,7 +44,10 @@ func newRack(t *testing.T) *rack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { store.Close() })
+	t.Cleanup(func() {
+		storetest.CheckRefs(t, store)
+		store.Close()
+	})
 	r := &rack{t: t, store: store, clock: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), policy: inventory.UnknownWait}
 	r.restart()
 	return r

@@ -383,6 +383,7 @@ func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s invento
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return fmt.Errorf("read what is done with %s: %w", h.Name, err)
 	}
+	d.Refs = inventory.OfMachine(op.Machine, d.Refs...)
 	if q.hasWork = err == nil && isProven; q.hasWork {
 		s.Operation = op.ID
 	}

@@ -12,7 +12,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
-
 )
 
 // The store shows a caller with roles in pools only what is in those (see package scoped). A text that such a caller may read can

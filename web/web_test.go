@@ -28,6 +28,7 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/inventory/storetest"
 	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/render"
@@ -156,6 +157,7 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 	t.Cleanup(func() {
 		cancel()
 		wg.Wait()
+		storetest.CheckRefs(t, store)
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
