@@ -13,8 +13,8 @@ const (
 	OfPool    Kind = "pool"
 )
 
-// Ref is a thing that a text names. An error, an event and an issue keep the references of their texts beside them: package
-// web/scoped leaves out, for each reader, the names that the reader may not know.
+// Ref is a thing that a text names. An error, an event and an issue keep the references of their texts. For each reader, package
+// web/scoped leaves out the names that this reader may not know.
 //
 // A sentence that names something else than its own subject takes a Ref as argument:
 //
@@ -52,11 +52,11 @@ func To(noun, name string) (r Ref, is bool) {
 	return r, name != "" && (r.Kind == OfHost || r.Kind == OfMachine || r.Kind == OfPool)
 }
 
-// String returns the name, so that a Ref can stand in a format.
+// String returns the name, so that a Ref can be an argument of a format.
 func (r Ref) String() string { return r.Name }
 
 // References implements Referrer.
 func (r Ref) References() []Ref { return []Ref{r} }
 
-// Referrer is what names things when it stands in a sentence.
+// Referrer names things as an argument of a format.
 type Referrer interface{ References() []Ref }

@@ -43,34 +43,26 @@ func (t *sight) roleOnHostNamed(name string) (inventory.UserRole, error) {
 	return t.reach.onHost(t.all, &h)
 }
 
-// hiddenOf returns the names of those things that the caller may not know. showGone leaves out those of things that are gone.
-func (t *sight) hiddenOf(refs []inventory.Ref, showGone bool) (names []string, err error) {
+// hiddenOf returns the names of those things that the caller may not know. Names of things that are gone stay: the history of a
+// host tells its pool about the machines that it had, and a refusal names what the caller wanted to make.
+func (t *sight) hiddenOf(refs []inventory.Ref) (names []string, err error) {
 	for _, r := range refs {
 		is, isGone, err := t.knows(r)
 		if err != nil {
 			return nil, err
 		}
-		if !is && (!isGone || !showGone) {
+		if !is && !isGone {
 			names = append(names, r.Name)
 		}
 	}
 	return names, nil
 }
 
-// TellEvent takes the names out of an event that the caller may not know. A subject stands in the event by itself: its name
-// stays in the texts when the subject is gone.
+// TellEvent takes the names out of an event that the caller may not know.
 func (t *sight) TellEvent(e *inventory.Event) error {
-	names, err := t.hiddenOf(e.Refs, false)
+	names, err := t.hiddenOf(e.References())
 	if err != nil {
 		return err
-	}
-	noun, name, _ := strings.Cut(e.Subject, "/")
-	if r, is := inventory.RefTo(noun, name); is {
-		more, err := t.hiddenOf([]inventory.Ref{r}, true)
-		if err != nil {
-			return err
-		}
-		names = append(names, more...)
 	}
 	if len(names) == 0 {
 		return nil
@@ -93,15 +85,14 @@ func (t *sight) TellEvent(e *inventory.Event) error {
 
 // tellIssue takes the names out of an issue that the caller may not know.
 func (t *sight) tellIssue(i *inventory.Issue) error {
-	names, err := t.hiddenOf(i.Refs, false)
+	names, err := t.hiddenOf(i.Refs)
 	i.Cause, i.Hint = without(i.Cause, names), without(i.Hint, names)
 	return err
 }
 
-// Tell returns a text of a refusal without the names of the things in refs that the caller may not know. What is not there is
-// what the caller wanted to make.
+// Tell returns a text of a refusal without the names of the things in refs that the caller may not know.
 func (t *Tx) Tell(text string, refs []inventory.Ref) (string, error) {
-	names, err := t.hiddenOf(refs, true)
+	names, err := t.hiddenOf(refs)
 	return without(text, names), err
 }
 
