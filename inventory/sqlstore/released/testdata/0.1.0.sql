@@ -167,7 +167,7 @@ CREATE TABLE events (
   subject    TEXT    NOT NULL,
   detail     TEXT    NOT NULL,
   data       TEXT    NOT NULL
-) STRICT;
+, refs TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE issues (
   id        INTEGER NOT NULL PRIMARY KEY,
   key       TEXT    NOT NULL,
@@ -181,7 +181,7 @@ CREATE TABLE issues (
   seen_at   INTEGER NOT NULL,
   seen_n    INTEGER NOT NULL,
   closed_at INTEGER NOT NULL
-) STRICT;
+, refs TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE issue_hosts (
   issue_id INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,
   host_id  TEXT    NOT NULL,
@@ -616,6 +616,7 @@ INSERT INTO goose_db_version VALUES (28, 202611270400, 1, '2026-11-18 11:06:40')
 INSERT INTO goose_db_version VALUES (29, 202611270700, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (30, 202611270701, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (31, 202611270802, 1, '2026-11-18 11:06:40');
+INSERT INTO goose_db_version VALUES (32, 202611271100, 1, '2026-11-18 11:06:40');
 INSERT INTO artefacts VALUES ('sha256:01aa', 8388608, 'https://files.example/linux', 1795000000123);
 INSERT INTO artefacts VALUES ('sha256:02bb', 1073741824, 'debian.qcow2', 1795000000123);
 INSERT INTO images VALUES ('debian-12', 'debian', '12', 'x86_64', '["quiet"]', 512, 1, 1795000000123, 1795000000123, 1, '[{"format":"preseed","version":"12","initrdPath":"/preseed.cfg"}]', '["url=${config}"]', '', 0, '', '', '');
@@ -653,8 +654,8 @@ INSERT INTO ranges VALUES ('rack1', 167837952, 167889151);
 INSERT INTO reservations VALUES (167837746, 'rack1', '52:54:00:00:00:64', '', '', 'printer', 1795000000123, 1795000000123, 1, '', '[{"code":252,"type":"text","value":"http://wpad/","isAlways":true}]');
 INSERT INTO leases VALUES (167837953, 'rack1', '52:54:00:00:00:01', '01525400000001', 'host-00001', 'bound', 1, 1795000000123, 1795003600123, 'Ethernet3@leaf-1');
 INSERT INTO sessions VALUES ('0123456789abcdef0123456789abcdef', '0193-00000001', '52:54:00:00:00:02', '10.1.1.1', 'x86_64', 'uefi', 'rack1', 'image', 'armed', 'web', 'debian12', 'config.sent', '', 1795000000123, 1795000000123, 0, 'sha256:03cc', '01OPERATION000001', '', 'Ethernet3@leaf-1', 'power');
-INSERT INTO events VALUES (1, 1795000000123, 'dhcp.ack', '0193-00000001', '0123456789abcdef0123456789abcdef', '52:54:00:00:00:02', '', 'took 10.1.1.1', '{"address":"10.1.1.1"}');
-INSERT INTO issues VALUES (1, 'wrong-port/1', 'wrong-port', 'warning', '["0193-00000001"]', 'rack1', 'it is on Ethernet4', 'look at the cable', 1795000000123, 1795000000123, 1, 0);
+INSERT INTO events VALUES (1, 1795000000123, 'dhcp.ack', '0193-00000001', '0123456789abcdef0123456789abcdef', '52:54:00:00:00:02', '', 'took 10.1.1.1', '{"address":"10.1.1.1"}', '');
+INSERT INTO issues VALUES (1, 'wrong-port/1', 'wrong-port', 'warning', '["0193-00000001"]', 'rack1', 'it is on Ethernet4', 'look at the cable', 1795000000123, 1795000000123, 1, 0, '');
 INSERT INTO issue_hosts VALUES (1, '0193-00000001');
 INSERT INTO tokens VALUES ('ci', 'c1', 1795000000123, 1795003600123, 0, 'anna', '[{"role":"operator","pool":"web"}]', '', '');
 INSERT INTO tokens VALUES ('mgmt', 'c2', 1795000000123, 0, 0, '', '', 'u-a', '["team"]');
