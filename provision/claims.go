@@ -56,7 +56,7 @@ func (e *Engine) place(ctx context.Context) error {
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		demands, err := e.demands(tx, due, now)
+		demands, err := demandsOf(tx, due, now)
 		if err != nil {
 			return err
 		}
@@ -95,14 +95,14 @@ func (e *Engine) place(ctx context.Context) error {
 	return nil
 }
 
-// demands is what the machines want. What is wrong with one of them is found out when it is claimed.
-func (e *Engine) demands(tx inventory.Tx, due []inventory.Machine, now time.Time) ([]placement.Demand, error) {
+// demandsOf is what the machines want. What is wrong with one of them is found out when it is claimed.
+func demandsOf(tx inventory.Tx, due []inventory.Machine, now time.Time) ([]placement.Demand, error) {
 	pools, images, agents := map[string]inventory.Pool{}, map[string]inventory.Image{}, map[inventory.Arch]bool{}
 	var all []placement.Demand
 	for _, m := range due {
 		name := operation.PoolName(m.Pool)
 		if _, ok := pools[name]; !ok {
-			p, err := e.poolOf(tx, name)
+			p, err := poolOf(tx, name)
 			if err != nil {
 				return nil, fmt.Errorf("read pool %s: %w", name, err)
 			}
@@ -110,7 +110,7 @@ func (e *Engine) demands(tx inventory.Tx, due []inventory.Machine, now time.Time
 		}
 		kind := m.Profile + "\x00" + m.Image
 		if _, ok := images[kind]; !ok {
-			i, err := e.imageOf(tx, &m)
+			i, err := imageOf(tx, &m)
 			if err != nil {
 				return nil, err
 			}
@@ -227,7 +227,7 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 		if choice.AgainAt.After(now) && choice.AgainAt.Before(m.NextAt) {
 			m.NextAt = choice.AgainAt
 		}
-		reason, hint, err := e.whyNot(tx, &m, choice)
+		reason, hint, err := whyNot(tx, &m, choice)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func refsOf(m *inventory.Machine, choice *placement.Choice) (refs []inventory.Re
 }
 
 // whyNot says why there is no host for a machine. Placement knows the hosts that are free; here are the others.
-func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.Choice) (reason, hint string, err error) {
+func whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.Choice) (reason, hint string, err error) {
 	if o := &choice.Outlook; o.IsHopeless {
 		return o.Reason, o.Hint, nil
 	}
@@ -392,7 +392,7 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 // installMachine begins an installation on a host that the machine has claimed; whoever calls it has asked mayInstallAgain.
 // old is the claim that a reinstallation ended.
 func (e *Engine) installMachine(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, kind inventory.OperationKind, old inventory.ClaimID, ladder []operation.Rung, by string) error {
-	image, err := e.imageOf(tx, m)
+	image, err := imageOf(tx, m)
 	if err != nil {
 		return err
 	}
@@ -407,7 +407,7 @@ func (e *Engine) installMachine(tx inventory.Tx, m *inventory.Machine, h *invent
 		Kind: kind, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: operation.PoolName(m.Pool), By: by,
 	}, operation.Params{
 		Road: operation.RoadOf(&image), Profile: m.Profile, Revision: m.ProfileRevision, Image: image.Name, Root: root, Keep: m.KeepDisks,
-		MayRestart: true, Ladder: ladder, OldClaimID: old, HasNode: e.cfg.Nodes != nil && m.Drain.Target != "",
+		MayRestart: true, Ladder: ladder, OldClaimID: old, HasNode: e.HasNodes() && m.Drain.Target != "",
 	})
 	return err
 }

@@ -15,8 +15,8 @@ import (
 
 // endOf says how the disks of a machine's host are cleaned when the machine goes, and whether they stay dirty because the machine
 // says so, not its pool.
-func (e *Engine) endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (mode inventory.CleanMode, staysDirty bool, err error) {
-	pool, err := e.poolOf(tx, m.Pool)
+func endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (mode inventory.CleanMode, staysDirty bool, err error) {
+	pool, err := poolOf(tx, m.Pool)
 	if err != nil {
 		return "", false, err
 	}
@@ -31,13 +31,13 @@ func (e *Engine) endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host)
 // are delete, force (a deletion), reinstall, and the other steps of a remediation.
 func (e *Engine) ForeseeMachine(ctx context.Context, name, verb string) (f foresight.Ending, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		f, err = e.foreseeMachine(tx, name, verb)
+		f, err = foreseeMachine(tx, name, verb)
 		return err
 	})
 	return f, err
 }
 
-func (e *Engine) foreseeMachine(tx inventory.Tx, name, verb string) (f foresight.Ending, err error) {
+func foreseeMachine(tx inventory.Tx, name, verb string) (f foresight.Ending, err error) {
 	m, err := tx.FindMachine(name)
 	if err != nil {
 		return f, err
@@ -63,10 +63,10 @@ func (e *Engine) foreseeMachine(tx inventory.Tx, name, verb string) (f foresight
 		f.Node = cmp.Or(m.Drain.Node, m.Hostname, m.Name)
 	}
 	if verb == string(operation.RungReinstall) {
-		i, err := e.imageOf(tx, &m)
+		i, err := imageOf(tx, &m)
 		f.Image = i.Name
 		return f, err
 	}
-	f.Mode, f.StaysDirty, err = e.endOf(tx, &m, &h)
+	f.Mode, f.StaysDirty, err = endOf(tx, &m, &h)
 	return f, err
 }

@@ -99,7 +99,7 @@ func (e *Engine) EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host
 	if err := checkHost(tx, h); err != nil {
 		return err
 	}
-	changes := changedFields(old, *h)
+	changes := ledger.ChangedFields(old, *h)
 	if len(changes) == 0 {
 		*h = old
 		return nil

@@ -31,7 +31,7 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, who led
 				return nil
 			}
 		}
-		if err := e.preflight(tx, &m); err != nil {
+		if err := preflight(tx, &m); err != nil {
 			return err
 		}
 		if err := tx.CreateMachine(&m, e.cfg.Now()); err != nil {
@@ -47,8 +47,8 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, who led
 }
 
 // preflight refuses a machine that could never be installed.
-func (e *Engine) preflight(tx inventory.Tx, m *inventory.Machine) error {
-	i, err := e.imageOf(tx, m)
+func preflight(tx inventory.Tx, m *inventory.Machine) error {
+	i, err := imageOf(tx, m)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (e *Engine) preflight(tx inventory.Tx, m *inventory.Machine) error {
 			return inventory.Errorf(inventory.Invalid, "there is no host %q", inventory.Clean(m.Placement.Host, 64)).WithHint("list them with: slipway host list")
 		}
 	}
-	return e.checkWanted(tx, m)
+	return checkWanted(tx, m)
 }
 
 // DeleteMachine asks for the end of a machine: its host is fenced, wiped and free again. With force nothing of that is
@@ -125,18 +125,18 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 	if err := e.ledger.Move(tx, &h, inventory.Retire, "", "machine "+m.Name+" was deleted by "+by); err != nil {
 		return err
 	}
-	clean, staysDirty, err := e.endOf(tx, m, &h)
+	clean, staysDirty, err := endOf(tx, m, &h)
 	if err != nil {
 		return err
 	}
 	_, err = e.Start(tx, &h, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: operation.PoolName(m.Pool), By: by}, operation.Params{
 		Clean: clean, StaysDirty: staysDirty, Keep: m.KeepDisks, IsGone: true, ReleaseAfter: m.ReleaseAfter, MayRestart: true,
-		Road: e.roadOfMachine(tx, m),
+		Road: roadOf(tx, m),
 	})
 	return err
 }
 
-func (e *Engine) poolOf(tx inventory.Tx, name string) (inventory.Pool, error) {
+func poolOf(tx inventory.Tx, name string) (inventory.Pool, error) {
 	p, err := tx.Pools().Find(operation.PoolName(name))
 	if inventory.IsKind(err, inventory.NotFound) {
 		return inventory.Pool{Name: operation.PoolName(name)}, nil
@@ -144,9 +144,9 @@ func (e *Engine) poolOf(tx inventory.Tx, name string) (inventory.Pool, error) {
 	return p, err
 }
 
-// roadOfMachine is the road that a machine's image takes now, disk when that cannot be known.
-func (e *Engine) roadOfMachine(tx inventory.Tx, m *inventory.Machine) operation.Road {
-	i, err := e.imageOf(tx, m)
+// roadOf is the road that a machine's image takes now, disk when that cannot be known.
+func roadOf(tx inventory.Tx, m *inventory.Machine) operation.Road {
+	i, err := imageOf(tx, m)
 	if err != nil {
 		return operation.RoadDisk
 	}

@@ -79,7 +79,7 @@ func (e *Engine) rung(tx inventory.Tx, h *inventory.Host, m *inventory.Machine, 
 	case operation.RungPowerCycle:
 		_, err := e.Start(tx, h, inventory.Operation{
 			Kind: inventory.OpRemediate, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: operation.PoolName(m.Pool), By: by,
-		}, operation.Params{Ladder: ladder, Road: e.roadOfMachine(tx, m), MayRestart: true, IsSilent: operation.LastInstall(tx, h.ID).IsSilent})
+		}, operation.Params{Ladder: ladder, Road: roadOf(tx, m), MayRestart: true, IsSilent: operation.LastInstall(tx, h.ID).IsSilent})
 		return err
 	case operation.RungReinstall:
 		return e.reinstallMachine(tx, m, h, ladder, by)
@@ -98,7 +98,7 @@ func (e *Engine) reinstallMachine(tx inventory.Tx, m *inventory.Machine, h *inve
 	if err := e.MayInstallAgain(tx, h); err != nil {
 		return err
 	}
-	i, err := e.imageOf(tx, m)
+	i, err := imageOf(tx, m)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 		clean = inventory.CleanNone
 	}
 	if _, err := e.Start(tx, h, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: operation.PoolName(m.Pool), By: by}, operation.Params{
-		Clean: clean, Keep: m.KeepDisks, MayRestart: true, Road: e.roadOfMachine(tx, m),
+		Clean: clean, Keep: m.KeepDisks, MayRestart: true, Road: roadOf(tx, m),
 	}); err != nil {
 		return err
 	}

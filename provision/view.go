@@ -19,7 +19,7 @@ import (
 // View returns a machine with all that tells how far it is.
 func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v contract.View, err error) {
 	v.Machine = m
-	if i, err := e.imageOf(tx, &m); err == nil {
+	if i, err := imageOf(tx, &m); err == nil {
 		v.Image = i.Name
 	}
 	if m.HostID == "" {
@@ -60,7 +60,7 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v contract.View, er
 			v.Session = &live
 		}
 	}
-	if err = e.reached(tx, &v); err != nil {
+	if err = reached(tx, &v); err != nil {
 		return v, err
 	}
 	v.Addresses, err = e.hostAddresses(tx, &h, v.Session)
@@ -69,7 +69,7 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v contract.View, er
 
 // reached says in a view how far the system of a claim has come: it has its configuration, and it has reported up. Both
 // stay as they are for as long as the claim lasts. That the configuration was written does not say that it has booted.
-func (e *Engine) reached(tx inventory.Tx, v *contract.View) error {
+func reached(tx inventory.Tx, v *contract.View) error {
 	m, s := &v.Machine, v.Session
 	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: m.HostID}, inventory.Page{Limit: 32})
 	if err != nil {

@@ -3,7 +3,6 @@ package provision
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +36,7 @@ func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, who led
 		stored.TakeWanted(m)
 		same := old
 		same.Hooks, same.Drain = stored.Hooks, stored.Drain
-		if len(changedFields(same, stored)) > 0 {
+		if len(ledger.ChangedFields(same, stored)) > 0 {
 			stored.Saved = m.Saved
 		}
 		return e.EditMachine(tx, old, &stored, who.By)
@@ -48,7 +47,7 @@ func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, who led
 
 // EditMachine stores m, which was made of old in this transaction, with the event that says what changed.
 func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventory.Machine, by string) error {
-	changes := changedFields(old, *m)
+	changes := ledger.ChangedFields(old, *m)
 	if len(changes) == 0 {
 		*m = old
 		return nil
@@ -60,7 +59,7 @@ func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventor
 		return err
 	}
 	if len(beforeItsEnd(&old, m, changes)) > 0 { // a machine whose profile is gone still ends
-		if err := e.checkWanted(tx, m); err != nil {
+		if err := checkWanted(tx, m); err != nil {
 			return err
 		}
 	}
@@ -109,7 +108,7 @@ func beforeItsEnd(old, m *inventory.Machine, changes []string) (names []string) 
 func isElsewhere(old, m *inventory.Machine) bool {
 	was := old.Placement
 	was.Reuse, was.ReuseKey = m.Placement.Reuse, m.Placement.ReuseKey
-	return len(changedFields(was, m.Placement)) > 0
+	return len(ledger.ChangedFields(was, m.Placement)) > 0
 }
 
 // CheckMachine refuses a machine that could never be installed as it is wanted.
@@ -117,7 +116,7 @@ func (e *Engine) CheckMachine(tx inventory.Tx, m *inventory.Machine) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	return e.preflight(tx, m)
+	return preflight(tx, m)
 }
 
 // HoldMachine gives a machine that was created in this transaction its addresses. It refuses one whose address or name
@@ -137,8 +136,8 @@ func (e *Engine) holdMachine(tx inventory.Tx, m *inventory.Machine) error {
 }
 
 // checkWanted checks what a machine refers to.
-func (e *Engine) checkWanted(tx inventory.Tx, m *inventory.Machine) error {
-	if _, err := e.imageOf(tx, m); err != nil {
+func checkWanted(tx inventory.Tx, m *inventory.Machine) error {
+	if _, err := imageOf(tx, m); err != nil {
 		return err
 	}
 	if x := m.Placement.Requirements.Expression; x != "" {
@@ -156,7 +155,7 @@ func (e *Engine) checkWanted(tx inventory.Tx, m *inventory.Machine) error {
 func originOf(m *inventory.Machine) string { return "machine/" + m.Name }
 
 // imageOf is the image that a machine is installed from: its own, else its profile's.
-func (e *Engine) imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Image, err error) {
+func imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Image, err error) {
 	f, err := tx.FindProfile(m.Profile)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return i, inventory.Errorf(inventory.Invalid, "there is no profile %q", inventory.Clean(m.Profile, 64)).WithHint("list them with: slipway profile list")
@@ -276,40 +275,4 @@ func (e *Engine) refuseTake(ctx context.Context, m *inventory.Machine, owner str
 	if err != nil {
 		e.cfg.Log.Warn("refused takeover not stored", "machine", m.Name, "err", err)
 	}
-}
-
-// unsaid are fields that change with every write and say nothing.
-var unsaid = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "nextAt"}
-
-// changedFields names the fields in which two things of one type differ, sorted.
-func changedFields(before, after any) (names []string) {
-	b, a := fieldsOf(before), fieldsOf(after)
-	for name := range a {
-		if string(b[name]) != string(a[name]) {
-			names = append(names, name)
-		}
-	}
-	for name := range b {
-		if _, ok := a[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	names = slices.DeleteFunc(names, func(s string) bool { return slices.Contains(unsaid, s) })
-	slices.Sort(names)
-	return names
-}
-
-// fieldsOf is the JSON of a thing by its fields; empty lists and maps count as none.
-func fieldsOf(v any) map[string]json.RawMessage {
-	b, err := json.Marshal(v)
-	var out map[string]json.RawMessage
-	if err != nil || json.Unmarshal(b, &out) != nil {
-		panic(fmt.Sprintf("%T is plain data", v))
-	}
-	for k, x := range out {
-		if s := string(x); s == "null" || s == "[]" || s == "{}" {
-			delete(out, k)
-		}
-	}
-	return out
 }

@@ -84,6 +84,9 @@ func New() *Operator { return &Operator{poked: make(chan struct{}, 1)} }
 // Configure gives an Operator what it needs.
 func (o *Operator) Configure(cfg Config) { o.cfg = cfg }
 
+// HasNodes reports whether operations can empty and delete Kubernetes nodes.
+func (o *Operator) HasNodes() bool { return o.cfg.Nodes != nil }
+
 // Orders are what people ask for on hosts.
 type Orders struct{ *Operator }
 
