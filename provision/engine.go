@@ -30,6 +30,7 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/render"
+	"slipway.dev/slipway/provision/claim"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
@@ -118,6 +119,7 @@ type Engine struct {
 	*operation.Operator
 	*operation.Orders
 	*operation.Agents
+	*claim.Claims
 	clashes *configuration.Clashes
 	ledger  *ledger.Ledger
 
@@ -128,8 +130,7 @@ type Engine struct {
 
 	inspections inspections
 	rejections  rejections
-	forecast    forecast // the driver's own
-	takes       takeRefusals
+	forecast    forecast    // the driver's own
 	placeAfter  time.Time   // the driver's own
 	hasFreed    atomic.Bool // a host has become available since machines were placed
 }
@@ -144,7 +145,7 @@ func New(cfg Config) *Engine {
 	}
 	e := &Engine{
 		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{}, Watch: &watch.Watch{}, Deliverer: &delivery.Deliverer{},
-		Gate: strangers.New(), Controllers: power.New(),
+		Gate: strangers.New(), Controllers: power.New(), Claims: claim.New(),
 	}
 	e.Operator = operation.New()
 	e.Orders, e.Agents = &operation.Orders{Operator: e.Operator}, &operation.Agents{Operator: e.Operator}
@@ -190,6 +191,7 @@ func (e *Engine) outfit() {
 			Gone: e.gone, Climb: e.rung,
 		},
 	})
+	e.Claims.Configure(claim.Config{Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Operator: e.Operator})
 	e.Watch.Configure(watch.Config{
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Vendor: cfg.Vendor,
 		Deadlines: cfg.Deadlines, Wire: cfg.Wire, Ours: cfg.Ours, BootPort: cfg.BootPort,

@@ -2,6 +2,8 @@ package provision
 
 import (
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/provision/claim"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
@@ -66,3 +68,13 @@ func Way(o *inventory.Operation) []inventory.Step { return operation.Way(o) }
 
 // ImageOf returns the image that an operation installs, "" if it installs none.
 func ImageOf(o *inventory.Operation) string { return operation.ImageOf(o) }
+
+// PoolCount counts the accepted hosts that a pool's selector matches.
+func PoolCount(tx inventory.Tx, p inventory.Pool) (contract.PoolCount, error) {
+	return claim.PoolCount(tx, p)
+}
+
+// PoolCounts counts for several pools, reading every host once.
+func PoolCounts(tx inventory.Tx, pools []inventory.Pool) ([]contract.PoolCount, error) {
+	return claim.PoolCounts(tx, pools)
+}

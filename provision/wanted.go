@@ -9,7 +9,6 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/machineconfig/reference"
@@ -171,108 +170,4 @@ func imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Image, err erro
 		return i, fmt.Errorf("read image %s: %w", name, err)
 	}
 	return i, nil
-}
-
-// HandOver makes owner the owner of the machine that holds a claim, where kube.MayTake lets it. Nothing happens on its
-// host. A refusal is in the timeline.
-func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner string, who ledger.Asker) (m inventory.Machine, err error) {
-	if owner == "" {
-		return m, inventory.Errorf(inventory.Invalid, "a machine is handed over to somebody").WithHint("name its new owner")
-	}
-	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
-		c, err := tx.FindClaim(id)
-		if err != nil {
-			return err
-		}
-		if m, err = tx.FindMachineByUID(c.MachineUID); err != nil || m.Owner == owner {
-			return err
-		}
-		if !m.DeletedAt.IsZero() {
-			return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", m.Name).WithHint("wait until it is gone, and make another")
-		}
-		if err := mayTake(tx, &m, owner); err != nil {
-			return err
-		}
-		old := m.Owner
-		m.Owner, m.OfferedTo = owner, ""
-		if err := m.Validate(); err != nil {
-			return err
-		}
-		return e.ledger.SaveMachine(tx, &m, fmt.Sprintf("handed over from %q to %q by %s", old, owner, who.By))
-	})
-	if inventory.IsKind(err, inventory.Forbidden) {
-		e.refuseTake(ctx, &m, owner, err, who.By)
-		return inventory.Machine{}, err
-	}
-	e.Poke()
-	return m, err
-}
-
-// OfferTo lets the objects of a cluster take over the machine of an owner by its claim, because the owner has agreed. ""
-// takes that back. Nothing happens on its host.
-func (e *Engine) OfferTo(ctx context.Context, owner, cluster string, who ledger.Asker) error {
-	if cluster != "" && !inventory.IsClusterUID(cluster) {
-		return inventory.Errorf(inventory.Invalid, "%q is not the UID of a cluster", inventory.Clean(cluster, 80)).
-			WithHint("it is the UID of its namespace kube-system: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
-	}
-	return e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
-		m, err := tx.FindMachineByOwner(owner)
-		if err != nil || m.OfferedTo == cluster {
-			return err
-		}
-		m.OfferedTo = cluster
-		what := "offered to cluster " + cluster
-		if cluster == "" {
-			what = "not offered to another cluster any more"
-		}
-		return e.ledger.SaveMachine(tx, &m, "machine "+m.Name+" is "+what+" by its owner, by "+who.By)
-	})
-}
-
-// Takeable returns the machine that holds a claim when HandOver would give it to owner, and refuses as HandOver does.
-func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner string, who ledger.Asker) (m inventory.Machine, err error) {
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		c, err := tx.FindClaim(id)
-		if err != nil {
-			return err
-		}
-		if m, err = tx.FindMachineByUID(c.MachineUID); err != nil {
-			return err
-		}
-		return mayTake(tx, &m, owner)
-	})
-	if inventory.IsKind(err, inventory.Forbidden) {
-		e.refuseTake(ctx, &m, owner, err, who.By)
-	}
-	if err != nil {
-		return inventory.Machine{}, err
-	}
-	return m, nil
-}
-
-// mayTake asks what an admin lets the cluster of owner take.
-func mayTake(tx inventory.Tx, m *inventory.Machine, owner string) error {
-	access, err := tx.FindClusterAccess(contract.ClusterOf(owner))
-	if err != nil {
-		return fmt.Errorf("read what a cluster may take: %w", err)
-	}
-	return contract.MayTake(m.Owner, owner, m.OfferedTo, access)
-}
-
-// refuseTake puts a takeover that was refused into the timeline of the machine's host, once for each who tries.
-func (e *Engine) refuseTake(ctx context.Context, m *inventory.Machine, owner string, why error, by string) {
-	if !e.takes.isNew(string(m.ClaimID)+" "+owner, e.cfg.Now()) {
-		return
-	}
-	e.cfg.Log.Warn("takeover of a machine refused", "machine", m.Name, "owner", m.Owner, "taker", owner, "err", why)
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		return tx.AddEvent(&inventory.Event{
-			At: e.cfg.Now(), Kind: inventory.EventTakeRefused, HostID: m.HostID, Subject: "machine/" + m.Name,
-			Detail: inventory.Clean(fmt.Sprintf("%s tried to take over machine %s of %q by its claim, by %s: %v", owner, m.Name, m.Owner, by, why), 500),
-			Data:   map[string]any{"machine": m.Name, "claim": m.ClaimID, "taker": owner},
-		})
-	})
-	if err != nil {
-		e.cfg.Log.Warn("refused takeover not stored", "machine", m.Name, "err", err)
-	}
 }
