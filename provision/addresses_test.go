@@ -242,7 +242,7 @@ func TestAnAddressStaysThroughAReinstallAndReachesTheDocument(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return l.engine.deleteMachine(tx, &m, true, "test")
+		return l.engine.DeleteIn(tx, &m, true, "test")
 	})
 	l.read(func(tx inventory.Tx) error {
 		a, err := tx.FindAllocation(netip.MustParseAddr("192.0.2.10"))

@@ -3,13 +3,12 @@
 // ask it and speak the protocols.
 //
 // Start reading at Engine.Offer (a DHCP packet), then Engine.Script (the decision, in one transaction), then Engine.Report
-// (what the machine says of itself). A change of a host over several boots is an operation. road.go has the steps of each
-// kind, operate.go moves one on, drive.go does what is due, and work.go chooses the next boot. Machines and the claims that
-// bind them to hosts are in machines.go and claims.go.
+// (what the machine says of itself).
 //
 // The engine is the facade of rooms with types of their own, and outfit gives each what it needs. ledger writes what
 // happened. configuration computes what hosts are configured with, and delivery hands it to machines. watch notices what
-// does not happen.
+// does not happen. operation changes a host over several boots, and power speaks to its controller. claim binds machines to
+// hosts. A Gate bounds what machines make the server store.
 package provision
 
 import (
@@ -17,13 +16,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
-	"sync/atomic"
 	"time"
-
-	"slipway.dev/slipway/provision/operation"
-
-	"slipway.dev/slipway/provision/power"
-	"slipway.dev/slipway/provision/strangers"
 
 	"golang.org/x/sync/errgroup"
 
@@ -34,8 +27,11 @@ import (
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
+	"slipway.dev/slipway/provision/power"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/provision/session"
+	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/pxe"
 )
@@ -127,12 +123,6 @@ type Engine struct {
 	sessions *session.Table
 	recorder *recorder.Recorder
 	refusals ledger.Refusals
-
-	inspections inspections
-	rejections  rejections
-	forecast    forecast    // the driver's own
-	placeAfter  time.Time   // the driver's own
-	hasFreed    atomic.Bool // a host has become available since machines were placed
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -187,11 +177,15 @@ func (e *Engine) outfit() {
 		},
 		Nodes: cfg.Nodes, Join: cfg.Join, Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour, UnheardAfter: cfg.UnheardAfter,
 		Above: operation.Above{
-			Plan: e.planFor, AddNIC: e.addNIC, CheckHints: e.checkHints, Place: e.place, MayPlace: func() { e.hasFreed.Store(true) },
-			Gone: e.gone, Climb: e.rung,
+			Plan: e.planFor, AddNIC: e.addNIC, CheckHints: e.checkHints, Place: e.Place, MayPlace: e.MayPlace,
+			Gone: e.Gone, Climb: e.Climb,
 		},
 	})
-	e.Claims.Configure(claim.Config{Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Operator: e.Operator})
+	e.Claims.Configure(claim.Config{
+		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, NewULID: cfg.NewULID, Ledger: e.ledger, Operator: e.Operator, Configurer: e.Configurer,
+		Bootstraps: &e.Bootstraps,
+	})
+	e.Viewer.Configure(claim.ViewConfig{Now: cfg.Now, Sessions: e.sessions, Configurer: e.Configurer, ProviderID: e.ProviderID})
 	e.Watch.Configure(watch.Config{
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Vendor: cfg.Vendor,
 		Deadlines: cfg.Deadlines, Wire: cfg.Wire, Ours: cfg.Ours, BootPort: cfg.BootPort,
@@ -240,7 +234,7 @@ func (e *Engine) LostN() uint64 { return e.recorder.LostN() }
 
 // freed has the machines that wait look at a host that has become available, and frees what its machine left behind.
 func (e *Engine) freed(tx inventory.Tx, h *inventory.Host) error {
-	e.hasFreed.Store(true)
+	e.MayPlace()
 	return e.FreeLeft(tx, h)
 }
 

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -50,7 +49,7 @@ func (e *Engine) AddHost(tx inventory.Tx, h *inventory.Host, by string) error {
 	if err := tx.CreateHost(h, e.cfg.Now()); err != nil {
 		return err
 	}
-	e.hasFreed.Store(true)
+	e.MayPlace()
 	return tx.AddEvent(&inventory.Event{At: e.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "host " + h.Name + " added by " + by})
 }
 
@@ -109,7 +108,7 @@ func (e *Engine) EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host
 			return err
 		}
 	}
-	e.hasFreed.Store(true) // machines that wait may have it now
+	e.MayPlace() // machines that wait may have it now
 	if err := e.ledger.Edit(tx, h, "host "+h.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
 		return err
 	}
@@ -145,7 +144,40 @@ func (e *Engine) flag(ctx context.Context, who ledger.Asker, id inventory.HostID
 			return nil
 		}
 		*of(h) = on
-		e.hasFreed.Store(true) // machines that wait may have it now
+		e.MayPlace() // machines that wait may have it now
 		return e.ledger.Edit(tx, h, operation.OnOff(what, on)+" by "+who.By)
+	})
+}
+
+// Adopt says that a server runs already: nothing is ever started on it, and machines can be made of it. Ending it makes
+// it an ordinary host again, whose disks are taken as dirty.
+func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
+	return e.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if op, err := tx.FindOpenOperation(h.ID); err == nil {
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, operation.Describe(&op))
+		}
+		if h.ClaimID != "" {
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine delete %s lets it go", h.Machine)
+		}
+		if !on && !h.IsAdopted {
+			return inventory.Errorf(inventory.Conflict, "host %s is not adopted", h.Name).WithHint("slipway host show %s says what it is", h.Name)
+		}
+		if !on {
+			h.IsAdopted, h.IsDirty = false, true
+			if h.State != inventory.Active {
+				return e.ledger.Edit(tx, h, "no longer adopted, by "+who.By)
+			}
+			return e.ledger.Move(tx, h, inventory.Release, "", "no longer adopted, by "+who.By)
+		}
+		h.IsAdopted, h.IsArmed = true, false
+		if h.State == inventory.Discovered {
+			if err := e.ledger.Move(tx, h, inventory.Accept, "", "accepted by "+who.By+" as a server that runs already"); err != nil {
+				return err
+			}
+		}
+		if h.State == inventory.Active {
+			return e.ledger.Edit(tx, h, "adopted by "+who.By)
+		}
+		return e.ledger.Move(tx, h, inventory.Adopt, "", "adopted by "+who.By+": it runs already")
 	})
 }

@@ -170,7 +170,7 @@ func (w *walk) changed(system string, from, to inventory.PowerState, _ bmc.Boot)
 // drive does what is due, in order, so that a walk is the same each time.
 func (w *walk) drive() {
 	ctx, e := context.Background(), w.engine
-	if err := e.place(ctx); err != nil {
+	if err := e.Place(ctx); err != nil {
 		w.told("place", err)
 	}
 	var due []inventory.Operation

@@ -1,4 +1,9 @@
-// Package claim binds machines to hosts. It counts what pools have, and lets the objects of a cluster take over machines.
+// Package claim binds machines to hosts. It keeps what people and controllers want of machines, finds a host for each one, and
+// installs it there. It repairs machines that do not work, and frees the hosts of machines that go.
+//
+// Start reading at Machines.CreateMachine, then Placer.Place, which claims hosts. Remedies repair, Takeovers give a machine to
+// another owner, and a Viewer tells how far a machine is. Package hardware/placement chooses among hosts: it is pure. Package
+// operation does the work on a host, and calls this package by functions in its Config.
 package claim
 
 import (
@@ -6,31 +11,45 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/operation"
 )
 
 // Config is everything that claims need.
 type Config struct {
-	Store    inventory.Store
-	Now      func() time.Time
-	Log      *slog.Logger
-	Ledger   *ledger.Ledger
-	Operator *operation.Operator
+	Store      inventory.Store
+	Now        func() time.Time
+	Log        *slog.Logger
+	NewULID    func() string // draws ids of machines and claims
+	Ledger     *ledger.Ledger
+	Operator   *operation.Operator
+	Configurer *configuration.Configurer
+	Bootstraps *delivery.Bootstraps
 }
 
-// Claims are the claims of machines on hosts. Their methods may be called from many goroutines, once they are configured.
+// Claims are the machines and their claims on hosts, by nouns. Their methods may be called from many goroutines, once they are
+// configured; Place may not.
 type Claims struct {
+	*Placer
+	*Machines
+	*Remedies
 	*Takeovers
+	*Viewer
 	cfg Config
 }
 
-// New returns Claims that are to be configured.
+// New returns Claims that are to be configured, and their Viewer too.
 func New() *Claims {
 	c := &Claims{}
+	c.Placer = &Placer{cfg: &c.cfg}
+	c.Machines = &Machines{cfg: &c.cfg, rejections: &c.Placer.rejections}
+	c.Remedies = &Remedies{cfg: &c.cfg, placer: c.Placer}
 	c.Takeovers = &Takeovers{cfg: &c.cfg}
+	c.Viewer = &Viewer{rejections: &c.Placer.rejections}
 	return c
 }
 
-// Configure gives Claims what they need.
+// Configure gives Claims what they need, but for their Viewer.
 func (c *Claims) Configure(cfg Config) { c.cfg = cfg }

@@ -32,7 +32,8 @@ func (t *Takeovers) HandOver(ctx context.Context, id inventory.ClaimID, owner st
 			return err
 		}
 		if !m.DeletedAt.IsZero() {
-			return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", m.Name).WithHint("wait until it is gone, and make another")
+			return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", m.Name).
+				WithHint("wait until it is gone, and make another")
 		}
 		if err := mayTake(tx, &m, owner); err != nil {
 			return err

@@ -22,7 +22,7 @@ const (
 )
 
 // wideLines is how many lines of the whole product are wider than mostColumns. It only shrinks.
-const wideLines = 2363
+const wideLines = 2348
 
 // size is what is measured of a package, a type ("package.Type") or an interface.
 type size struct {
@@ -44,7 +44,7 @@ var debts = map[string]size{
 	"inventory/sqlstore":             {lines: 6400},
 	"machineconfig":                  {files: 40, lines: 7400},
 	"machineconfig.checker":          {methods: 58},
-	"provision.Engine":               {methods: 114},
+	"provision.Engine":               {methods: 79},
 	"pxe/dhcp.Server":                {methods: 47},
 	"pxe/diagnosis.story":            {methods: 143},
 	"web/client.Client":              {methods: 73},

@@ -1,16 +1,15 @@
-package provision
+package claim
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 )
 
 // endOf says how the disks of a machine's host are cleaned when the machine goes, and whether they stay dirty because the machine
@@ -29,8 +28,8 @@ func endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (mode inven
 
 // ForeseeMachine says what a verb would do to a machine and its host, and refuses what the verb refuses. It changes nothing. Verbs
 // are delete, force (a deletion), reinstall, and the other steps of a remediation.
-func (e *Engine) ForeseeMachine(ctx context.Context, name, verb string) (f foresight.Ending, err error) {
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (ms *Machines) ForeseeMachine(ctx context.Context, name, verb string) (f foresight.Ending, err error) {
+	err = ms.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		f, err = foreseeMachine(tx, name, verb)
 		return err
 	})

@@ -1,29 +1,46 @@
-package provision
+package claim
 
 import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
-
-	"slipway.dev/slipway/provision/operation"
 
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
+// ViewConfig is everything that a Viewer needs.
+type ViewConfig struct {
+	Now        func() time.Time
+	Sessions   *session.Table
+	Configurer *configuration.Configurer
+	// ProviderID is how the Kubernetes node on a claim is known.
+	ProviderID func(inventory.Claim) string
+}
+
+// Viewer tells how far machines are. Its methods may be called from many goroutines, once it is configured.
+type Viewer struct {
+	cfg        ViewConfig
+	rejections *rejections
+}
+
+// Configure gives a Viewer what it needs.
+func (w *Viewer) Configure(cfg ViewConfig) { w.cfg = cfg }
+
 // View returns a machine with all that tells how far it is.
-func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v contract.View, err error) {
+func (w *Viewer) View(tx inventory.Tx, m inventory.Machine) (v contract.View, err error) {
 	v.Machine = m
 	if i, err := imageOf(tx, &m); err == nil {
 		v.Image = i.Name
 	}
 	if m.HostID == "" {
-		if v.Rejected, v.Code = e.rejections.find(m.UID); v.Code == "" { // after a restart
+		if v.Rejected, v.Code = w.rejections.find(m.UID); v.Code == "" { // after a restart
 			v.Code = string(placement.CodeOf(m.Reason))
 		}
 		return v, nil
@@ -37,7 +54,7 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v contract.View, er
 	if err != nil {
 		return v, fmt.Errorf("read claim of machine %s: %w", m.Name, err)
 	}
-	v.Claim, v.ProviderID = &c, e.ProviderID(c)
+	v.Claim, v.ProviderID = &c, w.cfg.ProviderID(c)
 	if op, err := tx.FindOpenOperation(h.ID); err == nil {
 		v.Operation = &op
 		v.JoinFailure = operation.ParamsOf(&op).JoinFailure
@@ -56,14 +73,14 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v contract.View, er
 	}
 	if len(last) == 1 && !last[0].StartedAt.Before(c.CreatedAt) {
 		v.Session = &last[0]
-		if live, ok := e.sessions.Of(last[0].MAC); ok && live.ID == last[0].ID { // it is further than what is on disk
+		if live, ok := w.cfg.Sessions.Of(last[0].MAC); ok && live.ID == last[0].ID { // it is further than what is on disk
 			v.Session = &live
 		}
 	}
 	if err = reached(tx, &v); err != nil {
 		return v, err
 	}
-	v.Addresses, err = e.hostAddresses(tx, &h, v.Session)
+	v.Addresses, err = w.hostAddresses(tx, &h, v.Session)
 	return v, err
 }
 
@@ -120,22 +137,22 @@ func isUnseen(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, sinc
 }
 
 // HostAddresses returns the addresses of a host that are known: from leases, reservations and its configuration.
-func (e *Engine) HostAddresses(tx inventory.Tx, h *inventory.Host) ([]string, error) {
+func (w *Viewer) HostAddresses(tx inventory.Tx, h *inventory.Host) ([]string, error) {
 	last, err := tx.ListSessions(h.ID, inventory.Page{Limit: 1})
 	if err != nil || len(last) == 0 {
-		return e.hostAddresses(tx, h, nil)
+		return w.hostAddresses(tx, h, nil)
 	}
-	return e.hostAddresses(tx, h, &last[0])
+	return w.hostAddresses(tx, h, &last[0])
 }
 
 // hostAddresses puts those of a boot first.
-func (e *Engine) hostAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) (all []string, err error) {
+func (w *Viewer) hostAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) (all []string, err error) {
 	add := func(a netip.Addr) {
 		if text := a.String(); a.IsValid() && !slices.Contains(all, text) && len(all) < 64 {
 			all = append(all, text)
 		}
 	}
-	now := e.cfg.Now()
+	now := w.cfg.Now()
 	var leases []inventory.Lease
 	for _, n := range h.NICs {
 		of, err := tx.ListLeasesOf(n.MAC)
@@ -151,7 +168,7 @@ func (e *Engine) hostAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.
 	if s != nil && slices.ContainsFunc(leases, func(l inventory.Lease) bool { return l.Address == s.Address }) {
 		add(s.Address)
 	}
-	for _, a := range e.Rendered.Addresses(h.ID) {
+	for _, a := range w.cfg.Configurer.Rendered.Addresses(h.ID) {
 		if !a.IsLoopback() {
 			add(a)
 		}
@@ -163,35 +180,4 @@ func (e *Engine) hostAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.
 		add(s.Address)
 	}
 	return all, nil
-}
-
-// rejections remembers why machines got no host, by their UIDs, from the latest round that placed them.
-type rejections struct {
-	mu    sync.Mutex
-	byUID map[string]placement.Choice
-}
-
-const maxRejections = 20_000
-
-func (r *rejections) put(uid string, c placement.Choice) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c.Host != nil {
-		delete(r.byUID, uid)
-		return
-	}
-	if r.byUID == nil || len(r.byUID) >= maxRejections {
-		r.byUID = map[string]placement.Choice{}
-	}
-	r.byUID[uid] = placement.Choice{Rejected: c.Rejected, Code: c.Code}
-}
-
-func (r *rejections) find(uid string) (all []contract.Rejection, code string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.byUID[uid]
-	for _, x := range c.Rejected {
-		all = append(all, contract.Rejection{Cause: x.Cause, N: x.N})
-	}
-	return all, string(c.Code)
 }

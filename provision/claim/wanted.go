@@ -1,7 +1,6 @@
-package provision
+package claim
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,8 +17,8 @@ import (
 // UpdateMachine stores the wanted fields of a machine. The fields that report its life stay. It is a Conflict when
 // m.Version is not the stored one, or when what changed cannot be changed any more. Hooks that are left out are
 // acknowledged. Nothing is written when nothing changes.
-func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, who ledger.Asker) (stored inventory.Machine, err error) {
-	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
+func (ms *Machines) UpdateMachine(ctx context.Context, m inventory.Machine, who ledger.Asker) (stored inventory.Machine, err error) {
+	err = ms.cfg.Ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		old, err := tx.FindMachine(m.Name)
 		if err != nil {
 			return err
@@ -38,14 +37,14 @@ func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, who led
 		if len(ledger.ChangedFields(same, stored)) > 0 {
 			stored.Saved = m.Saved
 		}
-		return e.EditMachine(tx, old, &stored, who.By)
+		return ms.EditMachine(tx, old, &stored, who.By)
 	})
-	e.Poke()
+	ms.cfg.Operator.Poke()
 	return stored, err
 }
 
 // EditMachine stores m, which was made of old in this transaction, with the event that says what changed.
-func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventory.Machine, by string) error {
+func (ms *Machines) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventory.Machine, by string) error {
 	changes := ledger.ChangedFields(old, *m)
 	if len(changes) == 0 {
 		*m = old
@@ -63,18 +62,18 @@ func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventor
 		}
 	}
 	if m.Phase == inventory.MachinePending {
-		m.NextAt = e.cfg.Now() // another host may fit it now
+		m.NextAt = ms.cfg.Now() // another host may fit it now
 	}
-	if err := e.ledger.SaveMachine(tx, m, "machine "+m.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
+	if err := ms.cfg.Ledger.SaveMachine(tx, m, "machine "+m.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
 		return err
 	}
 	if len(beforeItsEnd(&old, m, changes)) > 0 {
-		if err := e.holdMachine(tx, m); err != nil {
+		if err := ms.holdMachine(tx, m); err != nil {
 			return err
 		}
 	}
 	if slices.Contains(changes, "hooks") || slices.Contains(changes, "drain") {
-		return e.Wake(tx, m.HostID)
+		return ms.cfg.Operator.Wake(tx, m.HostID)
 	}
 	return nil
 }
@@ -111,7 +110,7 @@ func isElsewhere(old, m *inventory.Machine) bool {
 }
 
 // CheckMachine refuses a machine that could never be installed as it is wanted.
-func (e *Engine) CheckMachine(tx inventory.Tx, m *inventory.Machine) error {
+func (ms *Machines) CheckMachine(tx inventory.Tx, m *inventory.Machine) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
@@ -120,18 +119,20 @@ func (e *Engine) CheckMachine(tx inventory.Tx, m *inventory.Machine) error {
 
 // HoldMachine gives a machine that was created in this transaction its addresses. It refuses one whose address or name
 // another one has.
-func (e *Engine) HoldMachine(tx inventory.Tx, m *inventory.Machine) error { return e.Hold(tx, m, nil) }
+func (ms *Machines) HoldMachine(tx inventory.Tx, m *inventory.Machine) error {
+	return ms.cfg.Configurer.Hold(tx, m, nil)
+}
 
 // holdMachine is hold for a machine, wherever it is.
-func (e *Engine) holdMachine(tx inventory.Tx, m *inventory.Machine) error {
+func (ms *Machines) holdMachine(tx inventory.Tx, m *inventory.Machine) error {
 	if m.HostID == "" {
-		return e.Hold(tx, m, nil)
+		return ms.cfg.Configurer.Hold(tx, m, nil)
 	}
 	h, err := address.Whole(tx).FindHost(m.HostID)
 	if err != nil {
 		return fmt.Errorf("read host of machine %s: %w", m.Name, err)
 	}
-	return e.Hold(tx, m, &h)
+	return ms.cfg.Configurer.Hold(tx, m, &h)
 }
 
 // checkWanted checks what a machine refers to.
@@ -152,22 +153,3 @@ func checkWanted(tx inventory.Tx, m *inventory.Machine) error {
 
 // originOf names a machine's own layer in findings and provenance.
 func originOf(m *inventory.Machine) string { return "machine/" + m.Name }
-
-// imageOf is the image that a machine is installed from: its own, else its profile's.
-func imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Image, err error) {
-	f, err := tx.FindProfile(m.Profile)
-	if inventory.IsKind(err, inventory.NotFound) {
-		return i, inventory.Errorf(inventory.Invalid, "there is no profile %q", inventory.Clean(m.Profile, 64)).WithHint("list them with: slipway profile list")
-	}
-	if err != nil {
-		return i, fmt.Errorf("read profile %s: %w", m.Profile, err)
-	}
-	name := cmp.Or(m.Image, f.Image)
-	if i, err = tx.FindImage(name); inventory.IsKind(err, inventory.NotFound) {
-		return i, inventory.Errorf(inventory.Invalid, "there is no image %q", inventory.Clean(name, 64)).WithHint("list them with: slipway image list")
-	}
-	if err != nil {
-		return i, fmt.Errorf("read image %s: %w", name, err)
-	}
-	return i, nil
-}

@@ -1,0 +1,145 @@
+package claim
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/hardware/placement"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/operation"
+)
+
+// demandsOf is what the machines want. What is wrong with one of them is found out when it is claimed.
+func demandsOf(tx inventory.Tx, due []inventory.Machine, now time.Time) ([]placement.Demand, error) {
+	pools, images, agents := map[string]inventory.Pool{}, map[string]inventory.Image{}, map[inventory.Arch]bool{}
+	var all []placement.Demand
+	for _, m := range due {
+		name := operation.PoolName(m.Pool)
+		if _, ok := pools[name]; !ok {
+			p, err := poolOf(tx, name)
+			if err != nil {
+				return nil, fmt.Errorf("read pool %s: %w", name, err)
+			}
+			pools[name] = p
+		}
+		kind := m.Profile + "\x00" + m.Image
+		if _, ok := images[kind]; !ok {
+			i, err := imageOf(tx, &m)
+			if err != nil {
+				return nil, err
+			}
+			images[kind] = i
+		}
+		image := images[kind]
+		if _, ok := agents[image.Arch]; !ok {
+			_, err := tx.FindImage(inventory.AgentImage(image.Arch))
+			agents[image.Arch] = err == nil
+		}
+		barred, err := existing(tx, m.Placement.NotPools) // one that is gone bars nothing
+		if err != nil {
+			return nil, err
+		}
+		walls, err := existing(tx, m.Placement.OnlyPools)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, placement.Demand{
+			Machine: m, Pool: pools[name], Image: image, Now: now, Barred: barred, Walls: walls, IsWalled: len(m.Placement.OnlyPools) > 0,
+			IsInspectionNeeded: agents[image.Arch],
+		})
+	}
+	return all, nil
+}
+
+// existing reads the pools that there are of some.
+func existing(tx inventory.Tx, names []string) (all []inventory.Pool, err error) {
+	for _, name := range names {
+		if p, err := tx.Pools().Find(name); err == nil {
+			all = append(all, p)
+		} else if !inventory.IsKind(err, inventory.NotFound) {
+			return nil, fmt.Errorf("read pool %s: %w", name, err)
+		}
+	}
+	return all, nil
+}
+
+// candidates are the hosts that may be claimed, with what they are made of. Inspections never change, so they are
+// remembered.
+func (p *Placer) candidates(tx inventory.Tx) ([]placement.Candidate, error) {
+	hosts, err := tx.ListClaimable()
+	if err != nil {
+		return nil, fmt.Errorf("list claimable hosts: %w", err)
+	}
+	goldens, err := tx.Goldens().List(inventory.Page{})
+	if err != nil {
+		return nil, fmt.Errorf("read golden hardware: %w", err)
+	}
+	strict := map[string]bool{}
+	for _, g := range goldens {
+		strict[g.Name] = g.IsStrict
+	}
+	controllers, err := tx.ListBMCs(inventory.Page{})
+	if err != nil {
+		return nil, fmt.Errorf("list controllers: %w", err)
+	}
+	powered := map[inventory.HostID]bool{}
+	for _, b := range controllers {
+		powered[b.HostID] = b.Driver != inventory.Manual
+	}
+	var all []placement.Candidate
+	for _, h := range hosts {
+		c, i, err := p.candidate(tx, h.Host, h.InspectionN)
+		if err != nil {
+			return nil, err
+		}
+		c.HasPower = powered[h.ID]
+		if strict[i.Golden] {
+			c.Faults = i.Faults
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// candidate is a host with what its n-th inspection found; 0 is none.
+func (p *Placer) candidate(tx inventory.Tx, h inventory.Host, n int) (c placement.Candidate, i inventory.Inspection, err error) {
+	c.Host = h
+	if n == 0 {
+		return c, i, nil
+	}
+	if i, err = p.inspections.find(tx, h.ID, n); err != nil {
+		return c, i, fmt.Errorf("read inspection of %s: %w", h.Name, err)
+	}
+	c.Hardware = &i.Hardware
+	return c, i, nil
+}
+
+// inspections remembers what hosts are made of: an inspection never changes.
+type inspections struct {
+	mu     sync.Mutex
+	byHost map[inventory.HostID]inventory.Inspection
+}
+
+// maxInspections bounds the memory; one has some 5 KB.
+const maxInspections = 20_000
+
+func (c *inspections) find(tx inventory.Tx, h inventory.HostID, n int) (inventory.Inspection, error) {
+	c.mu.Lock()
+	i, ok := c.byHost[h]
+	c.mu.Unlock()
+	if ok && i.N == n {
+		return i, nil
+	}
+	i, err := tx.FindInspection(h, n)
+	if err != nil {
+		return i, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byHost == nil || len(c.byHost) >= maxInspections {
+		c.byHost = map[inventory.HostID]inventory.Inspection{}
+	}
+	c.byHost[h] = i
+	return i, nil
+}
