@@ -216,4 +216,13 @@ func TestAnUndoNeedsTheRoleOfTheEdit(t *testing.T) {
 	if a := r.via(outside, "POST", fmt.Sprintf("/api/v1/audit/%d/undo", r.audits()[0].ID), ""); a.status != 404 {
 		t.Errorf("of another pool: %d %s", a.status, a.body)
 	}
+	r.must(200, nil, "PATCH", "/api/v1/hosts/alpha-1", `{"serial":"y"}`)
+	old := r.audits()[0]
+	old.ID, old.Operation = 0, "an-operation-of-an-older-version"
+	if err := r.store.Write(t.Context(), func(tx inventory.Tx) error { return tx.AddAudit(&old) }); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.ask("POST", fmt.Sprintf("/api/v1/audit/%d/undo", old.ID), ""); a.status != 409 || !strings.Contains(a.body, "has no operation") {
+		t.Errorf("of an operation that nobody knows: %d %s", a.status, a.body)
+	}
 }

@@ -54,10 +54,16 @@ func (l *Log) mayUndo(req *rest.Request, a inventory.Audit) error {
 		host = ""
 	}
 	back := map[inventory.AuditChange]string{inventory.AuditCreate: "delete-", inventory.AuditDelete: "create-", inventory.AuditUpdate: "put-"}[a.Change] + a.Noun
-	for _, id := range []string{a.Operation, back} {
-		if err := l.frame.Permits(req, id, host); err != nil {
-			return err
-		}
+	isKnown, err := l.frame.Permits(req, a.Operation, host)
+	if err != nil {
+		return err
+	}
+	if !isKnown { // an older version wrote the entry: nobody can say which role the edit needs
+		return inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: this version has no operation %s", a.ID, a.Operation).
+			WithHint("make the edit again by hand; slipway audit show %d has the values before and after", a.ID)
+	}
+	if _, err := l.frame.Permits(req, back, host); err != nil { // not every noun has this operation
+		return err
 	}
 	if slices.Contains([]string{"host", "machine", "bmc"}, a.Noun) { // these change by themselves: their fields are compared
 		return nil

@@ -75,18 +75,18 @@ func (f *Frame) permitted(o Operation) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-// Permits reports why the caller may not do on a host what an operation changes. The host's id may be empty. An id that no
-// such operation has forbids nothing.
-func (f *Frame) Permits(req *Request, id string, host inventory.HostID) error {
-	o, ok := f.operations[id]
-	if !ok {
-		return nil
+// Permits reports why the caller may not do on a host what an operation changes. The host's id may be empty. Without an operation
+// of that id, isKnown is false: nothing was checked.
+func (f *Frame) Permits(req *Request, id string, host inventory.HostID) (isKnown bool, err error) {
+	o, isKnown := f.operations[id]
+	if !isKnown {
+		return false, nil
 	}
 	req = req.With(req.Context)
 	if err := Permit(req, o); err != nil || host == "" {
-		return err
+		return true, err
 	}
-	return f.Store.Read(req, func(tx inventory.Tx) error {
+	return true, f.Store.Read(req, func(tx inventory.Tx) error {
 		_, err := tx.FindHost(host)
 		return err
 	})
