@@ -1,5 +1,5 @@
 // Package egress owns which addresses Slipway connects to on behalf of others. Imports, webhooks, controllers, scans, the
-// identity provider and clusters all dial through its Policy. It never decides who may ask for what.
+// identity provider and clusters all dial through its Policy. It never decides about rights of callers.
 //
 // Start reading at Policy.Check, then Policy.Control. The policy checks an address when the connection is made, after DNS
 // and for every redirect. No name can therefore lead elsewhere between check and connection.

@@ -1,6 +1,6 @@
-// Package noun owns the table of plain nouns: records that people write and read, without a life of their own. A row says what a noun
-// is called, who may write and read it, what its deletion takes away, and how one looks. The store, the REST API, the client, the
-// command line and the tests take from it what they have in common. It never keeps or answers anything itself.
+// Package noun owns the table of plain nouns: records that people write and read, without a life of their own. A row has the
+// names of a noun, the roles for writes and reads, the effects of a deletion, and a sample. The store, the REST API, the client and
+// the tests use the same row. The package never stores or answers anything itself.
 //
 // Start reading at Noun; then All.
 package noun

@@ -6,7 +6,7 @@ import "slices"
 // Kind says what sort of thing a Ref names.
 type Kind string
 
-// The things whose names not every reader may know: who may know one depends on the pools of the thing and of the reader.
+// The kinds of things whose names are confidential. A reader may know a name if the reader has a role in a pool of the thing.
 const (
 	OfHost    Kind = "host" // by its name, its id or one of its MACs
 	OfMachine Kind = "machine"

@@ -60,7 +60,7 @@ func Unreferenced(tx inventory.Tx) (all []string, err error) {
 			continue
 		}
 		var own []string
-		for _, id := range i.HostIDs { // a reader who does not see each of them does not see the issue
+		for _, id := range i.HostIDs { // an issue is shown only to readers that see all of its hosts
 			own = append(own, n.ofHost(id)...)
 		}
 		all = append(all, n.missing("issue "+i.Type, own, i.Refs, i.Cause, i.Hint)...)

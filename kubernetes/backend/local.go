@@ -63,7 +63,7 @@ type LocalConfig struct {
 	Events  Events
 	Secrets Box
 	Site    string // first part of provider ids; "default" when empty
-	By      string // who asks, for the timeline; "kubernetes" when empty
+	By      string // the actor in the timeline; "kubernetes" when empty
 	Now     func() time.Time
 }
 
@@ -129,7 +129,7 @@ func (l *Local) Watch(ctx context.Context, fn func(inventory.Event)) error {
 	}
 }
 
-// who is the asker of everything here.
+// who returns the actor of all changes here.
 func (l *local) who() provision.Asker { return provision.By(l.cfg.By) }
 
 func (l *local) changed(tx inventory.Tx, noun, name, what string) error {

@@ -245,7 +245,7 @@ func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation
 	if err != nil {
 		return 0, fmt.Errorf("read host %s: %w", v.Host.Name, err)
 	}
-	// Only what the controller of the host says counts. That it was told to switch the host off proves nothing.
+	// Only the power that the host's controller reports counts. An order to switch the host off proves nothing.
 	if host.BMC == nil || host.BMC.Power != inventory.PowerOff {
 		if host.BMC == nil {
 			return 0, nil // nobody can verify that it is off: without that no node is taken out of service

@@ -36,7 +36,7 @@ func (p *peer) narrow(ctx context.Context, namespaces []string) error {
 	if len(namespaces) == 0 {
 		return nil
 	}
-	// MetalHosts have no namespace: who may list them has rights in the whole cluster.
+	// MetalHosts have no namespace: an account that lists them has rights in the whole cluster.
 	isWide, err := p.may(ctx, authorizationv1.ResourceAttributes{Group: metal.Group, Resource: "metalhosts", Verb: "list"})
 	p.isNarrow = err == nil && !isWide
 	return err

@@ -256,7 +256,7 @@ func (s *Source) ranged(ctx context.Context, off, n int64) ([]byte, error) {
 	defer silence.Stop()
 	b := make([]byte, n)
 	got, err := io.ReadFull(a.Body, b)
-	// A short body is the end of the file only if the server says so; else the connection broke.
+	// After a short body the file is complete only when the server confirms it. Otherwise the connection broke.
 	if errors.Is(err, io.ErrUnexpectedEOF) && isWhole(a, off+int64(got)) {
 		return b[:got], nil // the file ends here
 	}

@@ -17,7 +17,7 @@ type clusterAccess struct {
 	AllPools bool     `help:"It may use every pool again." xor:"pools"`
 }
 
-// Run shows what a cluster may do, or says it. Everything without a flag stays.
+// Run shows or changes the rights of a cluster. Without a flag, a right keeps its value.
 func (c *clusterAccess) Run(s *cli.Session, api *client.Client) error {
 	if len(c.TakeFrom) > 0 && c.NoTake || len(c.Pool) > 0 && c.AllPools {
 		return cli.Usage("use either --take-from or --no-take, and either --pool or --all-pools", "the flags contradict each other")

@@ -1,5 +1,5 @@
 // Package keys owns the keys and certificates of the data directory. These are the key of the secrets, the two authorities
-// of this Slipway, and the certificate of the admin listener. It never decides who may use them.
+// of this Slipway, and the certificate of the admin listener. It never decides about access.
 package keys
 
 import (
