@@ -4,11 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 )
 
 // meantime is a store during whose next read something else happens.

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 )
 
 // A machine that names another controller as its own would have the server log in there, and be fenced by it.

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/power"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/power"
 )
 
 func TestOptionsOfControllersThatMayHoldSecretsAreStoredSealed(t *testing.T) {

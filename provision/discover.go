@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"slipway.dev/slipway/provision/strangers"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -7,14 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/pxe"
 )

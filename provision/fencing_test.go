@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 )
 
 // plays has root in the running system of a machine play a whole boot of our agent, and returns what it is told to do.

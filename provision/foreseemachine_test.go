@@ -3,11 +3,10 @@ package provision
 import (
 	"testing"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 )
 
 func TestTheEndOfAMachineIsForeseenAsItComes(t *testing.T) {

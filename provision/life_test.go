@@ -7,13 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/provision/operation"
-
-	"slipway.dev/slipway/provision/power"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
+	"slipway.dev/slipway/provision/power"
 )
 
 func TestAMachineIsInstalledAndGoesAgain(t *testing.T) {

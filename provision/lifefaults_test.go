@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
@@ -24,6 +22,7 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/machineconfig/talos"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )

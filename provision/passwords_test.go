@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/power"
-
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/power"
 )
 
 // ward is one controller of a test that knows one password, and does with a new one what its mode says.

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/pxe"
 )
 

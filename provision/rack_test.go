@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/inventory/storetest"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -7,13 +7,11 @@ import (
 	"regexp"
 	"slices"
 
-	"slipway.dev/slipway/provision/operation"
-
-	"slipway.dev/slipway/provision/strangers"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/pxe"
 )
 

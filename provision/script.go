@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"net/netip"
 
-	"slipway.dev/slipway/provision/operation"
-
-	"slipway.dev/slipway/provision/strangers"
-
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/session"
+	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/pxe"
 )
 

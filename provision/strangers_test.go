@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/strangers"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/pxe"
 )
 

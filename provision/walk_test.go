@@ -12,14 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"pgregory.net/rapid"
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/provision/operation"
-
 	"pgregory.net/rapid"
 
 	"slipway.dev/slipway/agent/wire"
@@ -16,6 +14,7 @@ import (
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 )
 
 // world is everything that the promises are about, as the store has it.

@@ -13,9 +13,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/access"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/rest"
 )
 
 // user makes a user with the password "correct horse NAME".

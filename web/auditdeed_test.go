@@ -11,9 +11,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/access"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/rest"
 )
 
 // switched is a store whose audit can be broken for a while.

@@ -15,9 +15,8 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestThePasswordOfAControllerNeverComesBack(t *testing.T) {

@@ -5,10 +5,9 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/hosts"
 	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
-
-	"slipway.dev/slipway/web/hosts"
 )
 
 func TestBulkActsOnEachHostAlone(t *testing.T) {

@@ -6,9 +6,8 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/clusters"
+	"slipway.dev/slipway/web/rest"
 )
 
 // attacher notes what it is asked.

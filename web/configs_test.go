@@ -10,10 +10,9 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/web/clusters"
 	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/rest"
-
-	"slipway.dev/slipway/web/clusters"
 )
 
 const canary = "correct-horse-battery-staple"

@@ -8,11 +8,9 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/rest"
-
-	"slipway.dev/slipway/web/power"
-
 	"slipway.dev/slipway/web/hosts"
+	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/rest"
 )
 
 // gossip has everything that belongs to pool alpha speak of what belongs to beta.

@@ -11,9 +11,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/hosts"
+	"slipway.dev/slipway/web/rest"
 )
 
 func TestAHostIsFoundByNameIDAndMAC(t *testing.T) {

@@ -5,13 +5,10 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/history"
-	"slipway.dev/slipway/web/network"
-
-	"slipway.dev/slipway/web/power"
-
 	"slipway.dev/slipway/web/hosts"
-
 	"slipway.dev/slipway/web/machines"
+	"slipway.dev/slipway/web/network"
+	"slipway.dev/slipway/web/power"
 )
 
 // Lifecycle is the part of the engine that moves hosts and machines in their lives. Each room says what it needs of it.

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/hosts"
 )
 

@@ -26,28 +26,22 @@ import (
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/audit"
+	"slipway.dev/slipway/web/clusters"
 	"slipway.dev/slipway/web/configs"
+	"slipway.dev/slipway/web/consoles"
+	"slipway.dev/slipway/web/events"
 	"slipway.dev/slipway/web/files"
 	"slipway.dev/slipway/web/history"
+	"slipway.dev/slipway/web/hosts"
 	"slipway.dev/slipway/web/imports"
+	"slipway.dev/slipway/web/machines"
 	"slipway.dev/slipway/web/network"
+	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/proxy"
 	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 	"slipway.dev/slipway/web/system"
-
-	"slipway.dev/slipway/web/power"
-
-	"slipway.dev/slipway/web/consoles"
-
-	"slipway.dev/slipway/web/hosts"
-
-	"slipway.dev/slipway/web/machines"
-
-	"slipway.dev/slipway/web/events"
-
-	"slipway.dev/slipway/web/clusters"
 )
 
 // Config is everything a Server needs.

@@ -34,10 +34,9 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/web/clusters"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/system"
-
-	"slipway.dev/slipway/web/clusters"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")

@@ -17,9 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/web/clusters"
-	"slipway.dev/slipway/web/power"
-
 	"github.com/google/uuid"
 	"github.com/oklog/ulid/v2"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -39,7 +36,9 @@ import (
 	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/clusters"
 	"slipway.dev/slipway/web/network"
+	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/system"
 )

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/provision/strangers"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
@@ -18,6 +16,7 @@ import (
 	"slipway.dev/slipway/provision/proof"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/provision/session"
+	"slipway.dev/slipway/provision/strangers"
 )
 
 // AgentReport takes what our agent tells. A report about another task than the current one, or from another boot than the

@@ -8,11 +8,10 @@ import (
 	"net/netip"
 	"net/url"
 
-	"slipway.dev/slipway/provision/power"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/power"
 )
 
 // ParseBMCNetwork reads where an admin says that a controller is: an address or a network; "" for nowhere.

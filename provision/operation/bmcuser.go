@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"slipway.dev/slipway/provision/power"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/power"
 )
 
 // drawBMCPassword draws the password of the account that the agent is to make. It is stored with the operation, sealed,

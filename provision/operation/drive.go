@@ -7,11 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/provision/power"
-
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/power"
 )
 
 const (

@@ -9,13 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/provision/power"
-
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/power"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )

@@ -6,9 +6,8 @@ import (
 	"net/url"
 	"time"
 
-	"slipway.dev/slipway/provision/power"
-
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/power"
 )
 
 // unheardAfter is how long a controller may take to obey before everybody sees that the operation waits for it.

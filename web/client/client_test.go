@@ -14,16 +14,15 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/web/clusters"
-	"slipway.dev/slipway/web/hosts"
-
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/clusters"
 	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/files"
+	"slipway.dev/slipway/web/hosts"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/system"
 )

@@ -8,10 +8,9 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
-
-	"slipway.dev/slipway/web/power"
 )
 
 // Appliance is what controllers of custom resources ask. Controllers in this process use the same one, so that controllers

@@ -12,11 +12,9 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/web/rest"
-
-	"slipway.dev/slipway/web/machines"
-
 	"slipway.dev/slipway/web/events"
+	"slipway.dev/slipway/web/machines"
+	"slipway.dev/slipway/web/rest"
 )
 
 // clusterViews are the appliance as the holders of clusters' tokens may use it. They remember what they have read.

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/events"
+	"slipway.dev/slipway/web/rest"
 )
 
 // Config is what a Server needs.

@@ -12,9 +12,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/rest"
 )
 
 // Consoles that are open at the same time, of all callers and of each.

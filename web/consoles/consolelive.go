@@ -15,9 +15,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/rest"
 )
 
 // ConsoleLog is what was recorded of a serial console. It is the machine's own text, escape codes and all.

@@ -12,7 +12,6 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
-
 	"slipway.dev/slipway/web/power"
 )
 

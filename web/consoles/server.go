@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/rest"
 )
 
 // Config is what a Server needs.

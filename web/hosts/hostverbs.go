@@ -6,9 +6,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/web/rest"
-
 	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/rest"
 )
 
 type installInput struct {

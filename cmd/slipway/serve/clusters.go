@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"slipway.dev/slipway/web/clusters"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/kubernetes/clusterapi"
@@ -20,6 +18,7 @@ import (
 	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/kubernetes/standalone"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
+	"slipway.dev/slipway/web/clusters"
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -7,12 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/web/power"
-
 	"slipway.dev/slipway/bmc/redfish"
 	"slipway.dev/slipway/bmc/scan"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
+	"slipway.dev/slipway/web/power"
 )
 
 // scanTimeout is how long one address is given; a controller that starts takes longer, and is found by the next scan.

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"slipway.dev/slipway/web/clusters"
-
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -46,6 +44,7 @@ import (
 	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/ui"
 	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/clusters"
 )
 
 // appliance is all the parts of a running server. Run, start and doors set the fields before anything serves. Later

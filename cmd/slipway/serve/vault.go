@@ -3,12 +3,11 @@ package serve
 import (
 	"context"
 
-	"slipway.dev/slipway/web/clusters"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/kubernetes/join"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/web/clusters"
 	"slipway.dev/slipway/web/rest"
 )
 

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/web/clusters"
-
 	"github.com/google/uuid"
 	"github.com/oklog/ulid/v2"
 
@@ -38,6 +36,7 @@ import (
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/clusters"
 )
 
 // Rig is an appliance, asked in two ways.
