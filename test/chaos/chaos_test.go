@@ -209,18 +209,41 @@ func (g *ledger) all() (out []simulate.Lease) {
 	return out
 }
 
-// build makes the program under test, unless SLIPWAY_BIN names one.
+// build returns the program under test: the one that SLIPWAY_BIN names, or one that is made once for all tests here.
 func build(t *testing.T) string {
 	t.Helper()
 	if bin := os.Getenv("SLIPWAY_BIN"); bin != "" {
 		return bin
 	}
-	out := filepath.Join(t.TempDir(), "slipway")
-	cmd := exec.Command("go", "build", "-tags", "netgo osusergo sqlite_omit_load_extension", "-o", out, "slipway.dev/slipway/cmd/slipway")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build slipway: %v\n%s", err, b)
+	made.once.Do(func() {
+		out := filepath.Join(made.dir, "slipway")
+		cmd := exec.Command("go", "build", "-tags", "netgo osusergo sqlite_omit_load_extension", "-ldflags", "-w", "-o", out, "slipway.dev/slipway/cmd/slipway")
+		if b, err := cmd.CombinedOutput(); err != nil {
+			made.err = fmt.Errorf("build slipway: %w\n%s", err, b)
+		}
+	})
+	if made.err != nil {
+		t.Fatal(made.err)
 	}
-	return out
+	return filepath.Join(made.dir, "slipway")
+}
+
+// made is the program that build made, in a folder that ends with all tests.
+var made struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	var err error
+	if made.dir, err = os.MkdirTemp("", "slipway-chaos-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(made.dir)
+	os.Exit(code)
 }
 
 // prepare fills a data directory as an admin would before a rack is switched on: an image, a profile for everyone, and

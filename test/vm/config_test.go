@@ -48,6 +48,7 @@ type becoming struct {
 	host     int      // last number of the address it gives itself, which DHCP does not lease
 	// isReserved says that our DHCP gives it that very address: cloud-init has the network before it fetches the rest.
 	isReserved bool
+	isLong     bool // only make test-long has the time for it
 }
 
 func becomings() []becoming {
@@ -67,11 +68,11 @@ func becomings() []becoming {
 		},
 		{
 			name: "ci-initrd", firmware: inventory.UEFI, kind: osimage.CloudInit, config: inInitrd(cloudInit, seed),
-			document: pxe.ConfigArchive, host: 22,
+			document: pxe.ConfigArchive, host: 22, isLong: true,
 		},
 		{
 			name: "ign-url", firmware: inventory.BIOS, kind: osimage.Ignition, config: ign, document: "config.ign",
-			args: append(slices.Clone(ignArgs), "ignition.config.url=${config}"), host: 23,
+			args: append(slices.Clone(ignArgs), "ignition.config.url=${config}"), host: 23, isLong: true,
 		},
 		{
 			name: "ign-initrd", firmware: inventory.UEFI, kind: osimage.Ignition, config: inInitrd(ign, "/config.ign"),
@@ -193,7 +194,8 @@ func newSSHKey(t *testing.T) string {
 }
 
 // TestAMachineBecomesWhatItsProfileSays boots Debian with cloud-init and Debian with Ignition, each with its
-// configuration behind a URL and in the initrd. It has a rack of its own and runs before the shared one is built.
+// configuration behind a URL and in the initrd. It has a rack of its own and runs before the shared one is built. make test boots
+// one of each pair, with both firmwares; make test-long boots the other two.
 func TestAMachineBecomesWhatItsProfileSays(t *testing.T) {
 	needVM(t)
 	images := map[osimage.Kind]osimage.Image{}
@@ -233,6 +235,9 @@ func TestAMachineBecomesWhatItsProfileSays(t *testing.T) {
 	t.Run("group", func(t *testing.T) { // ends when all machines have
 		for i, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
+				if c.isLong {
+					needLong(t)
+				}
 				t.Parallel()
 				key := newSSHKey(t)
 				c.prepare(t, l, images[c.kind], l.Rack.Machines()[i].MAC, key)

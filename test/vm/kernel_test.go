@@ -87,7 +87,7 @@ func guest(t *testing.T, script string) string {
 func TestVLANInterface(t *testing.T) {
 	needVM(t)
 	program := filepath.Join(t.TempDir(), "net.test")
-	if out, err := exec.Command("go", "test", "-c", "-o", program, "../net").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-ldflags", "-s -w", "-o", program, "../net").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	folder, err := filepath.Abs("../net")

@@ -35,14 +35,14 @@ type living struct {
 	power    inventory.BMCDriver // "" is a person
 	kind     osimage.Kind
 	again    bool // it is reinstalled, and a data disk has to stay as it is
-	long     bool // only make test-long has the time for it
+	isLong   bool // only make test-long has the time for it
 }
 
 func livings() []living {
 	return []living{
-		{"life-bios", inventory.BIOS, inventory.Libvirt, osimage.DiskCloudInit, true, false},
+		{"life-bios", inventory.BIOS, inventory.Libvirt, osimage.DiskIgnition, true, false},
 		{"life-uefi", inventory.UEFI, inventory.Redfish, osimage.DiskCloudInit, false, false},
-		{"life-ignition", inventory.BIOS, inventory.IPMI, osimage.DiskIgnition, false, false},
+		{"life-ipmi", inventory.BIOS, inventory.IPMI, osimage.DiskCloudInit, true, true},
 		{"life-hand", inventory.BIOS, "", osimage.DiskCloudInit, false, true},
 	}
 }
@@ -58,7 +58,8 @@ const (
 )
 
 // TestTheWholeLifeOfAServer installs and wipes machines by every way to power them, with cloud-init and with Ignition.
-// It has a rack of its own, in which accepted hosts are inspected.
+// It has a rack of its own, in which accepted hosts are inspected. make test runs two of them, which have both firmwares and both
+// systems between them; make test-long runs the other two.
 func TestTheWholeLifeOfAServer(t *testing.T) {
 	needVM(t)
 	cases := livings()
@@ -99,7 +100,7 @@ func TestTheWholeLifeOfAServer(t *testing.T) {
 	t.Run("group", func(t *testing.T) { // ends when all machines have
 		for i, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				if c.long {
+				if c.isLong {
 					needLong(t)
 				}
 				t.Parallel()
