@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p build
-(cd tools && CGO_ENABLED=0 GOFLAGS=-trimpath go build -o ../build/ sigs.k8s.io/controller-tools/cmd/controller-gen)
+(cd tools && CGO_ENABLED=0 go build -o ../build/ sigs.k8s.io/controller-tools/cmd/controller-gen)
 gen=build/controller-gen
 made='kubernetes/v1alpha1/zz_generated.deepcopy.go kubernetes/infra/v1alpha1/zz_generated.deepcopy.go kubernetes/manifests/crds
 	kubernetes/manifests/rbac/standalone_role.yaml kubernetes/manifests/rbac/capi_role.yaml'

@@ -77,7 +77,7 @@ build() {
 		done >"$out.new"
 		chmod +x "$out.new" && mv "$out.new" "$out"
 	else
-		(cd "tools/parts/$2" && GOCACHE=$cache GOFLAGS=-trimpath CGO_ENABLED=$cgo go build -ldflags "$flags" -o "$out" "$3")
+		(cd "tools/parts/$2" && GOCACHE=$cache GOFLAGS='-trimpath -gcflags=all=-dwarf=false' GOGC=200 CGO_ENABLED=$cgo go build -ldflags "$flags" -o "$out" "$3")
 	fi
 	echo "$stamp" >"$out.stamp"
 }

@@ -77,7 +77,7 @@ func script(t *testing.T, tree string, env []string, args ...string) (stdout, st
 	t.Helper()
 	c := exec.CommandContext(t.Context(), filepath.Join(tree, "tools/release.sh"), args...)
 	c.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+epoch, "CGO_ENABLED=1", "GO_SLOT=1",
-		"GOFLAGS=-trimpath -buildvcs=false -tags=netgo,osusergo,sqlite_omit_load_extension")
+		"GOFLAGS=-trimpath -buildvcs=false -tags=netgo,osusergo,sqlite_omit_load_extension -gcflags=all=-dwarf=false")
 	c.Env = append(c.Env, env...)
 	var out, bad bytes.Buffer
 	c.Stdout, c.Stderr = &out, &bad
@@ -168,7 +168,7 @@ func TestTwoWholeReleasesAreTheSameBytes(t *testing.T) {
 	if os.Getenv("SLIPWAY_RELEASE_CACHE") == "" {
 		more = append(more, "GOCACHE="+t.TempDir())
 	}
-	dir := twice(t, []string{"CGO_CFLAGS=-O2 -g -DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0"}, more...)
+	dir := twice(t, []string{"CGO_CFLAGS=-O2 -DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0"}, more...)
 	checksums(t, dir)
 	for _, arch := range []string{"amd64", "arm64"} {
 		name := "slipway-v0.1.0-linux-" + arch

@@ -50,7 +50,7 @@ func main() {
 	}
 	program := filepath.Join(folder, "init")
 	cmd := exec.Command("go", "build", "-o", program, source)
-	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0", "GOFLAGS=-trimpath -gcflags=all=-dwarf=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("build the first process: %v\n%s", err, out)
 	}
