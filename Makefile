@@ -22,7 +22,7 @@ export CGO_CFLAGS  = -O2 -DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0
 # make check vets all packages: go test need not do so once more. Without debug data some 200 test binaries are linked in half the time.
 GOTEST = $(GO) test -vet=off -ldflags=-w
 
-.PHONY: help build release ui lab check generate fmt test stories lane test-unit test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
+.PHONY: help build release ui lab check generate fmt test prepare packages stories lane test-unit test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -46,7 +46,7 @@ lab: build ## boot, install and wipe a virtual rack on libvirt; CHECK=1: check t
 	$(ROOT) bin/slipway lab up $(if $(CHECK),--check)
 
 # The checkers hold all source in memory. Fewer garbage collections save time.
-check: export GOGC = 400
+check: export GOGC = 200
 check: ## format, vet, staticcheck, known vulnerabilities, plain words, floors of the house
 	@test -z "$$(cd tools && $(GO) tool gofumpt -l $$(git -C .. ls-files '*.go' | sed 's|^|../|') | tee /dev/stderr)" || { echo 'run: make fmt'; exit 1; }
 	$(GO) vet ./...
@@ -68,13 +68,22 @@ fmt: ## format all Go files
 
 test: build/testsum ## everything: test-unit, test-judges, test-kube, test-net, test-attack, test-ui, test-vm
 	@rm -f $(TALLY); mkdir -p build
-	@for t in build test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
+	@$(MAKE) --no-print-directory packages
 	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
 	@$(MAKE) --no-print-directory stories
 	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-attack test-ui' >build/lane.log 2>&1 & lane=$$!; \
 	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges test-vm' || failed=1; \
 	 wait $$lane || failed=1; cat build/lane.log; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
+
+# prepare does what test would do by and by. CI runs it beside make check, which needs none of it: one waits for the network and
+# the disk while the other computes.
+prepare: packages ## what test installs, and other people's programs that it builds
+	@tools/parts.sh build oidc-provider ignition ignition-validate capi-secrets
+	@$(MAKE) --no-print-directory kube-binaries
+
+packages:
+	@for t in build test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
 
 # stories builds the web UI and the binary that holds it; test does so before its lanes, which compile what embeds it.
 stories:
