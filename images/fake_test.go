@@ -88,23 +88,31 @@ func (t *memTx) DeleteArtefact(d inventory.Digest) error {
 	return nil
 }
 
-func (t *memTx) FindImage(name string) (inventory.Image, error) {
+// memImages are the images of a memTx.
+type memImages struct {
+	inventory.Records[inventory.Image]
+	*memTx
+}
+
+func (t *memTx) Images() inventory.Records[inventory.Image] { return memImages{memTx: t} }
+
+func (t memImages) Find(name string) (inventory.Image, error) {
 	if i, ok := t.s.images[name]; ok {
 		return i, nil
 	}
 	return inventory.Image{}, inventory.Errorf(inventory.NotFound, "no image %s", name)
 }
 
-func (t *memTx) ListImages(inventory.Page) ([]inventory.Image, error) {
+func (t memImages) List(inventory.Page) ([]inventory.Image, error) {
 	return slices.Collect(maps.Values(t.s.images)), nil
 }
 
-func (t *memTx) CreateImage(i *inventory.Image, now time.Time) error {
+func (t memImages) Create(i *inventory.Image, now time.Time) error {
 	i.CreatedAt, i.UpdatedAt, i.Version = now, now, 1
 	return t.put(i)
 }
 
-func (t *memTx) UpdateImage(i *inventory.Image, now time.Time) error {
+func (t memImages) Update(i *inventory.Image, now time.Time) error {
 	if t.s.images[i.Name].Version != i.Version {
 		return inventory.Errorf(inventory.Conflict, "image %s has changed", i.Name)
 	}

@@ -381,9 +381,9 @@ func (c *Cache) register(ctx context.Context, img inventory.Image, artefacts []i
 				return err
 			}
 		}
-		old, err := tx.FindImage(img.Name)
+		old, err := tx.Images().Find(img.Name)
 		if isNotFound(err) {
-			return tx.CreateImage(&img, c.cfg.Now())
+			return tx.Images().Create(&img, c.cfg.Now())
 		}
 		if err != nil {
 			return err
@@ -396,7 +396,7 @@ func (c *Cache) register(ctx context.Context, img inventory.Image, artefacts []i
 		for _, f := range old.Files {
 			dropped = append(dropped, f.Digest)
 		}
-		return tx.UpdateImage(&img, c.cfg.Now())
+		return tx.Images().Update(&img, c.cfg.Now())
 	})
 	if err != nil {
 		return inventory.Image{}, err

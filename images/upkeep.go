@@ -78,7 +78,7 @@ func (c *Cache) registered(ctx context.Context) (artefacts []inventory.Artefact,
 		if artefacts, err = tx.ListArtefacts(inventory.Page{}); err != nil {
 			return err
 		}
-		images, err := tx.ListImages(inventory.Page{})
+		images, err := tx.Images().List(inventory.Page{})
 		if err != nil {
 			return err
 		}

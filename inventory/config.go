@@ -54,11 +54,14 @@ type Saved struct {
 }
 
 // Key names a layer in one word: global, site/<name>, rack/<name> or host/<id>.
-func (l *Layer) Key() string {
-	if l.Scope == ScopeGlobal {
+func (l *Layer) Key() string { return LayerKey(l.Scope, l.Name) }
+
+// LayerKey is the Key of the layer with that scope and name.
+func LayerKey(s Scope, name string) string {
+	if s == ScopeGlobal {
 		return string(ScopeGlobal)
 	}
-	return string(l.Scope) + "/" + l.Name
+	return string(s) + "/" + name
 }
 
 // ParseLayerKey reads what Key wrote.

@@ -22,14 +22,26 @@ type RecordTx interface {
 	// Clusters refuse a secret that is not stored as Invalid. Update leaves alone what NoteCluster stores.
 	Clusters() Records[Cluster]
 	Goldens() Records[Golden]
+	// Images refuse an artefact that is not stored as Invalid. They do not delete one that a profile or a machine uses: that is a
+	// Conflict.
+	Images() Records[Image]
 	// JoinTargets refuse a secret that is not stored as Invalid.
 	JoinTargets() Records[JoinTarget]
+	// Layers are named by Layer.Key. Create and Update add a Revision when the text differs from the newest one, and fill in its
+	// number. Numbers go on where a deleted layer of the same name ended.
+	Layers() Records[Layer]
 	// Pools do not delete one that a machine names: that is a Conflict.
 	Pools() Records[Pool]
+	// Profiles refuse an image that is not stored as Invalid, and keep revisions as Layers do. They do not delete one that a host
+	// pins: that is a Conflict.
+	Profiles() Records[Profile]
 	// Racks are those that somebody has said something about, named by Rack.ID and listed by site, row and name.
 	Racks() Records[Rack]
 	// Secrets do not delete one that a join target or a cluster names: that is a Conflict. List leaves out Sealed.
 	Secrets() Records[Secret]
+	// Subnets refuse a network that overlaps another, with a Conflict that names it. Update refuses what does not leave machines
+	// their addresses. Delete takes ranges, reservations and leases along. It is a Conflict while an address is kept for a machine.
+	Subnets() Records[Subnet]
 	// Users leave LoginAt and SealedFactors as they are in an Update. The tokens and logins of a deleted user go along, so that
 	// nobody inherits them with the name.
 	Users() Records[User]

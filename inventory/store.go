@@ -95,17 +95,8 @@ type HostFilter struct {
 	Pool   string // claimed by a machine of that pool
 }
 
-// NetworkTx reads and writes subnets, reservations and leases.
+// NetworkTx reads and writes reservations and leases.
 type NetworkTx interface {
-	FindSubnet(name string) (Subnet, error)
-	ListSubnets() ([]Subnet, error)
-	// CreateSubnet and UpdateSubnet refuse a network that overlaps another, with a Conflict that names it, and UpdateSubnet what
-	// does not leave machines their addresses.
-	CreateSubnet(s *Subnet, now time.Time) error
-	UpdateSubnet(s *Subnet, now time.Time) error
-	// DeleteSubnet takes ranges, reservations and leases with it. It is a Conflict while an address of it is kept for a machine.
-	DeleteSubnet(name string) error
-
 	FindReservation(a netip.Addr) (Reservation, error)
 	// ListReservations returns those of a subnet, or all for "", ordered by address; the Page's key is the address.
 	ListReservations(subnet string, p Page) ([]Reservation, error)
@@ -124,37 +115,17 @@ type NetworkTx interface {
 	DeleteLease(a netip.Addr) error
 }
 
-// ImageTx reads and writes artefacts, images and profiles.
+// ImageTx reads and writes artefacts.
 type ImageTx interface {
 	FindArtefact(d Digest) (Artefact, error)
 	ListArtefacts(p Page) ([]Artefact, error)
 	SaveArtefact(a Artefact) error // again is harmless and changes nothing
 	// DeleteArtefact is a Conflict while an image uses it.
 	DeleteArtefact(d Digest) error
-
-	FindImage(name string) (Image, error)
-	ListImages(p Page) ([]Image, error)
-	CreateImage(i *Image, now time.Time) error // its artefacts must be stored
-	UpdateImage(i *Image, now time.Time) error
-	DeleteImage(name string) error // a Conflict while a profile or a machine uses it
-
-	FindProfile(name string) (Profile, error)
-	ListProfiles(p Page) ([]Profile, error)
-	CreateProfile(f *Profile, now time.Time) error // its image must be stored
-	UpdateProfile(f *Profile, now time.Time) error
-	DeleteProfile(name string) error // a Conflict while a host pins it
 }
 
-// ConfigTx reads and writes what hosts should become: layers, revisions, renderings. CreateProfile, UpdateProfile,
-// CreateLayer and UpdateLayer add a Revision when the content differs from the newest one, and fill in its number. Numbers
-// go on where a deleted profile or layer of the same name ended.
+// ConfigTx reads what profiles and layers were, and reads and writes renderings.
 type ConfigTx interface {
-	FindLayer(s Scope, name string) (Layer, error)
-	ListLayers(p Page) ([]Layer, error) // ordered by Key, which is also the Page's key
-	CreateLayer(l *Layer, now time.Time) error
-	UpdateLayer(l *Layer, now time.Time) error
-	DeleteLayer(s Scope, name string) error
-
 	FindRevision(k RevisionKind, name string, n int) (Revision, error)
 	// ListRevisions returns the revisions of one thing, newest first, at most limit (0 means all) with a lower number
 	// than before (0 means all).

@@ -26,7 +26,7 @@ func addressed(t *testing.T, config string) *life {
 			StaticRanges: []inventory.Range{{First: netip.MustParseAddr("192.0.2.10"), Last: netip.MustParseAddr("192.0.2.13")}},
 		}
 		n.FillDefaults()
-		return tx.CreateSubnet(&n, l.clock)
+		return tx.Subnets().Create(&n, l.clock)
 	})
 	return l
 }
@@ -34,12 +34,12 @@ func addressed(t *testing.T, config string) *life {
 func (l *life) profileSays(config string) {
 	l.t.Helper()
 	l.write(func(tx inventory.Tx) error {
-		p, err := tx.FindProfile("debian12")
+		p, err := tx.Profiles().Find("debian12")
 		p.Config = config
 		if err != nil {
 			return err
 		}
-		return tx.UpdateProfile(&p, l.clock)
+		return tx.Profiles().Update(&p, l.clock)
 	})
 }
 
@@ -265,7 +265,7 @@ func TestAProfileWithOneAddressForFiveMachinesIsNotSaved(t *testing.T) {
 	}
 	p := func() (p inventory.Profile) {
 		l.read(func(tx inventory.Tx) (err error) {
-			p, err = tx.FindProfile("debian12")
+			p, err = tx.Profiles().Find("debian12")
 			return err
 		})
 		return p

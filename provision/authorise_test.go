@@ -26,7 +26,7 @@ func TestASecretIsNotDeliveredToAConfigurationOfAnOperator(t *testing.T) {
 			r.secret("cluster-lab", canary)
 			r.configured("live", cloudInit, inventory.Profile{Config: "host: {timezone: Etc/UTC}\n"})
 			r.write(func(tx inventory.Tx) error {
-				return tx.CreateLayer(&inventory.Layer{Scope: inventory.ScopeGlobal, Config: config}, r.clock)
+				return tx.Layers().Create(&inventory.Layer{Scope: inventory.ScopeGlobal, Config: config}, r.clock)
 			})
 			m := r.machine(1)
 			script, s := m.arrive()

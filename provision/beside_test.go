@@ -16,7 +16,7 @@ import (
 // subnet stores the subnet of the machines in a mode.
 func (r *rack) subnet(mode inventory.SubnetMode) {
 	r.write(func(tx inventory.Tx) error {
-		return tx.CreateSubnet(&inventory.Subnet{
+		return tx.Subnets().Create(&inventory.Subnet{
 			Name: "rack", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Mode: mode, Unknown: inventory.UnknownDisk,
 			LeaseFor: inventory.Duration(time.Hour), BootLeaseFor: inventory.Duration(time.Hour),
 		}, r.clock)
@@ -173,12 +173,12 @@ func TestAForeignServerIsNoneWhereItIsToServe(t *testing.T) {
 	r.engine.Foreign(f)
 	r.settle()
 	r.write(func(tx inventory.Tx) error {
-		n, err := tx.FindSubnet("rack")
+		n, err := tx.Subnets().Find("rack")
 		if err != nil {
 			return err
 		}
 		n.Mode = inventory.ModeProxy
-		return tx.UpdateSubnet(&n, r.clock)
+		return tx.Subnets().Update(&n, r.clock)
 	})
 	r.engine.Exhausted("rack") // which is no other server's doing
 	r.settle()

@@ -72,9 +72,9 @@ func TestAnImageOfARegistryCountsAsWrittenByItsManifestOnly(t *testing.T) {
 			l := newLife(t)
 			s := l.add("a", true)
 			l.write(func(tx inventory.Tx) error {
-				i, err := tx.FindImage("debian-disk")
+				i, err := tx.Images().Find("debian-disk")
 				i.Remote, i.Files, i.DiskBytes = "oci://r.example/debian@"+pinned, nil, 1<<30
-				return errors.Join(err, tx.UpdateImage(&i, l.clock))
+				return errors.Join(err, tx.Images().Update(&i, l.clock))
 			})
 			said := wire.Report{Version: wire.Version, State: wire.Done, Write: &wire.WriteResult{
 				Disk: s.hardware().Disks[0], Digest: c.digest, Chain: c.chain, IsWritten: true, IsSeeded: true,

@@ -92,21 +92,21 @@ func (r *rack) configured(name string, c inventory.ImageConfig, profile inventor
 	r.t.Helper()
 	r.image(name, false, "", 0)
 	r.write(func(tx inventory.Tx) error {
-		i, err := tx.FindImage("image-" + name)
+		i, err := tx.Images().Find("image-" + name)
 		if err != nil {
 			return err
 		}
 		i.OS, i.Release, i.Configs, i.ConfigArgs = "debian", "12", []inventory.ImageConfig{c}, []string{"config=${config}", "first_boot"}
-		if err := tx.UpdateImage(&i, r.clock); err != nil {
+		if err := tx.Images().Update(&i, r.clock); err != nil {
 			return err
 		}
-		p, err := tx.FindProfile(name)
+		p, err := tx.Profiles().Find(name)
 		profile.SavedByAdmin = true
 		if err != nil {
 			return err
 		}
 		profile.Name, profile.Image, profile.Version, profile.Selector = name, i.Name, p.Version, "manufacturer=ACME"
-		return tx.UpdateProfile(&profile, r.clock)
+		return tx.Profiles().Update(&profile, r.clock)
 	})
 }
 
@@ -121,10 +121,10 @@ func (r *rack) secret(name, value string) {
 func (m *machine) lease(to inventory.MAC) {
 	m.r.t.Helper()
 	m.r.write(func(tx inventory.Tx) error {
-		if _, err := tx.FindSubnet("rack"); err != nil {
+		if _, err := tx.Subnets().Find("rack"); err != nil {
 			s := inventory.Subnet{Name: "rack", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Interface: "eth0"}
 			s.FillDefaults()
-			if err := tx.CreateSubnet(&s, m.r.clock); err != nil {
+			if err := tx.Subnets().Create(&s, m.r.clock); err != nil {
 				return err
 			}
 		}
@@ -425,13 +425,13 @@ func TestAHostStaysWithItsPinnedRevision(t *testing.T) {
 	first := r.session(s).Config
 	var pinned int
 	r.write(func(tx inventory.Tx) error {
-		p, err := tx.FindProfile("live")
+		p, err := tx.Profiles().Find("live")
 		if err != nil {
 			return err
 		}
 		pinned = p.Revision
 		p.Config = "host: {timezone: Asia/Tokyo}"
-		return tx.UpdateProfile(&p, r.clock)
+		return tx.Profiles().Update(&p, r.clock)
 	})
 	_, s = m.boot()
 	if got := r.session(s).Config; got == first {
@@ -462,7 +462,7 @@ func TestSavingSaysWhatItWouldChange(t *testing.T) {
 	}
 	var p inventory.Profile
 	r.must(r.store.Read(context.Background(), func(tx inventory.Tx) (err error) {
-		p, err = tx.FindProfile("live")
+		p, err = tx.Profiles().Find("live")
 		return err
 	}))
 	for _, c := range []struct {
@@ -665,12 +665,12 @@ func TestAnEditedProfileTakesNoAddressFromABootThatRuns(t *testing.T) {
 	r.engine.cfg.Neighbour = func(netip.Addr) (inventory.MAC, bool) { return "", false }
 	r.engine.outfit()
 	r.write(func(tx inventory.Tx) error {
-		p, err := tx.FindProfile("live")
+		p, err := tx.Profiles().Find("live")
 		if err != nil {
 			return err
 		}
 		p.Config = strings.ReplaceAll(p.Config, "10.0.0.77", "10.0.0.79")
-		return tx.UpdateProfile(&p, r.clock)
+		return tx.Profiles().Update(&p, r.clock)
 	})
 	from := func(a string) error {
 		return r.engine.Report(t.Context(), s, netip.MustParseAddr(a), "", pxe.Report{Step: pxe.ReportProgress})

@@ -68,7 +68,7 @@ func (l *life) saved(p *inventory.Profile, n *int) error {
 		if n != nil {
 			tx = tallied{tx, n}
 		}
-		if err := tx.UpdateProfile(p, l.clock); err != nil {
+		if err := tx.Profiles().Update(p, l.clock); err != nil {
 			return err
 		}
 		after, err = l.engine.HoldConfigured(tx, p.Name, nil)
@@ -83,7 +83,7 @@ func (l *life) saved(p *inventory.Profile, n *int) error {
 func (l *life) profile(name string) (p inventory.Profile) {
 	l.t.Helper()
 	l.read(func(tx inventory.Tx) (err error) {
-		p, err = tx.FindProfile(name)
+		p, err = tx.Profiles().Find(name)
 		return err
 	})
 	return p
@@ -178,7 +178,7 @@ func TestWhatIsAwaitedCountsAsHeld(t *testing.T) {
 	l.must(i.Err())
 	var after func(context.Context, bool)
 	l.write(func(tx inventory.Tx) (err error) {
-		if err := tx.UpdateProfile(&p, l.clock); err != nil {
+		if err := tx.Profiles().Update(&p, l.clock); err != nil {
 			return err
 		}
 		after, err = l.engine.HoldConfigured(tx, p.Name, nil)

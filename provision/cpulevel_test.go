@@ -15,11 +15,11 @@ func TestAHostIsNotInstalledWithAnImageForNewerProcessors(t *testing.T) {
 	needs := func(level string) {
 		t.Helper()
 		l.write(func(tx inventory.Tx) error {
-			i, err := tx.FindImage("debian-disk")
+			i, err := tx.Images().Find("debian-disk")
 			if i.CPULevel = level; err != nil {
 				return err
 			}
-			return tx.UpdateImage(&i, l.clock)
+			return tx.Images().Update(&i, l.clock)
 		})
 	}
 	has := func(level string) {

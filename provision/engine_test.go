@@ -175,12 +175,12 @@ func TestATieIsRefusedWithBothNames(t *testing.T) {
 		t.Fatalf("issues %+v", open)
 	}
 	r.write(func(tx inventory.Tx) error {
-		p, err := tx.FindProfile("green")
+		p, err := tx.Profiles().Find("green")
 		if err != nil {
 			return err
 		}
 		p.Priority = 6
-		return tx.UpdateProfile(&p, r.clock)
+		return tx.Profiles().Update(&p, r.clock)
 	})
 	if script, _ = m.boot(); !strings.Contains(script, "kernel ") {
 		t.Errorf("after the tie was broken:\n%s", script)
@@ -399,12 +399,12 @@ func TestFilesBesideAnImageAreFoundByName(t *testing.T) {
 		if err := tx.SaveArtefact(inventory.Artefact{Digest: second, SizeBytes: 1, CreatedAt: r.clock}); err != nil {
 			return err
 		}
-		i, err := tx.FindImage("image-live")
+		i, err := tx.Images().Find("image-live")
 		if err != nil {
 			return err
 		}
 		i.Files = append(i.Files, inventory.ImageArtefact{Role: inventory.RoleRootfs, Name: "linux.md5", Digest: second})
-		return tx.UpdateImage(&i, r.clock)
+		return tx.Images().Update(&i, r.clock)
 	})
 	m := r.machine(1)
 	m.boot()

@@ -319,12 +319,12 @@ func TestARestartThatWasOrderedNeedsNoOtherProof(t *testing.T) {
 func TestAnIsolatedNetworkAsksNobodyWhoItIs(t *testing.T) {
 	r, m := up(t, withSecret, "")
 	r.write(func(tx inventory.Tx) error {
-		p, err := tx.FindProfile("live")
+		p, err := tx.Profiles().Find("live")
 		if err != nil {
 			return err
 		}
 		p.Isolated = true
-		return tx.UpdateProfile(&p, r.clock)
+		return tx.Profiles().Update(&p, r.clock)
 	})
 	script, s := m.boot()
 	m.wantGiven(script, s, "")
@@ -335,12 +335,12 @@ func TestAnIsolatedNetworkAsksNobodyWhoItIs(t *testing.T) {
 func TestAnOperatorsIsolatedProfileLiftsNoProof(t *testing.T) {
 	r, m := up(t, withSecret, "")
 	r.write(func(tx inventory.Tx) error {
-		p, err := tx.FindProfile("live")
+		p, err := tx.Profiles().Find("live")
 		if err != nil {
 			return err
 		}
 		p.Isolated, p.Saved = true, inventory.Saved{SavedBy: "user op"}
-		return tx.UpdateProfile(&p, r.clock)
+		return tx.Profiles().Update(&p, r.clock)
 	})
 	script, s := m.boot()
 	if strings.Contains(script, "kernel ") {

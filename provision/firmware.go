@@ -194,7 +194,7 @@ func (e *Engine) Initrds(ctx context.Context, id inventory.SessionID, source net
 		if s.Boot != string(pxe.BootImage) && s.Boot != string(pxe.BootAgent) {
 			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason)
 		}
-		i, err := tx.FindImage(s.Image)
+		i, err := tx.Images().Find(s.Image)
 		if err != nil {
 			return err
 		}

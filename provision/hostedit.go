@@ -123,7 +123,7 @@ func checkHost(tx inventory.Tx, h *inventory.Host) error {
 	if h.Profile == "" {
 		return nil
 	}
-	_, err := tx.FindProfile(h.Profile)
+	_, err := tx.Profiles().Find(h.Profile)
 	return err
 }
 

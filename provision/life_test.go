@@ -271,9 +271,9 @@ func TestASystemThatReportsNothingIsTakenAsRunning(t *testing.T) {
 	s := l.add("a", true)
 	s.isMute = true
 	l.write(func(tx inventory.Tx) error {
-		p, err := tx.FindProfile("debian12")
+		p, err := tx.Profiles().Find("debian12")
 		p.Config = "phoneHome: {enabled: false}\n"
-		return errors.Join(err, tx.UpdateProfile(&p, l.clock))
+		return errors.Join(err, tx.Profiles().Update(&p, l.clock))
 	})
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
@@ -289,9 +289,9 @@ func (l *life) netboot(name, format string, isInstaller bool) {
 		return
 	}
 	l.write(func(tx inventory.Tx) error {
-		i, err := tx.FindImage("image-" + name)
+		i, err := tx.Images().Find("image-" + name)
 		i.Configs = []inventory.ImageConfig{{Format: format, Version: "3.3.0"}}
-		return errors.Join(err, tx.UpdateImage(&i, l.clock))
+		return errors.Join(err, tx.Images().Update(&i, l.clock))
 	})
 }
 

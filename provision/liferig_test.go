@@ -88,16 +88,16 @@ func (l *life) agentImage() {
 			}
 		}
 		return errors.Join(
-			tx.CreateImage(&inventory.Image{
+			tx.Images().Create(&inventory.Image{
 				Name: inventory.AgentImage(inventory.X8664), OS: inventory.AgentOS, Release: "1", Arch: inventory.X8664,
 				Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: agent}}, KernelArgs: []string{"slipway.session=${base}/boot/${session}"},
 			}, l.clock),
-			tx.CreateImage(&inventory.Image{
+			tx.Images().Create(&inventory.Image{
 				Name: "debian-disk", OS: "debian", Release: "12", Arch: inventory.X8664, DiskFormat: "raw.zst",
 				Configs: []inventory.ImageConfig{{Format: "cloud-init", Version: "22.4.2"}},
 				Files:   []inventory.ImageArtefact{{Role: inventory.RoleDisk, Name: "disk.raw.zst", Digest: disk}},
 			}, l.clock),
-			tx.CreateProfile(&inventory.Profile{Name: "debian12", Image: "debian-disk", Config: "host: {timezone: Etc/UTC}\n"}, l.clock),
+			tx.Profiles().Create(&inventory.Profile{Name: "debian12", Image: "debian-disk", Config: "host: {timezone: Etc/UTC}\n"}, l.clock),
 		)
 	})
 }

@@ -30,7 +30,7 @@ func withWide(t *testing.T) *life {
 	l.write(func(tx inventory.Tx) error {
 		n := inventory.Subnet{Name: "wide", CIDR: netip.MustParsePrefix("198.51.100.0/24"), Mode: inventory.ModeOff, StaticRanges: []inventory.Range{wideRange("10", "59")}}
 		n.FillDefaults()
-		return tx.CreateSubnet(&n, l.clock)
+		return tx.Subnets().Create(&n, l.clock)
 	})
 	return l
 }
@@ -70,12 +70,12 @@ func TestWhatAMachineHadBeforeAStaticRangeCameStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.write(func(tx inventory.Tx) error {
-		n, err := tx.FindSubnet("wide")
+		n, err := tx.Subnets().Find("wide")
 		if err != nil {
 			return err
 		}
 		n.StaticRanges = append(n.StaticRanges, wideRange("100", "200"))
-		return tx.UpdateSubnet(&n, l.clock)
+		return tx.Subnets().Update(&n, l.clock)
 	})
 	change := func(config, hostname string) error {
 		return l.store.Write(t.Context(), func(tx inventory.Tx) error {
@@ -105,7 +105,7 @@ func TestAProfileWithTooManyAddressesIsNotSaved(t *testing.T) {
 	}
 	var draft inventory.Profile
 	l.read(func(tx inventory.Tx) (err error) {
-		draft, err = tx.FindProfile("debian12")
+		draft, err = tx.Profiles().Find("debian12")
 		return err
 	})
 	for _, config := range []string{lanOf("10.9.0.1", 257), lanOf("198.51.100.10", 17)} {

@@ -331,7 +331,7 @@ func TestASystemIsSeenWhenItHasBootedAndNotWhenItWasWritten(t *testing.T) {
 			if c.isSilent {
 				profile = "bare"
 				l.write(func(tx inventory.Tx) error {
-					return tx.CreateProfile(&inventory.Profile{Name: profile, Image: "debian-disk"}, l.clock)
+					return tx.Profiles().Create(&inventory.Profile{Name: profile, Image: "debian-disk"}, l.clock)
 				})
 			}
 			l.create(inventory.Machine{Name: "web-1", Profile: profile})

@@ -54,7 +54,7 @@ func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe
 		return p, err
 	}
 	if p.MenuFor > 0 {
-		if rescue, err := tx.FindImage(inventory.AgentImage(h.Arch)); err == nil {
+		if rescue, err := tx.Images().Find(inventory.AgentImage(h.Arch)); err == nil {
 			p.Rescue = &rescue
 		}
 	}
@@ -63,7 +63,7 @@ func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe
 		p.Problem = problem
 		return p, err
 	}
-	image, err := tx.FindImage(profile.Image)
+	image, err := tx.Images().Find(profile.Image)
 	switch {
 	case inventory.IsKind(err, inventory.NotFound):
 		p.Problem = inventory.Errorf(inventory.Conflict, "profile %s names image %s, which does not exist", profile.Name, profile.Image).
@@ -85,7 +85,7 @@ func (e *Engine) withWork(tx inventory.Tx, h *inventory.Host, p *pxe.Plan) error
 	if p.Work = operation.WorkOf(&op, h); p.Work == nil || p.Work.Boot != pxe.BootAgent {
 		return nil
 	}
-	agent, err := tx.FindImage(inventory.AgentImage(h.Arch))
+	agent, err := tx.Images().Find(inventory.AgentImage(h.Arch))
 	if err == nil {
 		p.Work.Agent = &agent
 	}

@@ -16,7 +16,7 @@ func takesReport(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, s
 	}
 	boot := pxe.Boot(s.Boot)
 	if boot == pxe.BootImage && step == pxe.ReportInstalled {
-		if i, err := tx.FindImage(s.Image); err == nil && !i.IsInstaller {
+		if i, err := tx.Images().Find(s.Image); err == nil && !i.IsInstaller {
 			return inventory.Errorf(inventory.Forbidden, "image %s is no installer: this boot has no order to install", i.Name)
 		}
 	}

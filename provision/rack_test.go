@@ -98,15 +98,15 @@ func (r *rack) image(name string, isInstaller bool, selector string, priority in
 		if err := tx.SaveArtefact(inventory.Artefact{Digest: digest, SizeBytes: 1, Source: "test", CreatedAt: r.clock}); err != nil {
 			return err
 		}
-		if _, err := tx.FindImage("image-" + name); err != nil {
-			if err := tx.CreateImage(&inventory.Image{
+		if _, err := tx.Images().Find("image-" + name); err != nil {
+			if err := tx.Images().Create(&inventory.Image{
 				Name: "image-" + name, OS: "custom", Release: "1", Arch: inventory.X8664, IsInstaller: isInstaller,
 				Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: digest}},
 			}, r.clock); err != nil {
 				return err
 			}
 		}
-		return tx.CreateProfile(&inventory.Profile{Name: name, Image: "image-" + name, Selector: selector, Priority: priority}, r.clock)
+		return tx.Profiles().Create(&inventory.Profile{Name: name, Image: "image-" + name, Selector: selector, Priority: priority}, r.clock)
 	})
 }
 

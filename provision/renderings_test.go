@@ -26,12 +26,12 @@ func TestDocumentsThatAreAtHandNoMoreAreRenderedAgainUnlessTheStoreHasThem(t *te
 			m.boot()
 			if !c.isKept {
 				r.write(func(tx inventory.Tx) error {
-					p, err := tx.FindProfile("web")
+					p, err := tx.Profiles().Find("web")
 					if err != nil {
 						return err
 					}
 					p.Config = "host: {timezone: Europe/Rome}\n"
-					return tx.UpdateProfile(&p, r.clock)
+					return tx.Profiles().Update(&p, r.clock)
 				})
 				client := m.at(pxe.StageIPXE)
 				client.Identity = &pxe.Identity{UUID: m.uuid, Serial: "SN1", Manufacturer: "ACME", Product: "R640", MemoryMiB: 4096}

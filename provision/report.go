@@ -155,7 +155,7 @@ func (e *Engine) Artefact(ctx context.Context, id inventory.SessionID, source ne
 		if s.Boot != string(pxe.BootImage) && s.Boot != string(pxe.BootAgent) {
 			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason)
 		}
-		i, err := tx.FindImage(s.Image)
+		i, err := tx.Images().Find(s.Image)
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (e *Engine) mayWrite(tx inventory.Tx, s inventory.BootSession, d inventory.
 	if err != nil {
 		return inventory.Errorf(inventory.Forbidden, "nothing is being installed on this host")
 	}
-	i, err := tx.FindImage(operation.ParamsOf(&op).Image)
+	i, err := tx.Images().Find(operation.ParamsOf(&op).Image)
 	if err != nil {
 		return err
 	}

@@ -225,7 +225,7 @@ func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Clien
 // subnetOf returns the name of the subnet that an address is in, "" for none: a machine that found us without our
 // DHCP is treated as its subnet says.
 func subnetOf(tx inventory.Tx, a netip.Addr) (string, error) {
-	subnets, err := tx.ListSubnets()
+	subnets, err := tx.Subnets().List(inventory.Page{})
 	if err != nil {
 		return "", fmt.Errorf("read subnets: %w", err)
 	}

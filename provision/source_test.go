@@ -20,7 +20,7 @@ func TestNobodyTakesABootOverByTheMACAlone(t *testing.T) {
 	m.accept()
 	_, s := m.boot()
 	r.write(func(tx inventory.Tx) error {
-		if err := tx.CreateSubnet(&inventory.Subnet{
+		if err := tx.Subnets().Create(&inventory.Subnet{
 			Name: "rack", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Mode: inventory.ModeFull, Unknown: inventory.UnknownDisk,
 			LeaseFor: inventory.Duration(time.Hour), BootLeaseFor: inventory.Duration(time.Hour),
 		}, r.clock); err != nil {
@@ -52,7 +52,7 @@ func TestNobodyTakesABootOverByTheMACAlone(t *testing.T) {
 func TestAMachineThatFoundUsWithoutOurDHCPIsTreatedAsItsSubnetSays(t *testing.T) {
 	r := newRack(t)
 	r.write(func(tx inventory.Tx) error {
-		return tx.CreateSubnet(&inventory.Subnet{
+		return tx.Subnets().Create(&inventory.Subnet{
 			Name: "rack", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Mode: inventory.ModeOff, Unknown: inventory.UnknownWait,
 			LeaseFor: inventory.Duration(time.Hour), BootLeaseFor: inventory.Duration(time.Hour),
 		}, r.clock)

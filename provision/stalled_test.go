@@ -156,12 +156,12 @@ func TestEachStepOfABootHasADeadline(t *testing.T) {
 				r := newRack(t)
 				r.image("live", false, "mac", 0)
 				r.write(func(tx inventory.Tx) error {
-					i, err := tx.FindImage("image-live")
+					i, err := tx.Images().Find("image-live")
 					if err != nil {
 						return err
 					}
 					i.Files = append(i.Files, inventory.ImageArtefact{Role: inventory.RoleInitrd, Name: "initrd", Digest: i.Files[0].Digest})
-					return tx.UpdateImage(&i, r.clock)
+					return tx.Images().Update(&i, r.clock)
 				})
 				m := r.machine(1)
 				m.boot()

@@ -185,7 +185,7 @@ func TestAMachinesOwnConfigurationIsTheNarrowestLayer(t *testing.T) {
 	_, err := l.engine.UpdateHost(context.Background(), h, ledger.By("a test"))
 	l.must(err)
 	l.write(func(tx inventory.Tx) error {
-		return tx.CreateLayer(&inventory.Layer{Scope: inventory.ScopeHost, Name: string(h.ID), Config: "host: {locale: de_DE, keymap: de}\n"}, l.clock)
+		return tx.Layers().Create(&inventory.Layer{Scope: inventory.ScopeHost, Name: string(h.ID), Config: "host: {locale: de_DE, keymap: de}\n"}, l.clock)
 	})
 	l.target(t)
 	l.create(inventory.Machine{

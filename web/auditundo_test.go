@@ -58,7 +58,7 @@ func TestEditsAreUndoneAndDoneAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains([]string{"secret", "user", "target", "cluster"}, about.One) { // these name others, or have tests of their own
+		if !slices.Contains([]string{"secret", "user", "image", "profile", "target", "cluster"}, about.One) { // these name others, or have tests of their own
 			path := "/" + about.Many
 			edits = append(edits, edit{"a new " + about.One, "POST", path, string(body), path + "/" + url.PathEscape(n.KeyOf(n.New()))})
 		}
@@ -147,12 +147,12 @@ func TestAnUndoIsRefusedWithAReason(t *testing.T) {
 				}
 			} else if c.then == "beside" { // which the audit knows nothing of
 				err := r.store.Write(t.Context(), func(tx inventory.Tx) error {
-					p, err := tx.FindProfile("worker")
+					p, err := tx.Profiles().Find("worker")
 					if err != nil {
 						return err
 					}
 					p.KernelArgs = []string{"quiet"}
-					return tx.UpdateProfile(&p, testStart)
+					return tx.Profiles().Update(&p, testStart)
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -41,15 +41,6 @@ func (t authored) networkSaved(err error) error {
 	return err
 }
 
-// DeleteLayer implements inventory.ConfigTx.
-func (t authored) DeleteLayer(s inventory.Scope, name string) error {
-	err := t.Tx.DeleteLayer(s, name)
-	if err == nil && t.life != nil {
-		t.life.HeldElsewhere()
-	}
-	return err
-}
-
 // CreateReservation implements inventory.NetworkTx.
 func (t authored) CreateReservation(r *inventory.Reservation, now time.Time) error {
 	if t.life != nil {
@@ -75,47 +66,84 @@ func (t authored) UpdateReservation(r *inventory.Reservation, now time.Time) err
 	return t.Tx.UpdateReservation(r, now)
 }
 
-// CreateSubnet implements inventory.NetworkTx.
-func (t authored) CreateSubnet(n *inventory.Subnet, now time.Time) error {
-	if err := address.MaySaveSubnet(t.Tx, n, now); err != nil {
-		return err
+// Subnets implements inventory.RecordTx.
+func (t authored) Subnets() inventory.Records[inventory.Subnet] {
+	return authoredRecords[inventory.Subnet]{
+		t.Tx.Subnets(),
+		func(n *inventory.Subnet, now time.Time) error { return address.MaySaveSubnet(t.Tx, n, now) },
+		func(_ *inventory.Subnet, err error) error { return t.networkSaved(err) },
 	}
-	return t.networkSaved(t.Tx.CreateSubnet(n, now))
-}
-
-// UpdateSubnet implements inventory.NetworkTx.
-func (t authored) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
-	if err := address.MaySaveSubnet(t.Tx, n, now); err != nil {
-		return err
-	}
-	return t.networkSaved(t.Tx.UpdateSubnet(n, now))
 }
 
 // JoinTargets implements inventory.RecordTx.
 func (t authored) JoinTargets() inventory.Records[inventory.JoinTarget] {
-	return authoredTargets{t.Tx.JoinTargets(), t}
+	return authoredRecords[inventory.JoinTarget]{
+		t.Tx.JoinTargets(),
+		func(j *inventory.JoinTarget, _ time.Time) error { return address.MaySaveTarget(t.Tx, j) },
+		func(_ *inventory.JoinTarget, err error) error { return t.networkSaved(err) },
+	}
 }
 
-// authoredTargets refuses join targets whose address is not for whoever saves them.
-type authoredTargets struct {
-	inventory.Records[inventory.JoinTarget]
-	tx authored
+// Profiles implements inventory.RecordTx.
+func (t authored) Profiles() inventory.Records[inventory.Profile] {
+	return authoredRecords[inventory.Profile]{
+		t.Tx.Profiles(),
+		func(p *inventory.Profile, _ time.Time) error {
+			p.Saved = t.saved
+			return reference.Profile(t.Tx, p)
+		},
+		func(p *inventory.Profile, err error) error { return t.holds(err, p.Name, nil) },
+	}
+}
+
+// Layers implements inventory.RecordTx.
+func (t authored) Layers() inventory.Records[inventory.Layer] {
+	return authoredLayers{authoredRecords[inventory.Layer]{
+		t.Tx.Layers(),
+		func(l *inventory.Layer, _ time.Time) error {
+			l.Saved = t.saved
+			return reference.Layer(t.Tx, l)
+		},
+		func(l *inventory.Layer, err error) error { return t.holds(err, "", l) },
+	}, t}
+}
+
+// authoredRecords refuse what is not for whoever saves it.
+type authoredRecords[R any] struct {
+	inventory.Records[R]
+	may   func(*R, time.Time) error
+	saved func(*R, error) error // gets the error of the write
 }
 
 // Create implements inventory.Records.
-func (x authoredTargets) Create(j *inventory.JoinTarget, now time.Time) error {
-	if err := address.MaySaveTarget(x.tx.Tx, j); err != nil {
+func (x authoredRecords[R]) Create(r *R, now time.Time) error {
+	if err := x.may(r, now); err != nil {
 		return err
 	}
-	return x.tx.networkSaved(x.Records.Create(j, now))
+	return x.saved(r, x.Records.Create(r, now))
 }
 
 // Update implements inventory.Records.
-func (x authoredTargets) Update(j *inventory.JoinTarget, now time.Time) error {
-	if err := address.MaySaveTarget(x.tx.Tx, j); err != nil {
+func (x authoredRecords[R]) Update(r *R, now time.Time) error {
+	if err := x.may(r, now); err != nil {
 		return err
 	}
-	return x.tx.networkSaved(x.Records.Update(j, now))
+	return x.saved(r, x.Records.Update(r, now))
+}
+
+// authoredLayers free what machines hold by a layer that is deleted.
+type authoredLayers struct {
+	authoredRecords[inventory.Layer]
+	tx authored
+}
+
+// Delete implements inventory.Records.
+func (x authoredLayers) Delete(key string) error {
+	err := x.Records.Delete(key)
+	if err == nil && x.tx.life != nil {
+		x.tx.life.HeldElsewhere()
+	}
+	return err
 }
 
 // SaveBMC implements inventory.HardwareTx: imports and undoing say how hosts are powered.
@@ -124,42 +152,6 @@ func (t authored) SaveBMC(b *inventory.BMC, now time.Time) error {
 		return err
 	}
 	return t.networkSaved(t.Tx.SaveBMC(b, now))
-}
-
-// CreateProfile implements inventory.ImageTx.
-func (t authored) CreateProfile(p *inventory.Profile, now time.Time) error {
-	p.Saved = t.saved
-	if err := reference.Profile(t.Tx, p); err != nil {
-		return err
-	}
-	return t.holds(t.Tx.CreateProfile(p, now), p.Name, nil)
-}
-
-// UpdateProfile implements inventory.ImageTx.
-func (t authored) UpdateProfile(p *inventory.Profile, now time.Time) error {
-	p.Saved = t.saved
-	if err := reference.Profile(t.Tx, p); err != nil {
-		return err
-	}
-	return t.holds(t.Tx.UpdateProfile(p, now), p.Name, nil)
-}
-
-// CreateLayer implements inventory.ConfigTx.
-func (t authored) CreateLayer(l *inventory.Layer, now time.Time) error {
-	l.Saved = t.saved
-	if err := reference.Layer(t.Tx, l); err != nil {
-		return err
-	}
-	return t.holds(t.Tx.CreateLayer(l, now), "", l)
-}
-
-// UpdateLayer implements inventory.ConfigTx.
-func (t authored) UpdateLayer(l *inventory.Layer, now time.Time) error {
-	l.Saved = t.saved
-	if err := reference.Layer(t.Tx, l); err != nil {
-		return err
-	}
-	return t.holds(t.Tx.UpdateLayer(l, now), "", l)
 }
 
 // noteRefused puts the refusal of a name into the timeline: the transaction that it was in is taken back.

@@ -341,7 +341,7 @@ func TestJoinTargets(t *testing.T) {
 	}
 	// A profile that names it keeps it.
 	err = r.store.Write(t.Context(), func(tx inventory.Tx) error {
-		return tx.CreateProfile(&inventory.Profile{Name: "node", Image: "debian", Config: "bootstrap: {kind: kubeadm, target: prod}\n"}, testStart)
+		return tx.Profiles().Create(&inventory.Profile{Name: "node", Image: "debian", Config: "bootstrap: {kind: kubeadm, target: prod}\n"}, testStart)
 	})
 	if err != nil {
 		t.Fatal(err)

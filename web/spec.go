@@ -45,10 +45,7 @@ var machineOwn = []string{
 // optional are the fields that have a default, or that the address of a PUT names. Those of plain nouns are in the table of package noun.
 var optional = map[string][]string{
 	"Host":        {"name", "place", "isAdopted", "isCordoned", "isRetained"},
-	"Subnet":      {"name", "mode", "leaseFor", "bootLeaseFor", "unknown"},
 	"Reservation": {"address", "subnet"},
-	"Profile":     {"name", "priority"},
-	"Layer":       {"scope"},
 	"Machine":     {"name", "placement", "rootDisk", "drain"},
 }
 

@@ -338,7 +338,7 @@ func (r *rig) seed() {
 		}
 		return errors.Join(tx.CreateHost(&found, testStart),
 			tx.SaveArtefact(inventory.Artefact{Digest: digest, SizeBytes: 3, Source: "http://example.com/linux", CreatedAt: testStart}),
-			tx.CreateImage(&i, testStart))
+			tx.Images().Create(&i, testStart))
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -1,6 +1,9 @@
 package noun
 
 import (
+	"net/netip"
+	"time"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -96,6 +99,62 @@ var (
 		Sample:   inventory.Rack{Site: "fra1", Row: "a", Name: "sample", Height: 42, Numbering: inventory.FromBottom},
 	}
 
+	Subnets = Noun[inventory.Subnet]{
+		Facts: Facts{
+			One: "subnet", Many: "subnets", Article: "a", Table: "subnets", Needs: inventory.Admin, Scope: OfNobody,
+			Gone: "nobody in subnet {name} gets an address or a boot from this server any more; {reservation} and {lease} are lost; " +
+				"what runs there keeps its address until its lease ends",
+			Optional: []string{"name", "mode", "leaseFor", "bootLeaseFor", "unknown"},
+		},
+		Records:  inventory.RecordTx.Subnets,
+		Name:     func(n *inventory.Subnet) *string { return &n.Name },
+		Stamps:   func(n *inventory.Subnet) Stamps { return Stamps{&n.CreatedAt, &n.UpdatedAt, &n.Version} },
+		Validate: (*inventory.Subnet).Validate,
+		Sample: inventory.Subnet{
+			Name: "sample", CIDR: netip.MustParsePrefix("10.77.0.0/24"), Mode: inventory.ModeFull, Unknown: inventory.UnknownDisk,
+			LeaseFor: inventory.Duration(time.Hour), BootLeaseFor: inventory.Duration(time.Minute),
+		},
+	}
+
+	Images = Noun[inventory.Image]{
+		Facts: Facts{
+			One: "image", Many: "images", Article: "an", Table: "images", Scope: OfNobody,
+			Gone: "no host boots or installs {name} any more; what was installed from it runs on; its files stay until the next prune",
+		},
+		Records:  inventory.RecordTx.Images,
+		Name:     func(i *inventory.Image) *string { return &i.Name },
+		Stamps:   func(i *inventory.Image) Stamps { return Stamps{&i.CreatedAt, &i.UpdatedAt, &i.Version} },
+		Validate: (*inventory.Image).Validate,
+		Sample:   inventory.Image{Name: "sample", OS: "custom", Arch: inventory.X8664, Files: []inventory.ImageArtefact{}},
+	}
+
+	Profiles = Noun[inventory.Profile]{
+		Facts: Facts{
+			One: "profile", Many: "profiles", Article: "a", Table: "profiles", Scope: OfNobody,
+			Gone: "{host} pinned to profile {name} and {machine} of it get no configuration any more, and hosts that it selects boot something else " +
+				"or their own disks; what runs keeps running; its revisions stay, so that a rollback brings it back",
+			Optional: []string{"name", "priority"},
+		},
+		Records:  inventory.RecordTx.Profiles,
+		Name:     func(p *inventory.Profile) *string { return &p.Name },
+		Stamps:   func(p *inventory.Profile) Stamps { return Stamps{&p.CreatedAt, &p.UpdatedAt, &p.Version} },
+		Validate: (*inventory.Profile).Validate,
+		Sample:   inventory.Profile{Name: "sample", Image: Images.Sample.Name},
+	}
+
+	Layers = Noun[inventory.Layer]{
+		Facts: Facts{
+			One: "layer", Many: "layers", Article: "a", Table: "layers", Scope: OfPools,
+			Gone:     "hosts lose what layer {name} says, at their next boot or installation; its revisions stay, so that a rollback brings it back",
+			Optional: []string{"scope"},
+		},
+		Records:  inventory.RecordTx.Layers,
+		ID:       func(l *inventory.Layer) string { return l.Key() },
+		Stamps:   func(l *inventory.Layer) Stamps { return Stamps{&l.CreatedAt, &l.UpdatedAt, &l.Version} },
+		Validate: (*inventory.Layer).Validate,
+		Sample:   inventory.Layer{Scope: inventory.ScopeSite, Name: "sample", Config: "host: {locale: C}\n"},
+	}
+
 	JoinTargets = Noun[inventory.JoinTarget]{
 		Facts: Facts{
 			One: "target", Many: "targets", Article: "a", Table: "join_targets", Needs: inventory.Admin, Scope: OfNobody,
@@ -126,7 +185,7 @@ var (
 
 // All returns the plain nouns. One whose sample names that of another comes after it.
 func All() []Any {
-	return []Any{Secrets, Pools, Users, AcceptRules, Classes, Goldens, Racks, JoinTargets, Clusters}
+	return []Any{Secrets, Pools, Users, AcceptRules, Classes, Goldens, Racks, Subnets, Images, Profiles, Layers, JoinTargets, Clusters}
 }
 
 // Gone returns what the deletion of a noun takes away; "" for one that is not in the table.

@@ -18,7 +18,7 @@ func BenchmarkSaveLease(b *testing.B) {
 		b.Run(fmt.Sprintf("callers=%d", n), func(b *testing.B) {
 			s := openTest(b, filepath.Join(b.TempDir(), "slipway.db"))
 			subnet := storetest.Subnet("rack1", 1)
-			if err := s.Write(b.Context(), func(tx inventory.Tx) error { return tx.CreateSubnet(&subnet, storetest.Now) }); err != nil {
+			if err := s.Write(b.Context(), func(tx inventory.Tx) error { return tx.Subnets().Create(&subnet, storetest.Now) }); err != nil {
 				b.Fatal(err)
 			}
 			var next atomic.Int64

@@ -4,44 +4,70 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 )
 
-const (
-	layerColumns = `scope, name, config, revision, saved_by, saved_by_admin, created_at, updated_at, version`
+const layerKeysSQL = `SELECT key FROM layers`
 
-	findLayerSQL    = `SELECT ` + layerColumns + ` FROM layers WHERE key = $1`
-	listLayersSQL   = `SELECT ` + layerColumns + ` FROM layers WHERE key > $1 ORDER BY key LIMIT $2`
-	layerKeysSQL    = `SELECT key FROM layers`
-	layerVersionSQL = `SELECT version FROM layers WHERE key = $1`
-	insertLayerSQL  = `INSERT INTO layers (key, scope, name, config, revision, saved_by, saved_by_admin, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)`
-	updateLayerSQL = `UPDATE layers SET config = $1, revision = $2, saved_by = $3, saved_by_admin = $4, updated_at = $5, version = version + 1
-WHERE key = $6 AND version = $7`
-	deleteLayerSQL = `DELETE FROM layers WHERE key = $1`
-)
+var layerTable = newTable(noun.Layers, table[inventory.Layer]{
+	key: "key", isDerived: true,
+	fixed:  columns(`scope name`),
+	edited: columns(`config revision saved_by saved_by_admin`),
+	cells: func(l *inventory.Layer) []cell {
+		return []cell{
+			textCell(&l.Scope), textCell(&l.Name), textCell(&l.Config), numberCell(&l.Revision), textCell(&l.SavedBy),
+			boolean{&l.SavedByAdmin},
+		}
+	},
+})
 
-func readLayer(s scan) (l inventory.Layer, err error) {
-	err = s(&l.Scope, &l.Name, &l.Config, &l.Revision, &l.SavedBy, &l.SavedByAdmin, timeColumn(&l.CreatedAt), timeColumn(&l.UpdatedAt), &l.Version)
-	return l, err
+// layers keep revisions. Those that boots ask for are kept.
+type layers struct{ records[inventory.Layer] }
+
+// Layers implements inventory.RecordTx.
+func (t recordTx) Layers() inventory.Records[inventory.Layer] {
+	return layers{records[inventory.Layer]{table: layerTable, tx: t.tx, may: t.mayBeLayer}}
 }
 
-// FindLayer implements inventory.ConfigTx.
-func (t configTx) FindLayer(s inventory.Scope, name string) (inventory.Layer, error) {
-	key := (&inventory.Layer{Scope: s, Name: name}).Key()
-	read := func() (inventory.Layer, error) { return find(t.tx, readLayer, "layer", key, findLayerSQL, key) }
-	has, err := setting(t.tx, "layers", ownSelf, t.layerKeys)
+// Find implements inventory.Records.
+func (x layers) Find(key string) (inventory.Layer, error) {
+	read := func() (inventory.Layer, error) { return x.records.Find(key) }
+	has, err := setting(x.tx, "layers", ownSelf, x.tx.configs().layerKeys)
 	switch {
 	case err != nil:
 		return inventory.Layer{}, err
 	case !has[key]: // most hosts have none of their own
 		return inventory.Layer{}, absent("layer", key)
-	case s == inventory.ScopeHost:
+	case strings.HasPrefix(key, string(inventory.ScopeHost)+"/"):
 		return read()
 	}
-	return setting(t.tx, "layer/"+key, ownSelf, read)
+	return setting(x.tx, "layer/"+key, ownSelf, read)
+}
+
+// Update implements inventory.Records.
+func (x layers) Update(l *inventory.Layer, now time.Time) error {
+	old, err := x.Find(l.Key())
+	if err != nil {
+		return err
+	}
+	return x.records.revise(l, old.Version, old.CreatedAt, now)
+}
+
+// mayBeLayer refuses the layer of a host that is not stored, and keeps the text as a revision.
+func (t recordTx) mayBeLayer(l *inventory.Layer, isNew bool) error {
+	if isNew && l.Scope == inventory.ScopeHost {
+		if found, err := t.row([]any{new(int64)}, hostVersionSQL, l.Name); err != nil {
+			return err
+		} else if !found {
+			return inventory.Errorf(inventory.Invalid, "layer %s names host %s, which does not exist", l.Key(), l.Name).
+				WithHint("list them with: slipway host list")
+		}
+	}
+	return t.configs().reviseLayer(l)
 }
 
 // layerKeys are the keys of all layers.
@@ -53,72 +79,6 @@ func (t configTx) layerKeys() (map[string]bool, error) {
 		all[key] = true
 		return err
 	}, layerKeysSQL)
-}
-
-// ListLayers implements inventory.ConfigTx.
-func (t configTx) ListLayers(p inventory.Page) ([]inventory.Layer, error) {
-	return list(t.tx, readLayer, listLayersSQL, p.After, limit(p.Limit))
-}
-
-// CreateLayer implements inventory.ConfigTx. The layer of a host needs its host.
-func (t configTx) CreateLayer(l *inventory.Layer, now time.Time) error {
-	var version int64
-	if found, err := t.row([]any{&version}, layerVersionSQL, l.Key()); err != nil {
-		return err
-	} else if found {
-		return taken("layer", l.Key())
-	}
-	if l.Scope == inventory.ScopeHost {
-		if found, err := t.row([]any{&version}, hostVersionSQL, l.Name); err != nil {
-			return err
-		} else if !found {
-			return inventory.Errorf(inventory.Invalid, "layer %s names host %s, which does not exist", l.Key(), l.Name).
-				WithHint("list them with: slipway host list")
-		}
-	}
-	next := *l
-	now = stamp(now)
-	next.CreatedAt, next.UpdatedAt, next.Version = now, now, 1
-	if err := t.reviseLayer(&next); err != nil {
-		return err
-	}
-	_, err := t.write(insertLayerSQL, next.Key(), string(next.Scope), next.Name, next.Config, next.Revision,
-		next.SavedBy, bit(next.SavedByAdmin), ms(now), ms(now))
-	if err != nil {
-		return err
-	}
-	*l = next
-	return nil
-}
-
-// UpdateLayer implements inventory.ConfigTx.
-func (t configTx) UpdateLayer(l *inventory.Layer, now time.Time) error {
-	old, err := t.FindLayer(l.Scope, l.Name)
-	if err != nil {
-		return err
-	}
-	if old.Version != l.Version { // before a revision is kept
-		return t.updated(0, nil, "layer", l.Key(), l.Version, layerVersionSQL, l.Key())
-	}
-	next := *l
-	now = stamp(now)
-	next.CreatedAt, next.UpdatedAt, next.Version = old.CreatedAt, now, l.Version+1
-	if err := t.reviseLayer(&next); err != nil {
-		return err
-	}
-	n, err := t.write(updateLayerSQL, next.Config, next.Revision, next.SavedBy, bit(next.SavedByAdmin), ms(now), l.Key(), l.Version)
-	if err := t.updated(n, err, "layer", l.Key(), l.Version, layerVersionSQL, l.Key()); err != nil {
-		return err
-	}
-	*l = next
-	return nil
-}
-
-// DeleteLayer implements inventory.ConfigTx.
-func (t configTx) DeleteLayer(s inventory.Scope, name string) error {
-	key := (&inventory.Layer{Scope: s, Name: name}).Key()
-	n, err := t.write(deleteLayerSQL, key)
-	return changed(n, err, "layer", key)
 }
 
 const (

@@ -61,7 +61,7 @@ func TestNoAcknowledgedLeaseIsLostToKill9(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "slipway.db")
 	s := openTest(t, path)
 	subnet := storetest.Subnet("rack1", 1)
-	if err := s.Write(t.Context(), func(tx inventory.Tx) error { return tx.CreateSubnet(&subnet, storetest.Now) }); err != nil {
+	if err := s.Write(t.Context(), func(tx inventory.Tx) error { return tx.Subnets().Create(&subnet, storetest.Now) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

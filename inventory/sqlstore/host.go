@@ -436,7 +436,7 @@ func (t hostTx) DeleteHost(id inventory.HostID) error {
 		return err
 	}
 	l := inventory.Layer{Scope: inventory.ScopeHost, Name: string(id)}
-	if _, err := t.write(deleteLayerSQL, l.Key()); err != nil {
+	if _, err := t.write(layerTable.delete, l.Key()); err != nil {
 		return err
 	}
 	n, err := t.write(deleteHostSQL, string(id))

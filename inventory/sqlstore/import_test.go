@@ -91,7 +91,7 @@ func TestWhatHostsBecomeIsImported(t *testing.T) {
 		sum := inventory.Digest("sha256:" + strings.Repeat("0", 64))
 		return errors.Join(
 			tx.SaveArtefact(inventory.Artefact{Digest: sum}),
-			tx.CreateImage(&inventory.Image{Name: "flatcar", Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "k", Digest: sum}}}, storetest.Now),
+			tx.Images().Create(&inventory.Image{Name: "flatcar", Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "k", Digest: sum}}}, storetest.Now),
 			tx.Secrets().Create(&inventory.Secret{Name: "admin", Sealed: []byte("sealed")}, storetest.Now))
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ layers:
 		if x, err := tx.Secrets().Find("admin"); err != nil || string(x.Sealed) != "sealed" || x.About != "of prod" {
 			t.Errorf("the secret is %+v, %v", x, err)
 		}
-		if l, err := tx.FindLayer(inventory.ScopeHost, "id-000001"); err != nil || l.Config != "host: {keymap: de}\n" {
+		if l, err := tx.Layers().Find(inventory.LayerKey(inventory.ScopeHost, "id-000001")); err != nil || l.Config != "host: {keymap: de}\n" {
 			t.Errorf("the host's layer is %+v, %v", l, err)
 		}
 		c, err = transfer.Load(tx)

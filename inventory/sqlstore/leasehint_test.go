@@ -58,7 +58,7 @@ func TestLeasesOfACardAreFoundWithoutAnIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(s, func(tx inventory.Tx) error { return tx.CreateSubnet(&rack, now) })
+	write(s, func(tx inventory.Tx) error { return tx.Subnets().Create(&rack, now) })
 	write(s, save(nil, leaseOf(a, "10.1.0.20", now), leaseOf(a, "10.1.0.21", now.Add(time.Minute)), leaseOf(b, "10.1.0.22", now)))
 	want := func(s *Store, when, ofA, ofB string) {
 		t.Helper()

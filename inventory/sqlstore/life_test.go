@@ -71,10 +71,10 @@ func openLife(b *testing.B, hosts, operations int) *Store {
 		}
 	}
 	write(1, func(tx inventory.Tx, _ int) error {
-		if err := tx.CreateImage(&inventory.Image{Name: "debian-12"}, storetest.Now); err != nil {
+		if err := tx.Images().Create(&inventory.Image{Name: "debian-12"}, storetest.Now); err != nil {
 			return err
 		}
-		return tx.CreateProfile(&inventory.Profile{Name: "debian", Image: "debian-12"}, storetest.Now)
+		return tx.Profiles().Create(&inventory.Profile{Name: "debian", Image: "debian-12"}, storetest.Now)
 	})
 	write(hosts, func(tx inventory.Tx, n int) error {
 		h, m := storetest.Host(n), storetest.Machine(n)

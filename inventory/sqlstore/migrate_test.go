@@ -91,7 +91,7 @@ started_at, last_at, ended_at) VALUES ('00', 'h1', '52:54:00:00:00:01', '10.0.0.
 		if err != nil {
 			return err
 		}
-		i, err := tx.FindImage("flatcar")
+		i, err := tx.Images().Find("flatcar")
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func TestADatabaseOfTheFirstSchemaKeepsItsRows(t *testing.T) {
 		Parameters: map[string]string{"url": "http://x/"}, Revision: 1, CreatedAt: at, UpdatedAt: at.Add(1333 * time.Millisecond), Version: 4,
 	}
 	err := s.Read(t.Context(), func(tx inventory.Tx) error {
-		p, err := tx.FindProfile("web")
+		p, err := tx.Profiles().Find("web")
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func TestADatabaseOfTheFirstSchemaKeepsItsRows(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			p, err := tx.FindProfile(name)
+			p, err := tx.Profiles().Find(name)
 			if err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ func TestADatabaseOfTheFirstSchemaKeepsItsRows(t *testing.T) {
 		if b.Config != "" || b.Outcome != inventory.OutcomeArrived || b.Image != "debian-12" {
 			t.Errorf("session is %+v", b)
 		}
-		i, err := tx.FindImage("debian-12")
+		i, err := tx.Images().Find("debian-12")
 		if err != nil {
 			return err
 		}
@@ -203,14 +203,14 @@ func TestADatabaseOfTheFirstSchemaKeepsItsRows(t *testing.T) {
 	}
 	err = s.Write(t.Context(), func(tx inventory.Tx) error {
 		p := wantProfile
-		if err := tx.UpdateProfile(&p, at); err != nil {
+		if err := tx.Profiles().Update(&p, at); err != nil {
 			return err
 		}
 		if p.Revision != 1 {
 			t.Errorf("a save without a change made revision %d", p.Revision)
 		}
 		p.Priority = 6
-		if err := tx.UpdateProfile(&p, at); err != nil || p.Revision != 2 {
+		if err := tx.Profiles().Update(&p, at); err != nil || p.Revision != 2 {
 			t.Errorf("a change made revision %d, %v", p.Revision, err)
 		}
 		h, err := tx.FindHost("h1")

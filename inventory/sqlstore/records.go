@@ -30,7 +30,7 @@ var classes = newTable(noun.Classes, table[inventory.Class]{
 		return []cell{
 			textCell(&c.Name),
 			jsonCell(&c.VendorClasses), jsonCell(&c.UserClasses), jsonCell(&c.Archs), jsonCell(&c.MACPrefixes),
-			number{&c.Priority},
+			numberCell(&c.Priority),
 			jsonCell(&c.Options), jsonCell(&c.Options6),
 		}
 	},
@@ -73,9 +73,9 @@ var goldens = newTable(noun.Goldens, table[inventory.Golden]{
 		return []cell{
 			textCell(&g.Name),
 			textCell(&g.Selector), jsonCell(&g.Requirements), jsonCell(&g.Firmware),
-			number{&g.DiskN},
-			number{&g.PortN},
-			number{&g.DIMMN},
+			numberCell(&g.DiskN),
+			numberCell(&g.PortN),
+			numberCell(&g.DIMMN),
 			boolean{&g.IsStrict},
 		}
 	},
@@ -99,7 +99,7 @@ worker_parallelism owner is_init initialized_at consumers`),
 			span{&j.TokenFor},
 			address{&j.VIP},
 			textCell(&j.VIPInterface), textCell(&j.VIPImage), textCell(&j.PodCIDR), textCell(&j.ServiceCIDR),
-			number{&j.WorkerParallelism},
+			numberCell(&j.WorkerParallelism),
 			textCell(&j.Owner),
 			boolean{&j.IsInit},
 			moment{&j.InitializedAt},
@@ -138,7 +138,7 @@ var pools = newTable(noun.Pools, table[inventory.Pool]{
 		return []cell{
 			textCell(&p.Name),
 			textCell(&p.Selector), jsonCell(&p.Requirements), jsonCell(&p.Budget), textCell(&p.Clean),
-			number{&p.MinSpare},
+			numberCell(&p.MinSpare),
 			span{&p.BurnInFor},
 			textCell(&p.AllowedNamespaces), textCell(&p.Owner),
 		}
@@ -159,7 +159,7 @@ var racks = newTable(noun.Racks, table[inventory.Rack]{
 	cells: func(r *inventory.Rack) []cell {
 		return []cell{
 			textCell(&r.Site), textCell(&r.Row), textCell(&r.Name),
-			number{&r.Height},
+			numberCell(&r.Height),
 			textCell(&r.Numbering), textCell(&r.Notes), jsonCell(&r.Cables),
 		}
 	},

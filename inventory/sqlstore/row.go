@@ -251,18 +251,20 @@ func (c text[T]) read(v any) error {
 func (c text[T]) stored() (any, error) { return string(*c.p), nil }
 
 // number is a field that is kept as a number.
-type number struct{ p *int }
+type number[T ~int | ~int64] struct{ p *T }
 
-func (c number) read(v any) error {
+func numberCell[T ~int | ~int64](p *T) cell { return number[T]{p} }
+
+func (c number[T]) read(v any) error {
 	n, ok := v.(int64)
 	if !ok {
 		return fmt.Errorf("it holds %T, not a number", v)
 	}
-	*c.p = int(n)
+	*c.p = T(n)
 	return nil
 }
 
-func (c number) stored() (any, error) { return *c.p, nil }
+func (c number[T]) stored() (any, error) { return int64(*c.p), nil }
 
 // boolean is a field that is kept as 0 or 1.
 type boolean struct{ p *bool }

@@ -147,7 +147,11 @@ func recordStatements(all map[string]string) {
 	accessors := reflect.ValueOf(recordTx{&tx{}})
 	for i := range reflect.TypeFor[inventory.RecordTx]().NumMethod() {
 		many := reflect.TypeFor[inventory.RecordTx]().Method(i).Name
-		table := accessors.MethodByName(many).Call(nil)[0].Elem().FieldByName("table").Elem()
+		table := accessors.MethodByName(many).Call(nil)[0].Elem().FieldByName("table")
+		if !table.IsValid() { // subnets have constants
+			continue
+		}
+		table = table.Elem()
 		one, sql := table.FieldByName("Sample").Type().Name(), table.FieldByName("queries")
 		for query, name := range map[string]string{"find": one, "list": many, "insert": one, "update": one, "delete": one} {
 			all[query+name+"SQL"] = sql.FieldByName(query).String()

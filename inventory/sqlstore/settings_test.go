@@ -15,11 +15,11 @@ import (
 
 func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
 	for query, want := range map[string]bool{
-		insertProfileSQL: true, updateProfileSQL: true, deleteProfileSQL: true, insertImageSQL: true, insertImageFileSQL: true,
-		deleteImageFilesSQL: true, insertLayerSQL: true, updateLayerSQL: true, deleteLayerSQL: true, insertSubnetSQL: true, insertRangeSQL: true,
+		profileTable.insert: true, profileTable.update: true, profileTable.delete: true, imageTable.insert: true, insertImageFileSQL: true,
+		deleteImageFilesSQL: true, layerTable.insert: true, layerTable.update: true, layerTable.delete: true, insertSubnetSQL: true, insertRangeSQL: true,
 		insertRange6SQL: true, deleteRangesSQL: true, acceptRules.insert: true, secrets.insert: true, secrets.update: true,
 		joinTargets.insert: true, joinTargets.delete: true,
-		findProfileSQL: false, listSubnetsSQL: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
+		profileTable.find: false, listSubnetsSQL: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
 		saveLeaseSQL: false, saveJoinTokenSQL: false, beginWrite: false, commit: false,
 	} {
 		if got := changesSettings(query); got != want {
@@ -36,10 +36,10 @@ func settingsStore(t *testing.T) *Store {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	must(t, s.Write(t.Context(), func(tx inventory.Tx) error {
-		if err := tx.CreateImage(&inventory.Image{Name: "a", Arch: inventory.X8664, KernelArgs: []string{"quiet"}}, time.Now()); err != nil {
+		if err := tx.Images().Create(&inventory.Image{Name: "a", Arch: inventory.X8664, KernelArgs: []string{"quiet"}}, time.Now()); err != nil {
 			return err
 		}
-		return tx.CreateProfile(&inventory.Profile{Name: "p", Image: "a", Parameters: map[string]string{"n": "0"}}, time.Now())
+		return tx.Profiles().Create(&inventory.Profile{Name: "p", Image: "a", Parameters: map[string]string{"n": "0"}}, time.Now())
 	}))
 	return s
 }
@@ -52,12 +52,12 @@ func must(t *testing.T, err error) {
 }
 
 func setN(tx inventory.Tx, n int) error {
-	p, err := tx.FindProfile("p")
+	p, err := tx.Profiles().Find("p")
 	if err != nil {
 		return err
 	}
 	p.Parameters = map[string]string{"n": fmt.Sprint(n)}
-	if err := tx.UpdateProfile(&p, time.Now()); err != nil {
+	if err := tx.Profiles().Update(&p, time.Now()); err != nil {
 		return err
 	}
 	return tx.SaveSession(inventory.BootSession{ID: "s", Reason: fmt.Sprint(n)}) // what no memory keeps
@@ -67,17 +67,17 @@ func TestWhatIsReadOfSettingsIsTheCallersOwn(t *testing.T) {
 	s := settingsStore(t)
 	for range 2 {
 		must(t, s.Write(t.Context(), func(tx inventory.Tx) error {
-			p, err := tx.FindProfile("p")
+			p, err := tx.Profiles().Find("p")
 			if err != nil || p.Parameters["n"] != "0" {
 				t.Errorf("%v, %v", p.Parameters, err)
 			}
 			p.Parameters["n"] = "spoilt"
-			all, err := tx.ListProfiles(inventory.Page{})
+			all, err := tx.Profiles().List(inventory.Page{})
 			if err != nil || all[0].Parameters["n"] != "0" {
 				t.Errorf("%v, %v", all, err)
 			}
 			all[0].Parameters["n"] = "spoilt"
-			i, err := tx.FindImage("a")
+			i, err := tx.Images().Find("a")
 			if err != nil || !slices.Equal(i.KernelArgs, []string{"quiet"}) {
 				t.Errorf("%v, %v", i.KernelArgs, err)
 			}
@@ -93,7 +93,7 @@ func TestWhatIsReadOfSettingsIsTheCallersOwn(t *testing.T) {
 func TestAChangeOfSettingsIsSeenAtOnceAndOneThatIsUndoneNever(t *testing.T) {
 	s := settingsStore(t)
 	read := func(tx inventory.Tx) string {
-		p, err := tx.FindProfile("p")
+		p, err := tx.Profiles().Find("p")
 		must(t, err)
 		return p.Parameters["n"]
 	}
@@ -113,16 +113,16 @@ func TestAChangeOfSettingsIsSeenAtOnceAndOneThatIsUndoneNever(t *testing.T) {
 		if got := read(tx); got != "0" {
 			t.Errorf("an undone change reads %s", got)
 		}
-		if _, err := tx.FindProfile("q"); !inventory.IsKind(err, inventory.NotFound) {
+		if _, err := tx.Profiles().Find("q"); !inventory.IsKind(err, inventory.NotFound) {
 			t.Error(err)
 		}
 		return nil
 	}))
 	must(t, s.Write(t.Context(), func(tx inventory.Tx) error {
-		return tx.CreateProfile(&inventory.Profile{Name: "q", Image: "a"}, time.Now())
+		return tx.Profiles().Create(&inventory.Profile{Name: "q", Image: "a"}, time.Now())
 	}))
 	must(t, s.Read(t.Context(), func(tx inventory.Tx) error {
-		_, err := tx.FindProfile("q")
+		_, err := tx.Profiles().Find("q")
 		return err
 	}))
 }
@@ -138,7 +138,7 @@ func TestAReadSeesOneStateOfSettingsAndTheRest(t *testing.T) {
 				err := s.Read(ctx, func(tx inventory.Tx) error {
 					var profile, session string
 					look := []func() error{
-						func() error { p, err := tx.FindProfile("p"); profile = p.Parameters["n"]; return err },
+						func() error { p, err := tx.Profiles().Find("p"); profile = p.Parameters["n"]; return err },
 						func() error { b, err := tx.FindSession("s"); session = b.Reason; return err },
 					}
 					if i%2 == 1 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 )
 
 const (
@@ -41,8 +42,16 @@ func readSubnet(s scan) (n inventory.Subnet, err error) {
 	return n, err
 }
 
-// FindSubnet implements inventory.NetworkTx.
-func (t networkTx) FindSubnet(name string) (inventory.Subnet, error) {
+// subnets have their ranges in tables of their own.
+type subnets struct{ networkTx }
+
+// Subnets implements inventory.RecordTx.
+func (t recordTx) Subnets() inventory.Records[inventory.Subnet] { return t.networks().subnets() }
+
+func (t networkTx) subnets() subnets { return subnets{t} }
+
+// Find implements inventory.Records.
+func (t subnets) Find(name string) (inventory.Subnet, error) {
 	n, err := find(t.tx, readSubnet, "subnet", name, findSubnetSQL, name)
 	if err != nil {
 		return inventory.Subnet{}, err
@@ -61,12 +70,13 @@ func (t networkTx) ranges(n *inventory.Subnet) ([]inventory.Range, error) {
 	}, rangesSQL, n.Name)
 }
 
-// ListSubnets implements inventory.NetworkTx.
-func (t networkTx) ListSubnets() ([]inventory.Subnet, error) {
-	return setting(t.tx, "subnets", ownSubnets, t.subnets)
+// List implements inventory.Records.
+func (t subnets) List(p inventory.Page) ([]inventory.Subnet, error) {
+	all, err := setting(t.tx, "subnets", ownSubnets, t.read)
+	return piece(all, p, noun.Subnets.Key), err
 }
 
-func (t networkTx) subnets() ([]inventory.Subnet, error) {
+func (t subnets) read() ([]inventory.Subnet, error) {
 	subnets, err := list(t.tx, readSubnet, listSubnetsSQL)
 	if err != nil {
 		return nil, err
@@ -89,8 +99,8 @@ func (t networkTx) subnets() ([]inventory.Subnet, error) {
 	}, allRangesSQL)
 }
 
-// CreateSubnet implements inventory.NetworkTx.
-func (t networkTx) CreateSubnet(n *inventory.Subnet, now time.Time) error {
+// Create implements inventory.Records.
+func (t subnets) Create(n *inventory.Subnet, now time.Time) error {
 	var version int64
 	if found, err := t.row([]any{&version}, subnetVersionSQL, n.Name); err != nil {
 		return err
@@ -113,8 +123,8 @@ func (t networkTx) CreateSubnet(n *inventory.Subnet, now time.Time) error {
 	return nil
 }
 
-// UpdateSubnet implements inventory.NetworkTx.
-func (t networkTx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
+// Update implements inventory.Records.
+func (t subnets) Update(n *inventory.Subnet, now time.Time) error {
 	if err := t.addresses().keepsAddresses(n); err != nil {
 		return err
 	}
@@ -211,8 +221,8 @@ func (t networkTx) insertRanges(n *inventory.Subnet) error {
 	return nil
 }
 
-// DeleteSubnet implements inventory.NetworkTx.
-func (t networkTx) DeleteSubnet(name string) error {
+// Delete implements inventory.Records.
+func (t subnets) Delete(name string) error {
 	if kept, err := t.addresses().ListAllocations(inventory.AddressFilter{Subnet: name}); err != nil {
 		return err
 	} else if len(kept) > 0 {
@@ -269,7 +279,7 @@ func (t networkTx) insertRanges6(n *inventory.Subnet) error {
 
 // overlap6 finds an IPv6 network that overlaps another's. There are few, and they change seldom: all are looked at.
 func (t networkTx) overlap6(n *inventory.Subnet) (name, cidr string, found bool, err error) {
-	subnets, err := t.ListSubnets()
+	subnets, err := t.subnets().List(inventory.Page{})
 	if err != nil {
 		return "", "", false, err
 	}

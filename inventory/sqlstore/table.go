@@ -136,7 +136,7 @@ func (t *table[R]) has(tx *tx, key string) (bool, error) {
 type records[R any] struct {
 	*table[R]
 	tx *tx
-	// may refuses what must not be stored; next is a copy, which it may change. leave looks at what is to be deleted, and takes
+	// may refuses what must not be stored; next is a copy with its new stamps, which it may change. leave looks at what is to be deleted, and takes
 	// along what goes with it. Both may be nil.
 	may   func(next *R, isNew bool) error
 	leave func(key string) error
@@ -152,7 +152,7 @@ func (x records[R]) List(p inventory.Page) ([]R, error) {
 	read := func() ([]R, error) {
 		if x.order != "" {
 			all, err := list(x.tx, x.readListed, x.list)
-			return x.piece(all, p), err
+			return piece(all, p, x.Key), err
 		}
 		return list(x.tx, x.readListed, x.list, p.After, limit(p.Limit))
 	}
@@ -163,9 +163,9 @@ func (x records[R]) List(p inventory.Page) ([]R, error) {
 }
 
 // piece cuts a page out of a list that has an order of its own.
-func (x records[R]) piece(all []R, p inventory.Page) []R {
+func piece[R any](all []R, p inventory.Page, key func(*R) string) []R {
 	if p.After != "" {
-		at := slices.IndexFunc(all, func(r R) bool { return x.Key(&r) == p.After })
+		at := slices.IndexFunc(all, func(r R) bool { return key(&r) == p.After })
 		all = all[at+1:]
 	}
 	if p.Limit > 0 && p.Limit < len(all) {
@@ -183,6 +183,9 @@ func (x records[R]) Create(r *R, now time.Time) error {
 	} else if found {
 		return taken(x.One, key)
 	}
+	now = stamp(now)
+	at := x.Stamps(&next)
+	*at.Created, *at.Updated, *at.Version = now, now, 1
 	if x.may != nil {
 		if err := x.may(&next, true); err != nil {
 			return err
@@ -195,12 +198,9 @@ func (x records[R]) Create(r *R, now time.Time) error {
 	if x.isDerived {
 		args = append([]any{key}, args...)
 	}
-	now = stamp(now)
 	if _, err := x.tx.write(x.insert, append(args, ms(now), ms(now))...); err != nil {
 		return err
 	}
-	at := x.Stamps(&next)
-	*at.Created, *at.Updated, *at.Version = now, now, 1
 	*r = next
 	return nil
 }
@@ -209,6 +209,9 @@ func (x records[R]) Create(r *R, now time.Time) error {
 func (x records[R]) Update(r *R, now time.Time) error {
 	next := *r
 	key, at := x.Key(&next), x.Stamps(&next)
+	now = stamp(now)
+	version := *at.Version
+	*at.Updated, *at.Version = now, version+1
 	if x.may != nil {
 		if err := x.may(&next, false); err != nil {
 			return err
@@ -218,13 +221,25 @@ func (x records[R]) Update(r *R, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	now = stamp(now)
-	n, err := x.tx.write(x.update, append(args, ms(now), key, *at.Version)...)
-	if err := x.tx.updated(n, err, x.One, key, *at.Version, x.version, key); err != nil {
+	n, err := x.tx.write(x.update, append(args, ms(now), key, version)...)
+	if err := x.tx.updated(n, err, x.One, key, version, x.version, key); err != nil {
 		return err
 	}
-	*at.Updated = now
-	*at.Version++
+	*r = next
+	return nil
+}
+
+// revise is Update for a noun that keeps revisions. It looks at the version before one is kept.
+func (x records[R]) revise(r *R, version int64, createdAt, now time.Time) error {
+	next := *r
+	key, at := x.Key(&next), x.Stamps(&next)
+	if *at.Version != version {
+		return x.tx.updated(0, nil, x.One, key, *at.Version, x.version, key)
+	}
+	*at.Created = createdAt
+	if err := x.Update(&next, now); err != nil {
+		return err
+	}
 	*r = next
 	return nil
 }

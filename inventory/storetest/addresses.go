@@ -86,12 +86,12 @@ func allocations(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.Conflict, "10.1.201.77 is reserved for "+string(MAC(7)), func(tx inventory.Tx) error { return tx.CreateAllocation(&onHost, Now) })
 	refuses(t, s, inventory.Conflict, "3 addresses", func(tx inventory.Tx) error { return deleteAfter(tx, &first, "rack1") })
 	refuses(t, s, inventory.Conflict, "would be leased by DHCP", func(tx inventory.Tx) error {
-		n, err := tx.FindSubnet("rack1")
+		n, err := tx.Subnets().Find("rack1")
 		if err != nil {
 			return err
 		}
 		n.StaticRanges, n.Ranges = nil, []inventory.Range{{First: at("10.1.201.0"), Last: at("10.1.201.255")}}
-		return tx.UpdateSubnet(&n, Now)
+		return tx.Subnets().Update(&n, Now)
 	})
 	// A host keeps what its machine leaves behind; what a machine has goes with it.
 	write(t, s, func(tx inventory.Tx) error {
@@ -117,7 +117,7 @@ func deleteAfter(tx inventory.Tx, a *inventory.Allocation, subnet string) error 
 	if err := tx.CreateAllocation(&more, Now); err != nil {
 		return err
 	}
-	return tx.DeleteSubnet(subnet)
+	return tx.Subnets().Delete(subnet)
 }
 
 func holdings(t *testing.T, s inventory.Store) {

@@ -18,30 +18,30 @@ func configRoundTrip(t *testing.T, s inventory.Store) {
 		Accepts: []string{"/storage/lvm"}, Isolated: true, Parameters: map[string]string{"x": "y"},
 	}
 	write(t, s, func(tx inventory.Tx) (err error) {
-		if img, err = tx.FindImage("flatcar"); err != nil {
+		if img, err = tx.Images().Find("flatcar"); err != nil {
 			return err
 		}
 		img.Configs = []inventory.ImageConfig{{Format: "ignition", Version: "3.4.0", InitrdPath: "/config.ign"}, {Format: "cloud-init", Version: "24.1"}}
 		img.ConfigArgs = []string{"ignition.config.url=${config}"}
 		img.DiskFormat, img.DiskBytes, img.SeedLabel = "raw.zst", 1<<40, "OEM"
 		img.Remote = "oci://registry/flatcar@" + string(digest(3))
-		if err := tx.UpdateImage(&img, Now); err != nil {
+		if err := tx.Images().Update(&img, Now); err != nil {
 			return err
 		}
 		twin := img
 		twin.Name = "flatcar-2"
-		if err := tx.CreateImage(&twin, Now); err != nil {
+		if err := tx.Images().Create(&twin, Now); err != nil {
 			return err
 		}
-		return tx.CreateProfile(&p, Now)
+		return tx.Profiles().Create(&p, Now)
 	})
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindImage("flatcar")
+		got, err := tx.Images().Find("flatcar")
 		if err != nil {
 			return err
 		}
 		same(t, "image", img, got)
-		twin, err := tx.FindImage("flatcar-2")
+		twin, err := tx.Images().Find("flatcar-2")
 		if err != nil {
 			return err
 		}
@@ -49,14 +49,14 @@ func configRoundTrip(t *testing.T, s inventory.Store) {
 		same(t, "arguments of a created image", img.ConfigArgs, twin.ConfigArgs)
 		same(t, "disk of a created image", []any{img.DiskFormat, img.DiskBytes, img.Remote, img.SeedLabel},
 			[]any{twin.DiskFormat, twin.DiskBytes, twin.Remote, twin.SeedLabel})
-		gotP, err := tx.FindProfile("web")
+		gotP, err := tx.Profiles().Find("web")
 		same(t, "profile", p, gotP)
 		return err
 	})
 	p.Document, p.Extends, p.Accepts, p.Isolated = nil, "", nil, false
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateProfile(&p, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Profiles().Update(&p, Now) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindProfile("web")
+		got, err := tx.Profiles().Find("web")
 		same(t, "emptied profile", p, got)
 		return err
 	})
@@ -81,12 +81,12 @@ func profileRevisions(t *testing.T, s inventory.Store) {
 	update := func(config string) {
 		t.Helper()
 		write(t, s, func(tx inventory.Tx) (err error) {
-			if p, err = tx.FindProfile("web"); err != nil {
+			if p, err = tx.Profiles().Find("web"); err != nil {
 				return err
 			}
 			p.Config, p.Revision = config, 99 // the store counts, not the caller
 			p.Accepts = []string{}            // as good as none
-			return tx.UpdateProfile(&p, Now.Add(time.Hour))
+			return tx.Profiles().Update(&p, Now.Add(time.Hour))
 		})
 	}
 	update("")
@@ -100,7 +100,7 @@ func profileRevisions(t *testing.T, s inventory.Store) {
 	same(t, "a page of revisions", []int{3, 2}, numbers(t, s, of, "web", 4, 2))
 	same(t, "revisions of another", []int(nil), numbers(t, s, inventory.RevisionOfLayer, "web", 0, 0))
 	read(t, s, func(tx inventory.Tx) error {
-		stored, err := tx.FindProfile("web")
+		stored, err := tx.Profiles().Find("web")
 		if err != nil {
 			return err
 		}
@@ -122,16 +122,16 @@ func profileRevisions(t *testing.T, s inventory.Store) {
 	stale := p
 	stale.Version, stale.Config = 1, "host: {}\n"
 	write(t, s, func(tx inventory.Tx) error { // who goes on after the refusal finds no revision of it
-		expect(t, tx.UpdateProfile(&stale, Now), inventory.Conflict, "profile web changed")
+		expect(t, tx.Profiles().Update(&stale, Now), inventory.Conflict, "profile web changed")
 		return nil
 	})
 	same(t, "revisions after a refusal", []int{4, 3, 2, 1}, numbers(t, s, of, "web", 0, 0))
 	write(t, s, func(tx inventory.Tx) error {
-		if err := tx.DeleteProfile("web"); err != nil {
+		if err := tx.Profiles().Delete("web"); err != nil {
 			return err
 		}
 		again := inventory.Profile{Name: "web", Image: "debian-12", Selector: "mac"}
-		err := tx.CreateProfile(&again, Now)
+		err := tx.Profiles().Create(&again, Now)
 		same(t, "revision of a profile that was deleted before", 5, again.Revision)
 		return err
 	})
@@ -142,7 +142,7 @@ func profileParents(t *testing.T, s inventory.Store) {
 	write(t, s, func(tx inventory.Tx) error { return createImage(tx, "debian-12", "a") })
 	create := func(name, extends string) func(tx inventory.Tx) error {
 		return func(tx inventory.Tx) error {
-			return tx.CreateProfile(&inventory.Profile{Name: name, Image: "debian-12", Extends: extends}, Now)
+			return tx.Profiles().Create(&inventory.Profile{Name: name, Image: "debian-12", Extends: extends}, Now)
 		}
 	}
 	write(t, s, create("b", "a"))
@@ -150,15 +150,15 @@ func profileParents(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.Invalid, "d nobody", create("d", "nobody"))
 	refuses(t, s, inventory.Invalid, "circle d", create("d", "d"))
 	refuses(t, s, inventory.Invalid, "a extends c extends b extends a", func(tx inventory.Tx) error {
-		p, err := tx.FindProfile("a")
+		p, err := tx.Profiles().Find("a")
 		if err != nil {
 			return err
 		}
 		p.Extends = "c"
-		return tx.UpdateProfile(&p, Now)
+		return tx.Profiles().Update(&p, Now)
 	})
-	refuses(t, s, inventory.Conflict, "profile a used by profile b", func(tx inventory.Tx) error { return tx.DeleteProfile("a") })
-	write(t, s, func(tx inventory.Tx) error { return tx.DeleteProfile("c") })
+	refuses(t, s, inventory.Conflict, "profile a used by profile b", func(tx inventory.Tx) error { return tx.Profiles().Delete("a") })
+	write(t, s, func(tx inventory.Tx) error { return tx.Profiles().Delete("c") })
 	same(t, "revisions of a refused profile", []int(nil), numbers(t, s, inventory.RevisionOfProfile, "d", 0, 0))
 }
 
@@ -197,58 +197,58 @@ func layers(t *testing.T, s inventory.Store) {
 	rack := inventory.Layer{Scope: inventory.ScopeRack, Name: "r1"}
 	write(t, s, func(tx inventory.Tx) error {
 		for _, l := range []*inventory.Layer{&rack, &own, &global} {
-			if err := tx.CreateLayer(l, Now); err != nil {
+			if err := tx.Layers().Create(l, Now); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	refuses(t, s, inventory.Conflict, "layer rack/r1", func(tx inventory.Tx) error { l := rack; return tx.CreateLayer(&l, Now) })
+	refuses(t, s, inventory.Conflict, "layer rack/r1", func(tx inventory.Tx) error { l := rack; return tx.Layers().Create(&l, Now) })
 	refuses(t, s, inventory.Invalid, "host nobody", func(tx inventory.Tx) error {
-		return tx.CreateLayer(&inventory.Layer{Scope: inventory.ScopeHost, Name: "nobody"}, Now)
+		return tx.Layers().Create(&inventory.Layer{Scope: inventory.ScopeHost, Name: "nobody"}, Now)
 	})
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindLayer(inventory.ScopeGlobal, "")
+		got, err := tx.Layers().Find(inventory.LayerKey(inventory.ScopeGlobal, ""))
 		if err != nil {
 			return err
 		}
 		same(t, "global layer", global, got)
-		all, err := tx.ListLayers(inventory.Page{})
+		all, err := tx.Layers().List(inventory.Page{})
 		if err != nil {
 			return err
 		}
 		same(t, "layers", []inventory.Layer{global, own, rack}, all)
-		page, err := tx.ListLayers(inventory.Page{After: "global", Limit: 1})
+		page, err := tx.Layers().List(inventory.Page{After: "global", Limit: 1})
 		same(t, "a page of layers", []inventory.Layer{own}, page)
-		_, gone := tx.FindLayer(inventory.ScopeSite, "r1")
+		_, gone := tx.Layers().Find(inventory.LayerKey(inventory.ScopeSite, "r1"))
 		expect(t, gone, inventory.NotFound, "layer site/r1")
 		return err
 	})
 	rack.Config = "host: {locale: C}\n"
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateLayer(&rack, Now.Add(time.Second)) })
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateLayer(&rack, Now.Add(time.Minute)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Layers().Update(&rack, Now.Add(time.Second)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Layers().Update(&rack, Now.Add(time.Minute)) })
 	same(t, "revision and version", []int64{2, 3}, []int64{int64(rack.Revision), rack.Version})
 	same(t, "revisions", []int{2, 1}, numbers(t, s, inventory.RevisionOfLayer, "rack/r1", 0, 0))
 	stale := rack
 	stale.Version, stale.Config = 1, "x"
 	write(t, s, func(tx inventory.Tx) error {
-		expect(t, tx.UpdateLayer(&stale, Now), inventory.Conflict, "layer rack/r1 changed")
+		expect(t, tx.Layers().Update(&stale, Now), inventory.Conflict, "layer rack/r1 changed")
 		return nil
 	})
 	same(t, "revisions after a refusal", []int{2, 1}, numbers(t, s, inventory.RevisionOfLayer, "rack/r1", 0, 0))
 	write(t, s, func(tx inventory.Tx) error {
-		if err := tx.DeleteLayer(inventory.ScopeRack, "r1"); err != nil {
+		if err := tx.Layers().Delete(inventory.LayerKey(inventory.ScopeRack, "r1")); err != nil {
 			return err
 		}
 		again := inventory.Layer{Scope: inventory.ScopeRack, Name: "r1", Config: "new"}
-		err := tx.CreateLayer(&again, Now)
+		err := tx.Layers().Create(&again, Now)
 		same(t, "revision of a layer that was deleted before", 3, again.Revision)
 		if err != nil {
 			return err
 		}
 		return tx.DeleteHost(Host(1).ID) // takes its layer with it
 	})
-	refuses(t, s, inventory.NotFound, "layer host/", func(tx inventory.Tx) error { return tx.DeleteLayer(own.Scope, own.Name) })
+	refuses(t, s, inventory.NotFound, "layer host/", func(tx inventory.Tx) error { return tx.Layers().Delete(inventory.LayerKey(own.Scope, own.Name)) })
 }
 
 func rendering(n int, host inventory.HostID) inventory.Rendering {

@@ -21,7 +21,7 @@ func createImage(tx inventory.Tx, name, profile string) error {
 			return err
 		}
 	}
-	err := tx.CreateImage(&inventory.Image{
+	err := tx.Images().Create(&inventory.Image{
 		Name: name, OS: "debian", Release: "12", Arch: inventory.X8664, MemoryMiB: 512, IsInstaller: true,
 		KernelArgs: []string{"console=ttyS0", "quiet"},
 		Files: []inventory.ImageArtefact{
@@ -31,7 +31,7 @@ func createImage(tx inventory.Tx, name, profile string) error {
 	if err != nil {
 		return err
 	}
-	return tx.CreateProfile(&inventory.Profile{
+	return tx.Profiles().Create(&inventory.Profile{
 		Name: profile, Image: name, Selector: "rack=r1", Priority: 5,
 		KernelArgs: []string{"a=b"}, Parameters: map[string]string{"url": "http://x/"},
 	}, Now)
@@ -45,10 +45,10 @@ func images(t *testing.T, s inventory.Store) {
 	var img inventory.Image
 	var prof inventory.Profile
 	read(t, s, func(tx inventory.Tx) (err error) {
-		if img, err = tx.FindImage("debian-12"); err != nil {
+		if img, err = tx.Images().Find("debian-12"); err != nil {
 			return err
 		}
-		if prof, err = tx.FindProfile("debian"); err != nil {
+		if prof, err = tx.Profiles().Find("debian"); err != nil {
 			return err
 		}
 		if len(img.Files) != 2 || img.Files[1].Name != "initrd.gz" || !img.IsInstaller || img.Version != 1 {
@@ -56,12 +56,12 @@ func images(t *testing.T, s inventory.Store) {
 		}
 		same(t, "kernel arguments", []string{"console=ttyS0", "quiet"}, img.KernelArgs)
 		same(t, "parameters", map[string]string{"url": "http://x/"}, prof.Parameters)
-		imgs, err := tx.ListImages(inventory.Page{})
+		imgs, err := tx.Images().List(inventory.Page{})
 		if err != nil {
 			return err
 		}
 		same(t, "images", []inventory.Image{img}, imgs)
-		profs, err := tx.ListProfiles(inventory.Page{Limit: 1})
+		profs, err := tx.Profiles().List(inventory.Page{Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -76,47 +76,47 @@ func images(t *testing.T, s inventory.Store) {
 		return err
 	})
 	refuses(t, s, inventory.Conflict, "debian-12", func(tx inventory.Tx) error { return tx.DeleteArtefact(digest(1)) })
-	refuses(t, s, inventory.Conflict, "debian-12 debian", func(tx inventory.Tx) error { return tx.DeleteImage("debian-12") })
+	refuses(t, s, inventory.Conflict, "debian-12 debian", func(tx inventory.Tx) error { return tx.Images().Delete("debian-12") })
 	refuses(t, s, inventory.Conflict, "image debian-12", func(tx inventory.Tx) error { return createImage(tx, "debian-12", "other") })
 	refuses(t, s, inventory.Conflict, "profile debian", func(tx inventory.Tx) error { return createImage(tx, "other", "debian") })
 	refuses(t, s, inventory.Invalid, "broken linux", func(tx inventory.Tx) error {
-		return tx.CreateImage(&inventory.Image{Name: "broken", Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: digest(99)}}}, Now)
+		return tx.Images().Create(&inventory.Image{Name: "broken", Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: digest(99)}}}, Now)
 	})
 	refuses(t, s, inventory.Invalid, "lost nothing", func(tx inventory.Tx) error {
-		return tx.CreateProfile(&inventory.Profile{Name: "lost", Image: "nothing"}, Now)
+		return tx.Profiles().Create(&inventory.Profile{Name: "lost", Image: "nothing"}, Now)
 	})
 	write(t, s, func(tx inventory.Tx) error {
 		img.Files, img.KernelArgs = img.Files[:1], nil
-		if err := tx.UpdateImage(&img, Now); err != nil {
+		if err := tx.Images().Update(&img, Now); err != nil {
 			return err
 		}
 		prof.Priority = 9
-		if err := tx.UpdateProfile(&prof, Now); err != nil {
+		if err := tx.Profiles().Update(&prof, Now); err != nil {
 			return err
 		}
 		return tx.DeleteArtefact(digest(1)) // no longer in use
 	})
 	img.Version, prof.Version = 1, 1
-	refuses(t, s, inventory.Conflict, "image", func(tx inventory.Tx) error { return tx.UpdateImage(&img, Now) })
-	refuses(t, s, inventory.Conflict, "profile", func(tx inventory.Tx) error { return tx.UpdateProfile(&prof, Now) })
+	refuses(t, s, inventory.Conflict, "image", func(tx inventory.Tx) error { return tx.Images().Update(&img, Now) })
+	refuses(t, s, inventory.Conflict, "profile", func(tx inventory.Tx) error { return tx.Profiles().Update(&prof, Now) })
 	write(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindImage("debian-12")
+		got, err := tx.Images().Find("debian-12")
 		if err != nil {
 			return err
 		}
 		if len(got.Files) != 1 || got.KernelArgs != nil || got.Version != 2 {
 			t.Errorf("updated image came back as %+v", got)
 		}
-		if err := tx.DeleteProfile("debian"); err != nil {
+		if err := tx.Profiles().Delete("debian"); err != nil {
 			return err
 		}
-		if err := tx.DeleteImage("debian-12"); err != nil {
+		if err := tx.Images().Delete("debian-12"); err != nil {
 			return err
 		}
 		return tx.DeleteArtefact(digest(0))
 	})
-	refuses(t, s, inventory.NotFound, "image", func(tx inventory.Tx) error { return tx.DeleteImage("debian-12") })
-	refuses(t, s, inventory.NotFound, "profile", func(tx inventory.Tx) error { return tx.DeleteProfile("debian") })
+	refuses(t, s, inventory.NotFound, "image", func(tx inventory.Tx) error { return tx.Images().Delete("debian-12") })
+	refuses(t, s, inventory.NotFound, "profile", func(tx inventory.Tx) error { return tx.Profiles().Delete("debian") })
 	refuses(t, s, inventory.NotFound, "artefact", func(tx inventory.Tx) error { return tx.DeleteArtefact(digest(0)) })
 }
 

@@ -325,7 +325,7 @@ func pinnedProfile(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.Invalid, "host-00001 debian", func(tx inventory.Tx) error { return tx.CreateHost(&h, Now) })
 	write(t, s, func(tx inventory.Tx) error { return createImage(tx, "debian-12", "debian") })
 	createHosts(t, s, h)
-	refuses(t, s, inventory.Conflict, "debian host-00001", func(tx inventory.Tx) error { return tx.DeleteProfile("debian") })
+	refuses(t, s, inventory.Conflict, "debian host-00001", func(tx inventory.Tx) error { return tx.Profiles().Delete("debian") })
 	write(t, s, func(tx inventory.Tx) error {
 		got, err := tx.FindHost(h.ID)
 		if err != nil {
@@ -336,7 +336,7 @@ func pinnedProfile(t *testing.T, s inventory.Store) {
 		if err := tx.UpdateHost(&got, Now); err != nil {
 			return err
 		}
-		return tx.DeleteProfile("debian")
+		return tx.Profiles().Delete("debian")
 	})
 }
 

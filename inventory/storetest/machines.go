@@ -135,7 +135,7 @@ func machineRefusals(t *testing.T, s inventory.Store) {
 		m.Name, m.Version = "web-00002", 1
 		refuses(t, s, c.kind, c.words, func(tx inventory.Tx) error { return tx.UpdateMachine(&m, Now) })
 	}
-	refuses(t, s, inventory.Conflict, "profile debian machine web-00001", func(tx inventory.Tx) error { return tx.DeleteProfile("debian") })
+	refuses(t, s, inventory.Conflict, "profile debian machine web-00001", func(tx inventory.Tx) error { return tx.Profiles().Delete("debian") })
 	write(t, s, func(tx inventory.Tx) error { return tx.DeleteMachine("web-00001") })
 	heir := Machine(5)
 	heir.Owner = "prod/x"
@@ -144,16 +144,16 @@ func machineRefusals(t *testing.T, s inventory.Store) {
 		if err := createImage(tx, "debian-13", "trixie"); err != nil {
 			return err
 		}
-		if err := tx.DeleteProfile("trixie"); err != nil {
+		if err := tx.Profiles().Delete("trixie"); err != nil {
 			return err
 		}
 		m := Machine(6)
 		m.Image = "debian-13"
 		return tx.CreateMachine(&m, Now)
 	})
-	refuses(t, s, inventory.Conflict, "image debian-13 machine web-00006", func(tx inventory.Tx) error { return tx.DeleteImage("debian-13") })
+	refuses(t, s, inventory.Conflict, "image debian-13 machine web-00006", func(tx inventory.Tx) error { return tx.Images().Delete("debian-13") })
 	write(t, s, func(tx inventory.Tx) error {
-		return errors.Join(tx.DeleteMachine("web-00006"), tx.DeleteImage("debian-13"))
+		return errors.Join(tx.DeleteMachine("web-00006"), tx.Images().Delete("debian-13"))
 	})
 	read(t, s, func(tx inventory.Tx) error {
 		got, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
@@ -176,7 +176,7 @@ func machineLists(t *testing.T, s inventory.Store) {
 		if err := tx.Pools().Create(&inventory.Pool{Name: "gpu"}, Now); err != nil {
 			return err
 		}
-		return tx.CreateProfile(&inventory.Profile{Name: "other", Image: "debian-12"}, Now)
+		return tx.Profiles().Create(&inventory.Profile{Name: "other", Image: "debian-12"}, Now)
 	})
 	for n := range 10 {
 		m := Machine(n)

@@ -12,7 +12,7 @@ func createSubnets(t *testing.T, s inventory.Store, subnets ...inventory.Subnet)
 	t.Helper()
 	write(t, s, func(tx inventory.Tx) error {
 		for _, n := range subnets {
-			if err := tx.CreateSubnet(&n, Now); err != nil {
+			if err := tx.Subnets().Create(&n, Now); err != nil {
 				return err
 			}
 		}
@@ -23,54 +23,54 @@ func createSubnets(t *testing.T, s inventory.Store, subnets ...inventory.Subnet)
 func subnets(t *testing.T, s inventory.Store) {
 	n := Subnet("rack1", 1)
 	n.Ranges = append(n.Ranges, inventory.Range{First: netip.MustParseAddr("10.1.250.1"), Last: netip.MustParseAddr("10.1.250.9")})
-	write(t, s, func(tx inventory.Tx) error { return tx.CreateSubnet(&n, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Subnets().Create(&n, Now) })
 	bare := inventory.Subnet{
 		Name: "bare", CIDR: netip.MustParsePrefix("10.2.0.0/24"), Mode: inventory.ModeOff, Unknown: inventory.UnknownWait,
 		LeaseFor: inventory.Duration(time.Hour), BootLeaseFor: inventory.Duration(time.Minute),
 	}
-	write(t, s, func(tx inventory.Tx) error { return tx.CreateSubnet(&bare, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Subnets().Create(&bare, Now) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindSubnet("rack1")
+		got, err := tx.Subnets().Find("rack1")
 		same(t, "subnet", n, got)
 		if err != nil {
 			return err
 		}
-		all, err := tx.ListSubnets()
+		all, err := tx.Subnets().List(inventory.Page{})
 		same(t, "subnets", []inventory.Subnet{bare, n}, all)
-		_, gone := tx.FindSubnet("nowhere")
+		_, gone := tx.Subnets().Find("nowhere")
 		expect(t, gone, inventory.NotFound, "subnet nowhere")
 		return err
 	})
 	for _, overlap := range []string{"10.1.0.0/16", "10.1.7.0/24", "10.0.0.0/15", "10.1.255.252/30"} {
 		o := Subnet("rack2", 1)
 		o.CIDR = netip.MustParsePrefix(overlap)
-		refuses(t, s, inventory.Conflict, "rack1 10.1.0.0/16", func(tx inventory.Tx) error { return tx.CreateSubnet(&o, Now) })
+		refuses(t, s, inventory.Conflict, "rack1 10.1.0.0/16", func(tx inventory.Tx) error { return tx.Subnets().Create(&o, Now) })
 	}
 	for _, beside := range []string{"10.0.0.0/16", "10.3.0.0/16", "0.0.0.0/8", "255.255.255.252/30"} {
 		o := Subnet("beside", 1)
 		o.CIDR = netip.MustParsePrefix(beside)
 		write(t, s, func(tx inventory.Tx) error {
-			if err := tx.CreateSubnet(&o, Now); err != nil {
+			if err := tx.Subnets().Create(&o, Now); err != nil {
 				return err
 			}
-			return tx.DeleteSubnet("beside")
+			return tx.Subnets().Delete("beside")
 		})
 	}
 	same1 := Subnet("rack1", 9)
-	refuses(t, s, inventory.Conflict, "subnet rack1", func(tx inventory.Tx) error { return tx.CreateSubnet(&same1, Now) })
+	refuses(t, s, inventory.Conflict, "subnet rack1", func(tx inventory.Tx) error { return tx.Subnets().Create(&same1, Now) })
 
 	n.MTU, n.Ranges, n.DNS = 1500, n.Ranges[1:], nil
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateSubnet(&n, Now.Add(time.Minute)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Subnets().Update(&n, Now.Add(time.Minute)) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindSubnet("rack1")
+		got, err := tx.Subnets().Find("rack1")
 		same(t, "updated subnet", n, got)
 		return err
 	})
 	stale := n
 	stale.Version = 1
-	refuses(t, s, inventory.Conflict, "subnet rack1", func(tx inventory.Tx) error { return tx.UpdateSubnet(&stale, Now) })
+	refuses(t, s, inventory.Conflict, "subnet rack1", func(tx inventory.Tx) error { return tx.Subnets().Update(&stale, Now) })
 	bare.CIDR = netip.MustParsePrefix("10.1.2.0/24")
-	refuses(t, s, inventory.Conflict, "bare rack1", func(tx inventory.Tx) error { return tx.UpdateSubnet(&bare, Now) })
+	refuses(t, s, inventory.Conflict, "bare rack1", func(tx inventory.Tx) error { return tx.Subnets().Update(&bare, Now) })
 }
 
 func reservations(t *testing.T, s inventory.Store) {
@@ -192,9 +192,9 @@ func subnetDelete(t *testing.T, s inventory.Store) {
 		if err := tx.CreateReservation(&r, Now); err != nil {
 			return err
 		}
-		return tx.DeleteSubnet("rack1")
+		return tx.Subnets().Delete("rack1")
 	})
-	refuses(t, s, inventory.NotFound, "subnet rack1", func(tx inventory.Tx) error { return tx.DeleteSubnet("rack1") })
+	refuses(t, s, inventory.NotFound, "subnet rack1", func(tx inventory.Tx) error { return tx.Subnets().Delete("rack1") })
 	read(t, s, func(tx inventory.Tx) error {
 		leases, err := tx.ListLeases("", inventory.Page{})
 		if err != nil {

@@ -18,27 +18,27 @@ func networks6(t *testing.T, s inventory.Store) {
 		Advertise: inventory.AdvertiseManaged, IsRouter: true,
 	}
 	createSubnets(t, s, Subnet("rack1", 1))
-	write(t, s, func(tx inventory.Tx) error { return tx.CreateSubnet(&n, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Subnets().Create(&n, Now) })
 	o := n
 	o.Name, o.CIDR, o.Ranges = "other", netip.MustParsePrefix("2001:db8::/48"), nil
-	refuses(t, s, inventory.Conflict, "six 2001:db8:0:1::/64", func(tx inventory.Tx) error { return tx.CreateSubnet(&o, Now) })
+	refuses(t, s, inventory.Conflict, "six 2001:db8:0:1::/64", func(tx inventory.Tx) error { return tx.Subnets().Create(&o, Now) })
 	o.CIDR = netip.MustParsePrefix("2001:db8:0:2::/64")
-	write(t, s, func(tx inventory.Tx) error { return tx.CreateSubnet(&o, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Subnets().Create(&o, Now) })
 	n.Ranges, n.IsRouter, n.Advertise = n.Ranges[:1], false, inventory.AdvertiseSLAAC
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateSubnet(&n, Now.Add(time.Second)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Subnets().Update(&n, Now.Add(time.Second)) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindSubnet("six")
+		got, err := tx.Subnets().Find("six")
 		same(t, "IPv6 subnet", n, got)
 		if err != nil {
 			return err
 		}
-		all, err := tx.ListSubnets()
+		all, err := tx.Subnets().List(inventory.Page{})
 		same(t, "subnets of both families", 3, len(all))
 		return err
 	})
 	reserve6(t, s)
 	lease6(t, s)
-	write(t, s, func(tx inventory.Tx) error { return tx.DeleteSubnet("six") })
+	write(t, s, func(tx inventory.Tx) error { return tx.Subnets().Delete("six") })
 	read(t, s, func(tx inventory.Tx) error {
 		ls, err := tx.ListLeases("", inventory.Page{})
 		same(t, "leases that outlived their IPv6 subnet", 1, len(ls))

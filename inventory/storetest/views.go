@@ -79,7 +79,7 @@ func hostExtras(t *testing.T, s inventory.Store) {
 		if err := tx.SaveBMC(&b, Now); err != nil {
 			return err
 		}
-		if err := tx.CreateSubnet(&subnet, Now); err != nil {
+		if err := tx.Subnets().Create(&subnet, Now); err != nil {
 			return err
 		}
 		for i, a := range []string{"10.0.0.20", "10.0.0.21", "10.0.0.22"} {

@@ -162,9 +162,9 @@ func (c Change) applyConfig(tx inventory.Tx, now time.Time) error {
 	create := c.Op == OpCreate
 	switch {
 	case c.profile != nil && create:
-		return tx.CreateProfile(c.profile, now)
+		return tx.Profiles().Create(c.profile, now)
 	case c.profile != nil:
-		return tx.UpdateProfile(c.profile, now)
+		return tx.Profiles().Update(c.profile, now)
 	case c.target != nil && create:
 		return tx.JoinTargets().Create(c.target, now)
 	case c.target != nil:
@@ -186,7 +186,7 @@ func (c Change) applyConfig(tx inventory.Tx, now time.Time) error {
 		l.Name = string(h.ID)
 	}
 	if create {
-		return tx.CreateLayer(&l, now)
+		return tx.Layers().Create(&l, now)
 	}
-	return tx.UpdateLayer(&l, now)
+	return tx.Layers().Update(&l, now)
 }

@@ -31,7 +31,7 @@ func Load(tx inventory.Tx) (c Current, err error) {
 	if c.Hosts, err = tx.ListHosts(inventory.HostFilter{}, inventory.Page{}); err != nil {
 		return c, err
 	}
-	if c.Subnets, err = tx.ListSubnets(); err != nil {
+	if c.Subnets, err = tx.Subnets().List(inventory.Page{}); err != nil {
 		return c, err
 	}
 	if c.Classes, err = tx.Classes().List(inventory.Page{}); err != nil {
@@ -40,10 +40,10 @@ func Load(tx inventory.Tx) (c Current, err error) {
 	if c.Reservations, err = tx.ListReservations("", inventory.Page{}); err != nil {
 		return c, err
 	}
-	if c.Profiles, err = tx.ListProfiles(inventory.Page{}); err != nil {
+	if c.Profiles, err = tx.Profiles().List(inventory.Page{}); err != nil {
 		return c, err
 	}
-	if c.Layers, err = tx.ListLayers(inventory.Page{}); err != nil {
+	if c.Layers, err = tx.Layers().List(inventory.Page{}); err != nil {
 		return c, err
 	}
 	if c.Targets, err = tx.JoinTargets().List(inventory.Page{}); err != nil {
@@ -61,7 +61,7 @@ func Load(tx inventory.Tx) (c Current, err error) {
 	if c.BMCs, err = tx.ListBMCs(inventory.Page{}); err != nil {
 		return c, err
 	}
-	images, err := tx.ListImages(inventory.Page{})
+	images, err := tx.Images().List(inventory.Page{})
 	for _, i := range images {
 		c.Images = append(c.Images, i.Name)
 	}
@@ -439,9 +439,9 @@ func (c Change) apply(tx inventory.Tx, now time.Time, newID func() inventory.Hos
 	case c.pool != nil, c.golden != nil, c.bmc != nil:
 		return c.applyLife(tx, now)
 	case c.subnet != nil && c.Op == OpCreate:
-		return tx.CreateSubnet(c.subnet, now)
+		return tx.Subnets().Create(c.subnet, now)
 	case c.subnet != nil:
-		return tx.UpdateSubnet(c.subnet, now)
+		return tx.Subnets().Update(c.subnet, now)
 	case c.class != nil && c.Op == OpCreate:
 		return tx.Classes().Create(c.class, now)
 	case c.class != nil:

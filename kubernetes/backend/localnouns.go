@@ -286,12 +286,12 @@ func (l localNouns) InitHolder(ctx context.Context, target string) (name string,
 
 // FindProfile implements contract.Nouns.
 func (l localNouns) FindProfile(ctx context.Context, name string) (inventory.Profile, error) {
-	return read(ctx, l.local, func(tx inventory.Tx) (inventory.Profile, error) { return tx.FindProfile(name) })
+	return read(ctx, l.local, func(tx inventory.Tx) (inventory.Profile, error) { return tx.Profiles().Find(name) })
 }
 
 // FindImage implements contract.Nouns.
 func (l localNouns) FindImage(ctx context.Context, name string) (inventory.Image, error) {
-	return read(ctx, l.local, func(tx inventory.Tx) (inventory.Image, error) { return tx.FindImage(name) })
+	return read(ctx, l.local, func(tx inventory.Tx) (inventory.Image, error) { return tx.Images().Find(name) })
 }
 
 // ClusterAccess implements contract.Nouns.

@@ -51,7 +51,7 @@ func newSite(t *testing.T) *site {
 		digest := inventory.Digest("sha256:" + strings.Repeat("a", 64))
 		i := inventory.Image{Name: "debian", OS: "debian", Release: "12", Arch: inventory.X8664, Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: digest}}}
 		return errors.Join(tx.SaveArtefact(inventory.Artefact{Digest: digest, SizeBytes: 3, Source: "http://example.com/linux", CreatedAt: time.Now()}),
-			tx.CreateImage(&i, time.Now()), tx.CreateProfile(&inventory.Profile{Name: "worker", Image: "debian"}, time.Now()))
+			tx.Images().Create(&i, time.Now()), tx.Profiles().Create(&inventory.Profile{Name: "worker", Image: "debian"}, time.Now()))
 	})
 	return s
 }

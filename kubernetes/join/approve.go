@@ -237,7 +237,7 @@ func knownAs(tx inventory.Tx, h *inventory.Host, node string, asked []netip.Addr
 			continue
 		}
 		addrs = append(addrs, a)
-		s, err := tx.FindSubnet(subnet)
+		s, err := tx.Subnets().Find(subnet)
 		if err != nil {
 			return nil, nil, err
 		}

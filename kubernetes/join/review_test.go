@@ -270,7 +270,7 @@ func TestServingNamesComeFromTheInventory(t *testing.T) {
 	l.write(func(tx inventory.Tx) error {
 		s := inventory.Subnet{Name: "lan", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Domain: "example.com"}
 		s.FillDefaults()
-		if err := tx.CreateSubnet(&s, l.clock()); err != nil {
+		if err := tx.Subnets().Create(&s, l.clock()); err != nil {
 			return err
 		}
 		if err := tx.SaveJoinToken(inventory.JoinToken{ID: "joined", Target: "prod", HostID: "host-1", NodeName: "web-1", State: inventory.TokenJoined, CSR: "u"}); err != nil {

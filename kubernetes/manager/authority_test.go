@@ -25,7 +25,7 @@ func TestADetachedClusterIsNotAnybodyWhoSaysItsUID(t *testing.T) {
 		digest := inventory.Digest("sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
 		i := inventory.Image{Name: "debian", OS: "debian", Release: "12", Arch: inventory.X8664, Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: digest}}}
 		return errors.Join(tx.SaveArtefact(inventory.Artefact{Digest: digest, SizeBytes: 3, Source: "http://example.com/linux", CreatedAt: time.Now()}),
-			tx.CreateImage(&i, time.Now()), tx.CreateProfile(&inventory.Profile{Name: "worker", Image: "debian"}, time.Now()),
+			tx.Images().Create(&i, time.Now()), tx.Profiles().Create(&inventory.Profile{Name: "worker", Image: "debian"}, time.Now()),
 			tx.CreateMachine(&inventory.Machine{Name: "web", UID: "u", Profile: "worker", Phase: inventory.MachinePending, Owner: uid + "/prod/MetalMachine/web/u"}, time.Now()))
 	}
 	for _, c := range []struct {

@@ -37,7 +37,7 @@ func Open(tx inventory.Tx, ours []netip.Addr, now time.Time, isTrial bool) (*Boo
 		b.ours = append(b.ours, a.Unmap().WithZone(""))
 	}
 	var err error
-	if b.subnets, err = tx.ListSubnets(); err != nil {
+	if b.subnets, err = tx.Subnets().List(inventory.Page{}); err != nil {
 		return nil, fmt.Errorf("read subnets: %w", err)
 	}
 	return b, nil

@@ -33,7 +33,7 @@ func demandsOf(tx inventory.Tx, due []inventory.Machine, now time.Time) ([]place
 		}
 		image := images[kind]
 		if _, ok := agents[image.Arch]; !ok {
-			_, err := tx.FindImage(inventory.AgentImage(image.Arch))
+			_, err := tx.Images().Find(inventory.AgentImage(image.Arch))
 			agents[image.Arch] = err == nil
 		}
 		barred, err := existing(tx, m.Placement.NotPools) // one that is gone bars nothing

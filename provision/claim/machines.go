@@ -58,7 +58,7 @@ func preflight(tx inventory.Tx, m *inventory.Machine) error {
 		return err
 	}
 	if i.IsDisk() {
-		if _, err := tx.FindImage(inventory.AgentImage(i.Arch)); inventory.IsKind(err, inventory.NotFound) {
+		if _, err := tx.Images().Find(inventory.AgentImage(i.Arch)); inventory.IsKind(err, inventory.NotFound) {
 			return inventory.Errorf(inventory.Conflict, "image %s is written by our agent, and there is no agent image for %s", i.Name, i.Arch).
 				WithHint("make it with: slipway agent-image build")
 		}

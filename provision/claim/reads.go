@@ -10,7 +10,7 @@ import (
 
 // imageOf is the image that a machine is installed from: its own, else its profile's.
 func imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Image, err error) {
-	f, err := tx.FindProfile(m.Profile)
+	f, err := tx.Profiles().Find(m.Profile)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return i, inventory.Errorf(inventory.Invalid, "there is no profile %q", inventory.Clean(m.Profile, 64)).
 			WithHint("list them with: slipway profile list")
@@ -19,7 +19,7 @@ func imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Image, err erro
 		return i, fmt.Errorf("read profile %s: %w", m.Profile, err)
 	}
 	name := cmp.Or(m.Image, f.Image)
-	if i, err = tx.FindImage(name); inventory.IsKind(err, inventory.NotFound) {
+	if i, err = tx.Images().Find(name); inventory.IsKind(err, inventory.NotFound) {
 		return i, inventory.Errorf(inventory.Invalid, "there is no image %q", inventory.Clean(name, 64)).
 			WithHint("list them with: slipway image list")
 	}

@@ -154,7 +154,7 @@ func (c *Configurer) said(tx inventory.Tx, b *address.Book, on *inventory.Host, 
 	if err != nil || problem != nil {
 		return bare, err
 	}
-	image, err := tx.FindImage(profile.Image)
+	image, err := tx.Images().Find(profile.Image)
 	if err != nil {
 		return bare, ledger.IgnoreNotFound(err)
 	}

@@ -127,7 +127,7 @@ func (c *Configurer) Inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot
 			return in, inventory.Errorf(inventory.Invalid, "profile %s extends more than %d others, or itself by way of them", p.Profile.Name, maxExtends).
 				WithHint("take extends out of one of them")
 		}
-		f, err := tx.FindProfile(parent)
+		f, err := tx.Profiles().Find(parent)
 		if err != nil {
 			return in, fmt.Errorf("read profile %s, which %s extends: %w", parent, p.Profile.Name, err)
 		}
@@ -146,7 +146,7 @@ func (c *Configurer) Inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot
 		if l.name == "" && l.scope != inventory.ScopeGlobal {
 			continue
 		}
-		layer, err := tx.FindLayer(l.scope, l.name)
+		layer, err := tx.Layers().Find(inventory.LayerKey(l.scope, l.name))
 		if inventory.IsKind(err, inventory.NotFound) {
 			continue
 		}

@@ -158,7 +158,7 @@ func (c *Edits) HoldConfigured(
 	if l != nil {
 		name = l.Key()
 	} else {
-		p, err := tx.FindProfile(profile)
+		p, err := tx.Profiles().Find(profile)
 		if err != nil {
 			return nil, err
 		}

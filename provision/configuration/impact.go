@@ -52,27 +52,52 @@ type edit struct {
 	layer   *inventory.Layer
 }
 
-func (t edit) FindProfile(name string) (inventory.Profile, error) {
-	if t.profile != nil && t.profile.Name == name {
-		return *t.profile, nil
-	}
-	return t.Tx.FindProfile(name)
+// Profiles implements inventory.RecordTx.
+func (t edit) Profiles() inventory.Records[inventory.Profile] {
+	return editedProfiles{t.Tx.Profiles(), t.profile}
 }
 
-func (t edit) ListProfiles(p inventory.Page) ([]inventory.Profile, error) {
-	all, err := t.Tx.ListProfiles(p)
-	if err != nil || t.profile == nil {
+// Layers implements inventory.RecordTx.
+func (t edit) Layers() inventory.Records[inventory.Layer] {
+	return editedLayers{t.Tx.Layers(), t.layer}
+}
+
+// editedProfiles are the profiles as they would be.
+type editedProfiles struct {
+	inventory.Records[inventory.Profile]
+	draft *inventory.Profile // nil for none
+}
+
+// Find implements inventory.Records.
+func (x editedProfiles) Find(name string) (inventory.Profile, error) {
+	if x.draft != nil && x.draft.Name == name {
+		return *x.draft, nil
+	}
+	return x.Records.Find(name)
+}
+
+// List implements inventory.Records.
+func (x editedProfiles) List(p inventory.Page) ([]inventory.Profile, error) {
+	all, err := x.Records.List(p)
+	if err != nil || x.draft == nil {
 		return all, err
 	}
-	all = slices.DeleteFunc(all, func(p inventory.Profile) bool { return p.Name == t.profile.Name })
-	return append(all, *t.profile), nil
+	all = slices.DeleteFunc(all, func(p inventory.Profile) bool { return p.Name == x.draft.Name })
+	return append(all, *x.draft), nil
 }
 
-func (t edit) FindLayer(s inventory.Scope, name string) (inventory.Layer, error) {
-	if t.layer != nil && t.layer.Scope == s && t.layer.Name == name {
-		return *t.layer, nil
+// editedLayers are the layers as they would be.
+type editedLayers struct {
+	inventory.Records[inventory.Layer]
+	draft *inventory.Layer // nil for none
+}
+
+// Find implements inventory.Records.
+func (x editedLayers) Find(key string) (inventory.Layer, error) {
+	if x.draft != nil && x.draft.Key() == key {
+		return *x.draft, nil
 	}
-	return t.Tx.FindLayer(s, name)
+	return x.Records.Find(key)
 }
 
 // isUsedBy reports whether a rendering depends on what is edited.
@@ -271,7 +296,7 @@ func (i *Impact) add(trials []*trial) {
 // tryOut renders a profile for a made-up host.
 func (c *Edits) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact) error {
 	return c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		image, err := tx.FindImage(draft.Image)
+		image, err := tx.Images().Find(draft.Image)
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func (c *Configurer) planWith(tx inventory.Tx, h *inventory.Host, draft *invento
 	if draft == nil {
 		return c.cfg.Plan(tx, h, "")
 	}
-	i, err := tx.FindImage(draft.Image)
+	i, err := tx.Images().Find(draft.Image)
 	return pxe.Plan{Profile: draft, Image: &i}, err
 }
 

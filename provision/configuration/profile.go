@@ -22,7 +22,7 @@ func (c *Configurer) ProfileOf(tx inventory.Tx, h *inventory.Host) (inventory.Pr
 		}
 		pin.Profile, pin.ProfileRevision = m.Profile, m.ProfileRevision
 	}
-	profiles, err := tx.ListProfiles(inventory.Page{})
+	profiles, err := tx.Profiles().List(inventory.Page{})
 	if err != nil {
 		return inventory.Profile{}, nil, fmt.Errorf("read profiles: %w", err)
 	}

@@ -156,7 +156,7 @@ func (dl *Deliverer) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 	if d.rendering, err = dl.delivered.find(tx, d.session.Config); err != nil {
 		return fmt.Errorf("read rendering of boot session %s: %w", d.Session, err)
 	}
-	if p, err := tx.FindProfile(d.rendering.Profile); err == nil {
+	if p, err := tx.Profiles().Find(d.rendering.Profile); err == nil {
 		d.isolated = p.Isolated && p.SavedByAdmin // the guard is for an admin to lift
 	}
 	name := d.Name

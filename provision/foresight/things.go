@@ -22,14 +22,8 @@ type Thing struct {
 // things are the sentences of deletions, and of what else takes something away. In braces stand the name and counts. The
 // sentences of plain nouns are in the table of package noun.
 var things = map[string]string{
-	"subnet": "nobody in subnet {name} gets an address or a boot from this server any more; {reservation} and {lease} are lost; " +
-		"what runs there keeps its address until its lease ends",
-	"reservation": "{name} is reserved for nobody any more; the machine keeps it until its lease ends, then another may get it",
-	"lease":       "{name} is free for the next machine that asks; a machine that still uses it is not told, so two may have it",
-	"profile": "{host} pinned to profile {name} and {machine} of it get no configuration any more, and hosts that it selects boot something else or their own disks; " +
-		"what runs keeps running; its revisions stay, so that a rollback brings it back",
-	"layer":        "hosts lose what layer {name} says, at their next boot or installation; its revisions stay, so that a rollback brings it back",
-	"image":        "no host boots or installs {name} any more; what was installed from it runs on; its files stay until the next prune",
+	"reservation":  "{name} is reserved for nobody any more; the machine keeps it until its lease ends, then another may get it",
+	"lease":        "{name} is free for the next machine that asks; a machine that still uses it is not told, so two may have it",
 	"user disable": "user {name} is out at once, with {login} and {token} that cannot be used until the user is enabled again; nothing is lost",
 	"token":        "whatever uses token {name} is refused at once; it cannot be brought back",
 	"cluster force": "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +

@@ -57,7 +57,7 @@ func (o *Operator) BootsAgain(tx inventory.Tx, h *inventory.Host, p pxe.Plan, s 
 // isSilent reports whether the installer is one that does not say when it is done, because the format of its
 // configuration has no words for that: whether it worked shows when the installed system reports up.
 func (j *Job) isSilent() bool {
-	i, err := j.Tx.FindImage(j.P.Image)
+	i, err := j.Tx.Images().Find(j.P.Image)
 	return err == nil && len(i.Configs) > 0 && (i.Configs[0].Format == "ignition" || i.Configs[0].Format == "combustion")
 }
 

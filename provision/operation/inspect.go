@@ -142,7 +142,7 @@ func (o *Operator) InspectAccepted(tx inventory.Tx, h *inventory.Host, by string
 	if h.State != inventory.Available || h.IsAdopted || h.InMaintenance {
 		return nil
 	}
-	if _, err := tx.FindImage(inventory.AgentImage(h.Arch)); err != nil {
+	if _, err := tx.Images().Find(inventory.AgentImage(h.Arch)); err != nil {
 		return ledger.IgnoreNotFound(err)
 	}
 	if _, err := tx.FindOpenOperation(h.ID); err == nil {

@@ -131,7 +131,7 @@ func (o *Orders) CleanHost(ctx context.Context, id inventory.HostID, mode invent
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s wipes it", h.Machine)
 		}
 		if mode != inventory.CleanNone {
-			if _, err := tx.FindImage(inventory.AgentImage(h.Arch)); inventory.IsKind(err, inventory.NotFound) {
+			if _, err := tx.Images().Find(inventory.AgentImage(h.Arch)); inventory.IsKind(err, inventory.NotFound) {
 				return inventory.Errorf(inventory.Conflict, "there is no agent image that could wipe %s", h.Name).WithHint("make it with: slipway agent-image build")
 			}
 		}

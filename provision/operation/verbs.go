@@ -68,7 +68,7 @@ func (o *Orders) Install(ctx context.Context, id inventory.HostID, profile strin
 				WithHint("release it first: slipway host release %s", h.Name)
 		}
 		if profile != "" {
-			if _, err := tx.FindProfile(profile); err != nil {
+			if _, err := tx.Profiles().Find(profile); err != nil {
 				return err
 			}
 			if h.Profile != profile {
@@ -108,7 +108,7 @@ func (o *Orders) Install(ctx context.Context, id inventory.HostID, profile strin
 
 // installHost begins to write a disk image to a host that no machine has claimed.
 func (o *Orders) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by string) error {
-	if _, err := tx.FindImage(inventory.AgentImage(p.Image.Arch)); inventory.IsKind(err, inventory.NotFound) {
+	if _, err := tx.Images().Find(inventory.AgentImage(p.Image.Arch)); inventory.IsKind(err, inventory.NotFound) {
 		return inventory.Errorf(inventory.Conflict, "image %s is written by our agent, and there is no agent image for %s", p.Image.Name, p.Image.Arch).
 			WithHint("make it with: slipway agent-image build")
 	}

@@ -230,7 +230,7 @@ func (w *Watch) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC)
 	for i := len(c.Notes) - 1; i >= 0 && subnet == ""; i-- {
 		subnet = c.Notes[i].Subnet
 	}
-	if x, err := tx.FindSubnet(subnet); err == nil {
+	if x, err := tx.Subnets().Find(subnet); err == nil {
 		c.Subnet = &x
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err

@@ -129,7 +129,7 @@ func owesRunning(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
 	if s.Boot == string(pxe.BootAgent) || s.Config != "" {
 		return true, nil
 	}
-	i, err := tx.FindImage(s.Image)
+	i, err := tx.Images().Find(s.Image)
 	if err != nil {
 		return false, ledger.IgnoreNotFound(err)
 	}

@@ -15,7 +15,7 @@ import (
 // only a machine named it.
 func (w *Watch) Foreign(f pxe.ForeignServer) {
 	w.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
-		n, err := tx.FindSubnet(f.Subnet)
+		n, err := tx.Subnets().Find(f.Subnet)
 		if err != nil {
 			return ledger.IgnoreNotFound(err)
 		}
@@ -76,7 +76,7 @@ func (w *Watch) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration)
 			why := "it has not been noticed for an hour"
 			isNoticed := slices.ContainsFunc(noticed, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key })
 			if isNoticed || listened < pxe.ForeignForgotten {
-				n, err := tx.FindSubnet(i.Subnet)
+				n, err := tx.Subnets().Find(i.Subnet)
 				if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 					return err
 				}

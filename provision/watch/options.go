@@ -28,7 +28,7 @@ func givenOptions(tx inventory.Tx, mac inventory.MAC, subnet *inventory.Subnet, 
 		return nil, err
 	}
 	if subnet == nil && len(leases) > 0 {
-		s, err := tx.FindSubnet(leases[0].Subnet)
+		s, err := tx.Subnets().Find(leases[0].Subnet)
 		if err != nil {
 			return nil, err
 		}

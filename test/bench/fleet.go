@@ -98,7 +98,7 @@ func (f *fleet) fill(tx inventory.Tx, n int, now time.Time) error {
 		i.Arch = inventory.X8664
 		i.Files = []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: kernel.Digest}}
 		i.ConfigArgs = []string{"config=${config}"}
-		if err := tx.CreateImage(&i, now); err != nil {
+		if err := tx.Images().Create(&i, now); err != nil {
 			return err
 		}
 	}
@@ -111,17 +111,17 @@ func (f *fleet) fill(tx inventory.Tx, n int, now time.Time) error {
 	}
 	subnet := inventory.Subnet{Name: fleetSubnet, CIDR: netip.MustParsePrefix("10.0.0.0/8"), Interface: "vs", Mode: inventory.ModeOff}
 	subnet.FillDefaults()
-	if err := tx.CreateSubnet(&subnet, now); err != nil {
+	if err := tx.Subnets().Create(&subnet, now); err != nil {
 		return err
 	}
-	if err := tx.CreateProfile(&inventory.Profile{Name: fleetProfile, Image: bareImage, Selector: "arch=x86_64"}, now); err != nil {
+	if err := tx.Profiles().Create(&inventory.Profile{Name: fleetProfile, Image: bareImage, Selector: "arch=x86_64"}, now); err != nil {
 		return err
 	}
 	for _, l := range []inventory.Layer{
 		{Scope: inventory.ScopeGlobal, Config: fleetGlobal}, {Scope: inventory.ScopeSite, Name: "north", Config: fleetSite},
 	} {
 		l.SavedByAdmin = true
-		if err := tx.CreateLayer(&l, now); err != nil {
+		if err := tx.Layers().Create(&l, now); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (f *fleet) engine() *provision.Engine {
 // draft is the profile as it would be with an image and a configuration.
 func (f *fleet) draft(ctx context.Context, image, config string) (p inventory.Profile, err error) {
 	err = f.store.Read(ctx, func(tx inventory.Tx) error {
-		p, err = tx.FindProfile(fleetProfile)
+		p, err = tx.Profiles().Find(fleetProfile)
 		return err
 	})
 	p.Image, p.Config = image, config
@@ -177,5 +177,5 @@ func (f *fleet) draft(ctx context.Context, image, config string) (p inventory.Pr
 
 // save stores a draft.
 func (f *fleet) save(ctx context.Context, p inventory.Profile) error {
-	return f.store.Write(ctx, func(tx inventory.Tx) error { return tx.UpdateProfile(&p, time.Now()) })
+	return f.store.Write(ctx, func(tx inventory.Tx) error { return tx.Profiles().Update(&p, time.Now()) })
 }

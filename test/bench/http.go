@@ -195,12 +195,12 @@ func httpFleet(ctx context.Context, dir string) (machines []scriptMachine, large
 				return err
 			}
 		}
-		i, err := tx.FindImage(bareImage)
+		i, err := tx.Images().Find(bareImage)
 		if err != nil {
 			return err
 		}
 		i.Files = files
-		if err := tx.UpdateImage(&i, time.Now()); err != nil {
+		if err := tx.Images().Update(&i, time.Now()); err != nil {
 			return err
 		}
 		for i := range fl.hosts {

@@ -139,7 +139,7 @@ func (i *installation) importFiles(ctx context.Context, store *sqlstore.Store) e
 }
 
 func (i *installation) fill(tx inventory.Tx, now time.Time) error {
-	live, err := tx.FindImage("live")
+	live, err := tx.Images().Find("live")
 	if err != nil {
 		return err
 	}
@@ -153,12 +153,12 @@ func (i *installation) fill(tx inventory.Tx, now time.Time) error {
 		{Name: "disk", OS: "debian", Release: "12", DiskFormat: "raw", Files: []inventory.ImageArtefact{{Role: inventory.RoleDisk, Name: "disk.raw", Digest: i.file}}},
 	} {
 		image.Arch = inventory.X8664
-		if err := tx.CreateImage(&image, now); err != nil {
+		if err := tx.Images().Create(&image, now); err != nil {
 			return err
 		}
 	}
 	for name, image := range map[string]string{"installed": "disk", "live": "live"} {
-		if err := tx.CreateProfile(&inventory.Profile{Name: name, Image: image}, now); err != nil {
+		if err := tx.Profiles().Create(&inventory.Profile{Name: name, Image: image}, now); err != nil {
 			return err
 		}
 	}

@@ -74,11 +74,11 @@ func lifeImages(tx inventory.Tx, now time.Time) error {
 		{Name: "disk", OS: "debian", Release: "12", DiskFormat: "raw", Files: []inventory.ImageArtefact{{Role: inventory.RoleDisk, Name: "disk.raw", Digest: d}}},
 	} {
 		i.Arch = inventory.X8664
-		if err := tx.CreateImage(&i, now); err != nil {
+		if err := tx.Images().Create(&i, now); err != nil {
 			return err
 		}
 	}
-	return tx.CreateProfile(&inventory.Profile{Name: fleetProfile, Image: "disk"}, now)
+	return tx.Profiles().Create(&inventory.Profile{Name: fleetProfile, Image: "disk"}, now)
 }
 
 func (s *site) add(tx inventory.Tx, i int, now time.Time) error {

@@ -239,15 +239,15 @@ func scriptHosts(ctx context.Context, dir string, n int) (known []scriptMachine,
 	}
 	err = fl.store.Write(ctx, func(tx inventory.Tx) error {
 		now := time.Now()
-		i, err := tx.FindImage(bareImage)
+		i, err := tx.Images().Find(bareImage)
 		if err != nil {
 			return err
 		}
 		i.Name, i.IsInstaller = "installer", true
-		if err := tx.CreateImage(&i, now); err != nil {
+		if err := tx.Images().Create(&i, now); err != nil {
 			return err
 		}
-		if err := tx.CreateProfile(&inventory.Profile{Name: "installed", Image: i.Name}, now); err != nil {
+		if err := tx.Profiles().Create(&inventory.Profile{Name: "installed", Image: i.Name}, now); err != nil {
 			return err
 		}
 		for i := range fl.hosts {
@@ -278,13 +278,13 @@ func serveFleet(tx inventory.Tx, fl *fleet) error {
 			return err
 		}
 	}
-	subnet, err := tx.FindSubnet(fleetSubnet)
+	subnet, err := tx.Subnets().Find(fleetSubnet)
 	if err != nil {
 		return err
 	}
 	subnet.Mode = inventory.ModeFull
 	subnet.Ranges = []inventory.Range{{First: address(0), Last: address(1<<16 - 2)}}
-	return tx.UpdateSubnet(&subnet, now)
+	return tx.Subnets().Update(&subnet, now)
 }
 
 // scriptRig lets machines boot against a server.

@@ -282,7 +282,7 @@ func prepare(t *testing.T, data string) {
 	}
 	err = store.Write(t.Context(), func(tx inventory.Tx) error {
 		now := time.Now()
-		if err := tx.CreateProfile(&inventory.Profile{Name: "toy", Image: "toy", Selector: "mac"}, now); err != nil {
+		if err := tx.Profiles().Create(&inventory.Profile{Name: "toy", Image: "toy", Selector: "mac"}, now); err != nil {
 			return err
 		}
 		return tx.AcceptRules().Create(&inventory.AcceptRule{Name: "all", Selector: "mac"}, now)

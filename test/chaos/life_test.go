@@ -139,7 +139,7 @@ func (k *rack) furnish() {
 		if err := tx.AcceptRules().Delete("all"); err != nil {
 			return err
 		}
-		toy, err := tx.FindImage("toy")
+		toy, err := tx.Images().Find("toy")
 		if err != nil {
 			return err
 		}
@@ -153,11 +153,11 @@ func (k *rack) furnish() {
 			Configs: []inventory.ImageConfig{{Format: "cloud-init", Version: "24.4"}},
 		}
 		for _, i := range []*inventory.Image{&agent, &disk} {
-			if err := tx.CreateImage(i, now); err != nil {
+			if err := tx.Images().Create(i, now); err != nil {
 				return err
 			}
 		}
-		if err := tx.CreateProfile(&inventory.Profile{Name: "debian12", Image: disk.Name, Config: "host: {timezone: Etc/UTC}\n"}, now); err != nil {
+		if err := tx.Profiles().Create(&inventory.Profile{Name: "debian12", Image: disk.Name, Config: "host: {timezone: Etc/UTC}\n"}, now); err != nil {
 			return err
 		}
 		for i := range k.hosts {

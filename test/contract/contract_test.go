@@ -125,14 +125,14 @@ func (h *house) addProfile(cache *images.Cache, dir string) {
 				return err
 			}
 			p := inventory.Profile{Name: format, Image: "live", Selector: "manufacturer=" + format, Format: format, Config: "host: {timezone: Etc/UTC}"}
-			if err := tx.CreateProfile(&p, time.Now()); err != nil {
+			if err := tx.Profiles().Create(&p, time.Now()); err != nil {
 				return err
 			}
 		}
 		if err := tx.AcceptRules().Create(&inventory.AcceptRule{Name: "ours", Selector: "manufacturer=ACME"}, time.Now()); err != nil {
 			return err
 		}
-		return tx.CreateProfile(&inventory.Profile{Name: "live", Image: "live", Selector: "manufacturer=ACME"}, time.Now())
+		return tx.Profiles().Create(&inventory.Profile{Name: "live", Image: "live", Selector: "manufacturer=ACME"}, time.Now())
 	}))
 }
 

@@ -45,7 +45,7 @@ func serveDHCP6() error {
 	var leases []inventory.Lease
 	err = store.Read(ctx, func(tx inventory.Tx) (err error) {
 		network.Ours = in.Ours
-		if network.Subnets, err = tx.ListSubnets(); err != nil {
+		if network.Subnets, err = tx.Subnets().List(inventory.Page{}); err != nil {
 			return err
 		}
 		if network.Reservations, err = tx.ListReservations("", inventory.Page{}); err != nil {

@@ -62,7 +62,7 @@ func serveDHCP() error {
 		if in.IsLimited {
 			network.Limits = lease.Limits{KeptPart: 8, PerPort: 32, OfferFor: 15 * time.Second}
 		}
-		if network.Subnets, err = tx.ListSubnets(); err != nil {
+		if network.Subnets, err = tx.Subnets().List(inventory.Page{}); err != nil {
 			return err
 		}
 		if network.Reservations, err = tx.ListReservations("", inventory.Page{}); err != nil {
@@ -88,13 +88,13 @@ func serveDHCP() error {
 func create(tx inventory.Tx, in dhcpSetup) error {
 	now := time.Now()
 	for i := range in.Subnets {
-		if _, err := tx.FindSubnet(in.Subnets[i].Name); err == nil {
+		if _, err := tx.Subnets().Find(in.Subnets[i].Name); err == nil {
 			continue
 		}
 		if err := in.Subnets[i].Validate(); err != nil {
 			return err
 		}
-		if err := tx.CreateSubnet(&in.Subnets[i], now); err != nil {
+		if err := tx.Subnets().Create(&in.Subnets[i], now); err != nil {
 			return err
 		}
 	}

@@ -89,27 +89,27 @@ func (s *Server) layers() rest.Noun[inventory.Layer] {
 			if err != nil {
 				return l, err
 			}
-			if l, err = tx.FindLayer(l.Scope, l.Name); inventory.IsKind(err, inventory.NotFound) {
+			if l, err = tx.Layers().Find(inventory.LayerKey(l.Scope, l.Name)); inventory.IsKind(err, inventory.NotFound) {
 				return l, inventory.Errorf(inventory.NotFound, "there is no layer %s", inventory.Clean(name, 80)).WithHint("list them with: slipway layer list")
 			}
 			return shown(tx, l), err
 		},
 		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Layer], error) {
-			rows, err := tx.ListLayers(p.More())
+			rows, err := tx.Layers().List(p.More())
 			out := rest.PageOf(rows, p.Limit, func(l inventory.Layer) string { return l.Key() })
 			for i := range out.Body.Items {
 				out.Body.Items[i] = shown(tx, out.Body.Items[i])
 			}
 			return out, err
 		},
-		Create: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.CreateLayer(l, s.cfg.Now()) }),
-		Update: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.UpdateLayer(l, s.cfg.Now()) }),
+		Create: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.Layers().Create(l, s.cfg.Now()) }),
+		Update: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.Layers().Update(l, s.cfg.Now()) }),
 		Remove: func(tx inventory.Tx, name string) error {
 			l, err := layerOf(tx, name)
 			if err != nil {
 				return err
 			}
-			return tx.DeleteLayer(l.Scope, l.Name)
+			return tx.Layers().Delete(inventory.LayerKey(l.Scope, l.Name))
 		},
 	}
 }

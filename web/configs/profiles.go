@@ -50,14 +50,14 @@ func (s *Server) profiles() rest.Noun[inventory.Profile] {
 			}
 			return checkArgs(tx, in)
 		},
-		Find: func(tx inventory.Tx, name string) (inventory.Profile, error) { return tx.FindProfile(name) },
+		Find: func(tx inventory.Tx, name string) (inventory.Profile, error) { return tx.Profiles().Find(name) },
 		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Profile], error) {
-			rows, err := tx.ListProfiles(p.More())
+			rows, err := tx.Profiles().List(p.More())
 			return rest.PageOf(rows, p.Limit, func(f inventory.Profile) string { return f.Name }), err
 		},
-		Create: func(tx inventory.Tx, in *inventory.Profile) error { return tx.CreateProfile(in, now()) },
-		Update: func(tx inventory.Tx, in *inventory.Profile) error { return tx.UpdateProfile(in, now()) },
-		Remove: func(tx inventory.Tx, name string) error { return tx.DeleteProfile(name) },
+		Create: func(tx inventory.Tx, in *inventory.Profile) error { return tx.Profiles().Create(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.Profile) error { return tx.Profiles().Update(in, now()) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.Profiles().Delete(name) },
 		Counts: countsOfProfile,
 	}
 }
@@ -105,7 +105,7 @@ func (s *Server) checkProfile(req *rest.Request, in *checkInput[inventory.Profil
 // checkArgs refuses a profile whose arguments could not be written into a script of its image, so that the mistake shows
 // when it is made and not when a machine boots. An image that does not exist is the store's to refuse.
 func checkArgs(tx inventory.Tx, f *inventory.Profile) error {
-	i, err := tx.FindImage(f.Image)
+	i, err := tx.Images().Find(f.Image)
 	if err != nil {
 		return nil
 	}
@@ -116,10 +116,10 @@ func checkArgs(tx inventory.Tx, f *inventory.Profile) error {
 func (s *Server) hostsOfProfile(req *rest.Request, in *rest.NameInput) (*rest.One[rest.List[string]], error) {
 	out := rest.List[string]{Items: []string{}}
 	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		if _, err := tx.FindProfile(in.Name); err != nil {
+		if _, err := tx.Profiles().Find(in.Name); err != nil {
 			return err
 		}
-		profiles, err := tx.ListProfiles(inventory.Page{})
+		profiles, err := tx.Profiles().List(inventory.Page{})
 		if err != nil {
 			return err
 		}

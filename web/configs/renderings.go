@@ -189,7 +189,7 @@ func (s *Server) targetOf(req *rest.Request, in *capabilitiesInput) (t machineco
 	t = machineconfig.Target{OS: in.OS, Release: in.Release, Arch: in.Arch}
 	if in.Image != "" {
 		err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
-			i, err := tx.FindImage(in.Image)
+			i, err := tx.Images().Find(in.Image)
 			t.OS, t.Release, t.Arch, configs = i.OS, i.Release, i.Arch, i.Configs
 			return err
 		})

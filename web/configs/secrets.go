@@ -202,7 +202,7 @@ func (s *Server) secretUses(req *rest.Request, in *rest.NameInput) (*rest.One[Se
 
 // usersOf lists the profiles, machines and layers in whose text something is found.
 func usersOf(tx inventory.Tx, re *regexp.Regexp) (users []string, err error) {
-	profiles, err := tx.ListProfiles(inventory.Page{})
+	profiles, err := tx.Profiles().List(inventory.Page{})
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func usersOf(tx inventory.Tx, re *regexp.Regexp) (users []string, err error) {
 			users = append(users, "machine "+machines[i].Name)
 		}
 	}
-	layers, err := tx.ListLayers(inventory.Page{})
+	layers, err := tx.Layers().List(inventory.Page{})
 	for _, l := range layers {
 		if re.MatchString(l.Config) {
 			l = shown(tx, l)

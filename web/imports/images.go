@@ -121,12 +121,12 @@ func (s *Server) addImages() {
 		Singular: "image", Plural: "images", Scope: rest.OfNobody, Article: "an",
 		Name:    func(i inventory.Image) string { return i.Name },
 		Version: func(i inventory.Image) int64 { return i.Version },
-		Find:    func(tx inventory.Tx, name string) (inventory.Image, error) { return tx.FindImage(name) },
+		Find:    func(tx inventory.Tx, name string) (inventory.Image, error) { return tx.Images().Find(name) },
 		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Image], error) {
-			rows, err := tx.ListImages(p.More())
+			rows, err := tx.Images().List(p.More())
 			return rest.PageOf(rows, p.Limit, func(i inventory.Image) string { return i.Name }), err
 		},
-		Remove: func(tx inventory.Tx, name string) error { return tx.DeleteImage(name) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.Images().Delete(name) },
 	})
 	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/catalogue", ID: "list-catalogue", Scope: rest.OfNobody, Tag: "images", Summary: "List what can be imported by name"},
 		func(_ *rest.Request, in *rest.Page) (*rest.Listed[images.Entry], error) {

@@ -25,7 +25,7 @@ func (s *Server) addBeside() {
 
 func (s *Server) findSubnet(req *rest.Request, name string) (n inventory.Subnet, err error) {
 	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		n, err = tx.FindSubnet(name)
+		n, err = tx.Subnets().Find(name)
 		return err
 	})
 	return n, err

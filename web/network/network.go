@@ -28,14 +28,14 @@ func (s *Server) addSubnets() {
 			}
 			return in.Validate()
 		},
-		Find: func(tx inventory.Tx, name string) (inventory.Subnet, error) { return tx.FindSubnet(name) },
+		Find: func(tx inventory.Tx, name string) (inventory.Subnet, error) { return tx.Subnets().Find(name) },
 		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Subnet], error) {
-			all, err := tx.ListSubnets()
+			all, err := tx.Subnets().List(inventory.Page{})
 			return rest.Cut(all, p, func(n inventory.Subnet) string { return n.Name }), err
 		},
-		Create: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.CreateSubnet(in, now()) },
-		Update: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.UpdateSubnet(in, now()) },
-		Remove: func(tx inventory.Tx, name string) error { return tx.DeleteSubnet(name) },
+		Create: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.Subnets().Create(in, now()) },
+		Update: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.Subnets().Update(in, now()) },
+		Remove: func(tx inventory.Tx, name string) error { return tx.Subnets().Delete(name) },
 		Burden: subnetBurden, Counts: countsOfSubnet,
 	})
 	for _, o := range []struct {
@@ -80,7 +80,7 @@ func (s *Server) editRange(req *rest.Request, in *rangeInput, what string, edit 
 	}
 	var old, n inventory.Subnet
 	err = s.rest.Write(req, in.DryRun, func(tx inventory.Tx) (err error) {
-		if old, err = tx.FindSubnet(in.Name); err != nil {
+		if old, err = tx.Subnets().Find(in.Name); err != nil {
 			return err
 		}
 		if err := in.Check("subnet", in.Name, old.Version); err != nil {
@@ -93,7 +93,7 @@ func (s *Server) editRange(req *rest.Request, in *rangeInput, what string, edit 
 		if err := n.Validate(); err != nil || slices.Equal(n.Ranges, old.Ranges) {
 			return err
 		}
-		if err := tx.UpdateSubnet(&n, s.cfg.Now()); err != nil {
+		if err := tx.Subnets().Update(&n, s.cfg.Now()); err != nil {
 			return err
 		}
 		rest.Edited(req, "subnet", n.Name, inventory.AuditUpdate, old, n, n.Version)
@@ -183,7 +183,7 @@ func prepareReservation(tx inventory.Tx, in *inventory.Reservation, name string,
 		}
 		in.Address = a
 	}
-	subnets, err := tx.ListSubnets()
+	subnets, err := tx.Subnets().List(inventory.Page{})
 	if err != nil {
 		return err
 	}

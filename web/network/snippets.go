@@ -36,7 +36,7 @@ func (s *Server) addNetworks() {
 	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[inventory.SubnetUse], error) {
 		out := &rest.One[inventory.SubnetUse]{}
 		err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
-			n, err := tx.FindSubnet(in.Name)
+			n, err := tx.Subnets().Find(in.Name)
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (s *Server) interfaces(req *rest.Request) ([]Interface, error) {
 	}
 	all := s.cfg.Interfaces()
 	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		subnets, err := tx.ListSubnets()
+		subnets, err := tx.Subnets().List(inventory.Page{})
 		for i := range all {
 			for _, a := range all[i].Addresses {
 				if j := slices.IndexFunc(subnets, func(n inventory.Subnet) bool { return n.CIDR.Contains(a.Addr()) }); j >= 0 {
@@ -87,7 +87,7 @@ type snippetInput struct {
 func (s *Server) snippets(req *rest.Request, in *snippetInput) (*rest.Listed[pxe.Snippet], error) {
 	var n inventory.Subnet
 	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
-		n, err = tx.FindSubnet(in.Name)
+		n, err = tx.Subnets().Find(in.Name)
 		return err
 	})
 	if err != nil {

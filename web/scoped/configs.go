@@ -2,7 +2,6 @@ package scoped
 
 import (
 	"strings"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -10,7 +9,7 @@ import (
 // imageTx shows everything.
 type imageTx struct{ *sight }
 
-// Artefacts, images and profiles belong to nobody: all may read them. Writes need the role everywhere.
+// Artefacts belong to nobody: all may read them. Writes need the role everywhere.
 
 func (t imageTx) FindArtefact(d inventory.Digest) (inventory.Artefact, error) {
 	return t.all.FindArtefact(d)
@@ -24,62 +23,13 @@ func (t imageTx) SaveArtefact(a inventory.Artefact) error { return t.all.SaveArt
 
 func (t imageTx) DeleteArtefact(d inventory.Digest) error { return t.all.DeleteArtefact(d) }
 
-func (t imageTx) FindImage(name string) (inventory.Image, error) { return t.all.FindImage(name) }
-
-func (t imageTx) ListImages(p inventory.Page) ([]inventory.Image, error) { return t.all.ListImages(p) }
-
-func (t imageTx) CreateImage(i *inventory.Image, now time.Time) error {
-	return t.all.CreateImage(i, now)
-}
-
-func (t imageTx) UpdateImage(i *inventory.Image, now time.Time) error {
-	return t.all.UpdateImage(i, now)
-}
-
-func (t imageTx) DeleteImage(name string) error { return t.all.DeleteImage(name) }
-
-func (t imageTx) FindProfile(name string) (inventory.Profile, error) { return t.all.FindProfile(name) }
-
-func (t imageTx) ListProfiles(p inventory.Page) ([]inventory.Profile, error) {
-	return t.all.ListProfiles(p)
-}
-
-func (t imageTx) CreateProfile(f *inventory.Profile, now time.Time) error {
-	return t.all.CreateProfile(f, now)
-}
-
-func (t imageTx) UpdateProfile(f *inventory.Profile, now time.Time) error {
-	return t.all.UpdateProfile(f, now)
-}
-func (t imageTx) DeleteProfile(name string) error { return t.all.DeleteProfile(name) }
-
-// configTx shows no layers, revisions and renderings of hosts out of reach.
+// configTx shows no revisions and renderings of hosts out of reach.
 type configTx struct{ *sight }
 
 // isOfHostLayer returns the host whose layer a revision is of.
 func isOfHostLayer(k inventory.RevisionKind, name string) (inventory.HostID, bool) {
 	id, ok := strings.CutPrefix(name, string(inventory.ScopeHost)+"/")
 	return inventory.HostID(id), ok && k == inventory.RevisionOfLayer
-}
-
-// FindLayer implements inventory.ConfigTx.
-func (t configTx) FindLayer(s inventory.Scope, name string) (inventory.Layer, error) {
-	if s == inventory.ScopeHost {
-		if err := t.needHost(inventory.HostID(name)); err != nil {
-			return inventory.Layer{}, err
-		}
-	}
-	return t.all.FindLayer(s, name)
-}
-
-// ListLayers implements inventory.ConfigTx.
-func (t configTx) ListLayers(p inventory.Page) ([]inventory.Layer, error) {
-	return keptPages(p, t.all.ListLayers, func(l inventory.Layer) string { return l.Key() }, func(l inventory.Layer) (bool, error) {
-		if l.Scope != inventory.ScopeHost {
-			return true, nil
-		}
-		return t.seesHost(inventory.HostID(l.Name))
-	})
 }
 
 // FindRevision implements inventory.ConfigTx.
@@ -122,19 +72,7 @@ func (t configTx) ListRenderings(host inventory.HostID, limit int) ([]inventory.
 	return t.all.ListRenderings(host, limit)
 }
 
-// Writes of layers need the role everywhere. Renderings are kept by the engine.
-
-func (t configTx) CreateLayer(l *inventory.Layer, now time.Time) error {
-	return t.all.CreateLayer(l, now)
-}
-
-func (t configTx) UpdateLayer(l *inventory.Layer, now time.Time) error {
-	return t.all.UpdateLayer(l, now)
-}
-
-func (t configTx) DeleteLayer(s inventory.Scope, name string) error {
-	return t.all.DeleteLayer(s, name)
-}
+// Renderings are kept by the engine.
 
 func (t configTx) HasRendering(host inventory.HostID, d inventory.Digest) (bool, error) {
 	return t.all.HasRendering(host, d)

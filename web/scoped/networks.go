@@ -56,19 +56,8 @@ func (t networkTx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
 	return t.all.ListLeasesOf(mac)
 }
 
-// Subnets belong to nobody: all may read them. Their writes, and those of reservations and leases, need the role
-// everywhere.
+// Writes of reservations and leases need the role everywhere.
 
-func (t networkTx) FindSubnet(name string) (inventory.Subnet, error) { return t.all.FindSubnet(name) }
-func (t networkTx) ListSubnets() ([]inventory.Subnet, error)         { return t.all.ListSubnets() }
-func (t networkTx) CreateSubnet(s *inventory.Subnet, now time.Time) error {
-	return t.all.CreateSubnet(s, now)
-}
-
-func (t networkTx) UpdateSubnet(s *inventory.Subnet, now time.Time) error {
-	return t.all.UpdateSubnet(s, now)
-}
-func (t networkTx) DeleteSubnet(name string) error { return t.all.DeleteSubnet(name) }
 func (t networkTx) CreateReservation(r *inventory.Reservation, now time.Time) error {
 	return t.all.CreateReservation(r, now)
 }

@@ -1,12 +1,14 @@
 package scoped
 
 import (
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
 )
 
-// recordTx shows the pools of the caller and the racks in which a host in reach stands, and all of the other plain nouns.
+// recordTx shows the pools of the caller, the racks in which a host in reach stands and the layers of hosts in reach, and all of the
+// other plain nouns.
 type recordTx struct{ *sight }
 
 // Pools implements inventory.RecordTx.
@@ -15,7 +17,10 @@ func (t recordTx) Pools() inventory.Records[inventory.Pool] { return pools{t.sig
 // Racks implements inventory.RecordTx.
 func (t recordTx) Racks() inventory.Records[inventory.Rack] { return racks{t.sight, t.all.Racks()} }
 
-// Classes, golden hardware and targets belong to nobody: all may read them. Their writes need the role everywhere, and so does
+// Layers implements inventory.RecordTx.
+func (t recordTx) Layers() inventory.Records[inventory.Layer] { return layers{t.sight, t.all.Layers()} }
+
+// Classes, golden hardware, images, profiles, subnets and targets belong to nobody: all may read them. Their writes need the role everywhere, and so does
 // all of the others.
 
 // Classes implements inventory.RecordTx.
@@ -26,6 +31,21 @@ func (t recordTx) Classes() inventory.Records[inventory.Class] {
 // Goldens implements inventory.RecordTx.
 func (t recordTx) Goldens() inventory.Records[inventory.Golden] {
 	return open[inventory.Golden]{t.all.Goldens()}
+}
+
+// Images implements inventory.RecordTx.
+func (t recordTx) Images() inventory.Records[inventory.Image] {
+	return open[inventory.Image]{t.all.Images()}
+}
+
+// Profiles implements inventory.RecordTx.
+func (t recordTx) Profiles() inventory.Records[inventory.Profile] {
+	return open[inventory.Profile]{t.all.Profiles()}
+}
+
+// Subnets implements inventory.RecordTx.
+func (t recordTx) Subnets() inventory.Records[inventory.Subnet] {
+	return open[inventory.Subnet]{t.all.Subnets()}
 }
 
 // JoinTargets implements inventory.RecordTx.
@@ -137,3 +157,38 @@ func (x racks) Update(r *inventory.Rack, now time.Time) error { return x.stored.
 
 // Delete implements inventory.Records.
 func (x racks) Delete(id string) error { return x.stored.Delete(id) }
+
+// layers are those of hosts in reach, and all that are of no host. Their writes need the role everywhere.
+type layers struct {
+	*sight
+	stored inventory.Records[inventory.Layer]
+}
+
+// Find implements inventory.Records.
+func (x layers) Find(key string) (inventory.Layer, error) {
+	if id, isOfHost := strings.CutPrefix(key, string(inventory.ScopeHost)+"/"); isOfHost {
+		if err := x.needHost(inventory.HostID(id)); err != nil {
+			return inventory.Layer{}, err
+		}
+	}
+	return x.stored.Find(key)
+}
+
+// List implements inventory.Records.
+func (x layers) List(p inventory.Page) ([]inventory.Layer, error) {
+	return keptPages(p, x.stored.List, func(l inventory.Layer) string { return l.Key() }, func(l inventory.Layer) (bool, error) {
+		if l.Scope != inventory.ScopeHost {
+			return true, nil
+		}
+		return x.seesHost(inventory.HostID(l.Name))
+	})
+}
+
+// Create implements inventory.Records.
+func (x layers) Create(l *inventory.Layer, now time.Time) error { return x.stored.Create(l, now) }
+
+// Update implements inventory.Records.
+func (x layers) Update(l *inventory.Layer, now time.Time) error { return x.stored.Update(l, now) }
+
+// Delete implements inventory.Records.
+func (x layers) Delete(key string) error { return x.stored.Delete(key) }

@@ -142,7 +142,7 @@ func (a *appliance) settleMode(ctx context.Context, s inventory.Subnet, own neti
 		s.Mode, s.Ranges = now.Mode, now.Ranges
 		if err = a.store.Write(ctx, func(tx inventory.Tx) error {
 			at := time.Now()
-			if err := tx.UpdateSubnet(&s, at); err != nil {
+			if err := tx.Subnets().Update(&s, at); err != nil {
 				return err
 			}
 			return tx.AddEvent(&inventory.Event{

@@ -31,7 +31,7 @@ func rack(t *testing.T) (*appliance, doctor.Interface) {
 func (a *appliance) subnetForTest(t *testing.T) (s inventory.Subnet) {
 	t.Helper()
 	if err := a.store.Read(t.Context(), func(tx inventory.Tx) error {
-		all, err := tx.ListSubnets()
+		all, err := tx.Subnets().List(inventory.Page{})
 		if len(all) == 1 {
 			s = all[0]
 		}
@@ -67,7 +67,7 @@ func TestANetworkThatCouldNotBeAskedIsAskedAgainAtTheNextStart(t *testing.T) {
 				t.Fatalf("without an answer: %+v", s)
 			}
 			if tc.change {
-				if err := a.store.Write(t.Context(), func(tx inventory.Tx) error { s.MTU = 1500; return tx.UpdateSubnet(&s, time.Now()) }); err != nil {
+				if err := a.store.Write(t.Context(), func(tx inventory.Tx) error { s.MTU = 1500; return tx.Subnets().Update(&s, time.Now()) }); err != nil {
 					t.Fatal(err)
 				}
 			}

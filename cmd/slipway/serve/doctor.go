@@ -131,7 +131,7 @@ func (a *appliance) checkWays(ctx context.Context) (checks []Check) {
 	var relayed []inventory.Subnet
 	var relays map[string][]netip.Addr
 	err := a.store.Read(ctx, func(tx inventory.Tx) error {
-		subnets, err := tx.ListSubnets()
+		subnets, err := tx.Subnets().List(inventory.Page{})
 		for _, s := range subnets {
 			if !s.CIDR.Addr().Is4() || s.Mode == inventory.ModeOff {
 				continue

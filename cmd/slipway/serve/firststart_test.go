@@ -190,7 +190,7 @@ func TestAStartThatFailsLeavesNoSubnetAndUsesUpNoToken(t *testing.T) {
 			}
 			if err := store.Read(t.Context(), func(tx inventory.Tx) error {
 				tokens, err := tx.ListTokens()
-				subnets, err1 := tx.ListSubnets()
+				subnets, err1 := tx.Subnets().List(inventory.Page{})
 				if _, statErr := os.Stat(filepath.Join(c.DataDir, firstTokenFile)); statErr == nil {
 					t.Error("there is a file of a token")
 				}

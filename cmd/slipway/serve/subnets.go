@@ -27,7 +27,7 @@ func (a *appliance) unserved(ctx context.Context) (names []string, err error) {
 		return nil, err
 	}
 	err = a.store.Read(ctx, func(tx inventory.Tx) error {
-		subnets, err := tx.ListSubnets()
+		subnets, err := tx.Subnets().List(inventory.Page{})
 		for _, s := range subnets {
 			if known.has(s) && slices.Contains(a.cfg.Interfaces, s.Interface) && !slices.Contains(names, s.Interface) {
 				names = append(names, s.Interface)
@@ -41,7 +41,7 @@ func (a *appliance) unserved(ctx context.Context) (names []string, err error) {
 // withoutSubnet returns the interfaces that have an address or none, but no subnet for it.
 func (a *appliance) withoutSubnet(ctx context.Context) (names []string, err error) {
 	err = a.store.Read(ctx, func(tx inventory.Tx) error {
-		subnets, err := tx.ListSubnets()
+		subnets, err := tx.Subnets().List(inventory.Page{})
 		for _, name := range a.cfg.Interfaces {
 			isServed := slices.ContainsFunc(lookup.AddressesOf([]string{name}), func(own netip.Addr) bool {
 				return slices.ContainsFunc(subnets, func(s inventory.Subnet) bool { return s.CIDR.Contains(own) })
@@ -133,7 +133,7 @@ func ensureSubnet(ctx context.Context, store inventory.Store, c Config, i doctor
 	}
 	iface, own := i.Name, i.Prefixes[0]
 	err = store.Write(ctx, func(tx inventory.Tx) error {
-		subnets, err := tx.ListSubnets()
+		subnets, err := tx.Subnets().List(inventory.Page{})
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func ensureSubnet(ctx context.Context, store inventory.Store, c Config, i doctor
 			return err
 		}
 		made = &s
-		if err := tx.CreateSubnet(made, now); err != nil {
+		if err := tx.Subnets().Create(made, now); err != nil {
 			return err
 		}
 		return tx.AddEvent(&inventory.Event{
@@ -175,7 +175,7 @@ func (a *appliance) checkSubnets(ctx context.Context) (checks []Check) {
 	names, err := a.withoutSubnet(ctx)
 	if err == nil {
 		err = a.store.Read(ctx, func(tx inventory.Tx) error {
-			subnets, err := tx.ListSubnets()
+			subnets, err := tx.Subnets().List(inventory.Page{})
 			checks = sharedNetworks(a.cfg.Interfaces, func(name string) []netip.Addr { return lookup.AddressesOf([]string{name}) }, subnets)
 			return err
 		})

@@ -109,8 +109,8 @@ func fillNetworks(tx inventory.Tx) error {
 	lease6 := lease
 	lease6.Address, lease6.Subnet, lease6.ClientID, lease6.IAID = at("fd00:1::101"), "six", "00010001aabbccdd", 7
 	return do(
-		func() error { return tx.CreateSubnet(&rack1, then) },
-		func() error { return tx.CreateSubnet(&six, then) },
+		func() error { return tx.Subnets().Create(&rack1, then) },
+		func() error { return tx.Subnets().Create(&six, then) },
 		func() error {
 			return tx.CreateReservation(&inventory.Reservation{
 				Address: at("10.1.0.50"), Subnet: "rack1", MAC: storetest.MAC(100), Hostname: "printer",
@@ -141,33 +141,33 @@ func fillImages(tx inventory.Tx) error {
 			return tx.SaveArtefact(inventory.Artefact{Digest: system, SizeBytes: 1 << 30, Source: "debian.qcow2", CreatedAt: then})
 		},
 		func() error {
-			return tx.CreateImage(&inventory.Image{
+			return tx.Images().Create(&inventory.Image{
 				Name: "debian-12", OS: "debian", Release: "12", Arch: inventory.X8664, MemoryMiB: 512, IsInstaller: true, KernelArgs: []string{"quiet"},
 				Files:   []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: kernel}},
 				Configs: []inventory.ImageConfig{{Format: "preseed", Version: "12", InitrdPath: "/preseed.cfg"}}, ConfigArgs: []string{"url=${config}"},
 			}, then)
 		},
 		func() error {
-			return tx.CreateImage(&inventory.Image{
+			return tx.Images().Create(&inventory.Image{
 				Name: "debian12", OS: "debian", Release: "12", Arch: inventory.X8664, DiskFormat: "qcow2", DiskBytes: 2 << 30, SeedLabel: "CIDATA",
 				CPULevel: inventory.CPULevel2, Files: []inventory.ImageArtefact{{Role: inventory.RoleDisk, Name: "debian.qcow2", Digest: system}},
 				Configs: []inventory.ImageConfig{{Format: "cloud-init", Version: "24.1"}},
 			}, then)
 		},
 		func() error {
-			return tx.CreateProfile(&inventory.Profile{
+			return tx.Profiles().Create(&inventory.Profile{
 				Name: "base", Image: "debian-12", Selector: "rack=r1", Priority: 5, KernelArgs: []string{"a=b"},
 				Parameters: map[string]string{"url": "http://x/"}, Saved: saved,
 			}, then)
 		},
 		func() error {
-			return tx.CreateProfile(&inventory.Profile{
+			return tx.Profiles().Create(&inventory.Profile{
 				Name: "web", Image: "debian12", Extends: "base", Config: "host: {locale: C.UTF-8}\n", Format: "cloud-init", Accepts: []string{"/storage/lvm"},
 				Document: &inventory.Document{Format: inventory.DocCloudConfig, Text: "#cloud-config\npackages: [nginx]\n"}, Saved: saved,
 			}, then)
 		},
 		func() error {
-			return tx.CreateLayer(&inventory.Layer{Scope: inventory.ScopeRack, Name: "r1", Config: "host: {timezone: UTC}\n", Saved: saved}, then)
+			return tx.Layers().Create(&inventory.Layer{Scope: inventory.ScopeRack, Name: "r1", Config: "host: {timezone: UTC}\n", Saved: saved}, then)
 		},
 	)
 }

@@ -136,11 +136,11 @@ func (r *Rig) seed(t testing.TB) {
 		if err := tx.SaveArtefact(inventory.Artefact{Digest: digest, SizeBytes: 3, Source: "http://example.com/linux", CreatedAt: now}); err != nil {
 			return err
 		}
-		if err := tx.CreateImage(&i, now); err != nil {
+		if err := tx.Images().Create(&i, now); err != nil {
 			return err
 		}
 		p := inventory.Profile{Name: "worker", Image: "debian"}
-		return tx.CreateProfile(&p, now)
+		return tx.Profiles().Create(&p, now)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func TestAClusterOfAClass(t *testing.T) {
 	const other = "debian12-other"
 	s := newStage(t, 3)
 	s.Write(t, func(tx inventory.Tx) error {
-		return tx.CreateProfile(&inventory.Profile{Name: other, Image: "debian-disk", Config: "host: {timezone: Etc/UTC}\n"}, time.Now())
+		return tx.Profiles().Create(&inventory.Profile{Name: other, Image: "debian-disk", Config: "host: {timezone: Etc/UTC}\n"}, time.Now())
 	})
 	c := s.create("c6", 1, 1, "--flavor=topology")
 	plane := c.owned("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane")
@@ -163,10 +163,10 @@ func TestAClusterOfIgnition(t *testing.T) {
 			Files:   []inventory.ImageArtefact{{Role: inventory.RoleDisk, Name: "disk.raw.zst", Digest: d}},
 			Configs: []inventory.ImageConfig{{Format: "ignition", Version: "3.4.0"}},
 		}
-		if err := tx.CreateImage(&image, time.Now()); err != nil {
+		if err := tx.Images().Create(&image, time.Now()); err != nil {
 			return err
 		}
-		return tx.CreateProfile(&inventory.Profile{Name: "flatcar", Image: image.Name}, time.Now())
+		return tx.Profiles().Create(&inventory.Profile{Name: "flatcar", Image: image.Name}, time.Now())
 	})
 	good := s.create("c7", 1, 0, "BOOTSTRAP_FORMAT=ignition", "PROFILE=flatcar")
 	s.waitReplicas(good.controlPlane(), 1)

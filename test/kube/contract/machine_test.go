@@ -187,7 +187,7 @@ var machineRows = []row{
 			s.Error("it has a host")
 		}
 		s.r.Write(s.T, func(tx inventory.Tx) error {
-			return tx.CreateProfile(&inventory.Profile{Name: "p-" + s.ns, Image: "debian-disk"}, time.Now())
+			return tx.Profiles().Create(&inventory.Profile{Name: "p-" + s.ns, Image: "debian-disk"}, time.Now())
 		})
 		s.edit(p.sm, func() { p.sm.Spec.OS.Profile = "p-" + s.ns }, false)
 		p.untilClaimed()

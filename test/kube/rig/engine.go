@@ -105,7 +105,7 @@ func (r *Rig) seed(tx inventory.Tx) error {
 		Ranges: []inventory.Range{{First: netip.MustParseAddr("10.0.1.0"), Last: netip.MustParseAddr("10.0.255.250")}},
 	}
 	subnet.FillDefaults()
-	errs := []error{tx.CreateSubnet(&subnet, now)}
+	errs := []error{tx.Subnets().Create(&subnet, now)}
 	file := func(mark string, role inventory.Role, name string) []inventory.ImageArtefact {
 		d := inventory.Digest("sha256:" + strings.Repeat(mark, 32))
 		errs = append(errs, tx.SaveArtefact(inventory.Artefact{Digest: d, SizeBytes: 1, Source: "rig", CreatedAt: now}))
@@ -127,13 +127,13 @@ func (r *Rig) seed(tx inventory.Tx) error {
 		{Name: "live-image", OS: "custom", Release: "1", Files: file("11", inventory.RoleKernel, "linux")},
 	} {
 		i.Arch = inventory.X8664
-		errs = append(errs, tx.CreateImage(&i, now))
+		errs = append(errs, tx.Images().Create(&i, now))
 	}
 	for _, p := range []inventory.Profile{
 		{Name: DiskProfile, Image: "debian-disk", Config: "host: {timezone: Etc/UTC}\n"},
 		{Name: LiveProfile, Image: "live-image"},
 	} {
-		errs = append(errs, tx.CreateProfile(&p, now))
+		errs = append(errs, tx.Profiles().Create(&p, now))
 	}
 	return errors.Join(errs...)
 }

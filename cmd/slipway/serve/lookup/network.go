@@ -52,7 +52,7 @@ func OpenNetworks(ctx context.Context, store inventory.Store, interfaces []strin
 
 // read returns what the books are made of and remembers the subnets' policies.
 func (n *Networks) read(tx inventory.Tx, interfaces []string) (four lease.Network, six lease6.Network, err error) {
-	subnets, err := tx.ListSubnets()
+	subnets, err := tx.Subnets().List(inventory.Page{})
 	if err != nil {
 		return four, six, err
 	}
