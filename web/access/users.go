@@ -4,64 +4,48 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 )
 
 // addUsers registers the operations on users. Passwords have one of their own: no other takes or tells them.
 func (a *Access) addUsers() {
-	now := a.now
-	rest.AddNoun(a.frame, rest.Noun[inventory.User]{
-		Singular: "user", Plural: "users", Article: "a", Needs: inventory.Admin, ReadNeeds: inventory.Admin,
-		Name:    func(u inventory.User) string { return u.Name },
-		Version: func(u inventory.User) int64 { return u.Version },
-		Prepare: func(tx inventory.Tx, in *inventory.User, name string, old *inventory.User) error {
-			if err := rest.SameName("user", &in.Name, name); err != nil {
-				return err
-			}
-			in.PasswordHash, in.HasPassword, in.HasSecondFactor, in.SealedFactors = "", false, false, nil
-			if old != nil {
-				in.PasswordHash, in.HasPassword, in.LoginAt = old.PasswordHash, old.HasPassword, old.LoginAt
-				in.HasSecondFactor, in.SealedFactors = old.HasSecondFactor, old.SealedFactors
-				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
-			}
-			if in.Grants == nil {
-				in.Grants = inventory.Grants{}
-			}
-			if err := in.Validate(); err != nil {
-				return err
-			}
-			return checkGrants(tx, in.Grants)
-		},
-		Find: func(tx inventory.Tx, name string) (inventory.User, error) { return tx.Users().Find(name) },
-		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.User], error) {
-			rows, err := tx.Users().List(p.More())
-			return rest.PageOf(rows, p.Limit, func(u inventory.User) string { return u.Name }), err
-		},
-		Create: func(tx inventory.Tx, in *inventory.User) error { return tx.Users().Create(in, now()) },
-		Update: func(tx inventory.Tx, in *inventory.User) error {
-			return keepingAdmin(tx, in.Name, func() error {
-				if err := tx.Users().Update(in, now()); err != nil || !in.IsDisabled {
-					return err
-				}
-				_, err := endLogins(tx, inventory.LoginFilter{User: in.Name}, "", "")
-				return err
-			})
-		},
-		Remove: func(tx inventory.Tx, name string) error {
-			return keepingAdmin(tx, name, func() error { return tx.Users().Delete(name) })
-		},
-		Counts: countsOfUser,
-		How: func(before, after *inventory.User) string {
-			if after != nil && after.IsDisabled && !before.IsDisabled {
-				return "disable"
-			}
-			return ""
-		},
-		Burden: func(_ inventory.Tx, u inventory.User) (string, error) {
-			return "the password and the tokens of user " + u.Name + " are gone", nil
-		},
+	n := rest.Plain(noun.Users, a.now, func(tx inventory.Tx, in, old *inventory.User) error {
+		in.PasswordHash, in.HasPassword, in.HasSecondFactor, in.SealedFactors = "", false, false, nil
+		if old != nil {
+			in.PasswordHash, in.HasPassword, in.LoginAt = old.PasswordHash, old.HasPassword, old.LoginAt
+			in.HasSecondFactor, in.SealedFactors = old.HasSecondFactor, old.SealedFactors
+		}
+		if in.Grants == nil {
+			in.Grants = inventory.Grants{}
+		}
+		if err := in.Validate(); err != nil {
+			return err
+		}
+		return checkGrants(tx, in.Grants)
 	})
+	update, remove := n.Update, n.Remove
+	n.Update = func(tx inventory.Tx, in *inventory.User) error {
+		return keepingAdmin(tx, in.Name, func() error {
+			if err := update(tx, in); err != nil || !in.IsDisabled {
+				return err
+			}
+			_, err := endLogins(tx, inventory.LoginFilter{User: in.Name}, "", "")
+			return err
+		})
+	}
+	n.Remove = func(tx inventory.Tx, name string) error {
+		return keepingAdmin(tx, name, func() error { return remove(tx, name) })
+	}
+	n.Counts = countsOfUser
+	n.How = func(before, after *inventory.User) string {
+		if after != nil && after.IsDisabled && !before.IsDisabled {
+			return "disable"
+		}
+		return ""
+	}
+	rest.AddNoun(a.frame, n)
 	rest.Register(a.frame, rest.Operation{
 		Method: http.MethodPut, Path: "/users/{name}/password", ID: "put-password", Tag: "users",
 		Summary: "Set a user's password", Needs: rest.Anybody,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/web/rest"
 )
@@ -54,36 +55,23 @@ type (
 
 // clusterOps is what clusters share with other nouns. They are deleted by detaching them.
 func (s *Server) clusterOps() rest.Noun[inventory.Cluster] {
-	now := s.cfg.Now
-	return rest.Noun[inventory.Cluster]{
-		Singular: "cluster", Plural: "clusters", Needs: inventory.Admin, Article: "a",
-		Name:    func(c inventory.Cluster) string { return c.Name },
-		Version: func(c inventory.Cluster) int64 { return c.Version },
-		Prepare: func(_ inventory.Tx, in *inventory.Cluster, name string, old *inventory.Cluster) error {
-			if err := rest.SameName("cluster", &in.Name, name); err != nil {
-				return err
-			}
-			in.State, in.Reason, in.Hint, in.UID, in.Kubernetes = inventory.ClusterAttaching, "", "", "", ""
-			if old != nil {
-				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
-				in.State, in.Reason, in.Hint, in.UID, in.Kubernetes, in.SeenAt = old.State, old.Reason, old.Hint, old.UID, old.Kubernetes, old.SeenAt
-			}
-			return in.Validate()
-		},
-		Find: func(tx inventory.Tx, name string) (inventory.Cluster, error) { return tx.Clusters().Find(name) },
-		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Cluster], error) {
-			all, err := tx.Clusters().List(inventory.Page{})
-			return rest.Cut(all, p, func(c inventory.Cluster) string { return c.Name }), err
-		},
-		Create: func(tx inventory.Tx, in *inventory.Cluster) error { return tx.Clusters().Create(in, now()) },
-		Update: func(tx inventory.Tx, in *inventory.Cluster) error {
-			if err := tx.Clusters().Update(in, now()); err != nil {
-				return err
-			}
-			in.State, in.Reason, in.Hint = inventory.ClusterAttaching, "", "" // what was so is so no longer
-			return tx.NoteCluster(in)
-		},
+	n := rest.Plain(noun.Clusters, s.cfg.Now, func(_ inventory.Tx, in, old *inventory.Cluster) error {
+		in.State, in.Reason, in.Hint, in.UID, in.Kubernetes = inventory.ClusterAttaching, "", "", "", ""
+		if old != nil {
+			in.State, in.Reason, in.Hint, in.UID, in.Kubernetes, in.SeenAt = old.State, old.Reason, old.Hint, old.UID, old.Kubernetes, old.SeenAt
+		}
+		return in.Validate()
+	})
+	update := n.Update
+	n.Update = func(tx inventory.Tx, in *inventory.Cluster) error {
+		if err := update(tx, in); err != nil {
+			return err
+		}
+		in.State, in.Reason, in.Hint = inventory.ClusterAttaching, "", "" // what was so is so no longer
+		return tx.NoteCluster(in)
 	}
+	n.Remove = nil
+	return n
 }
 
 // addClusters registers the operations on attached clusters.

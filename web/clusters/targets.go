@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/rest"
 )
@@ -27,40 +28,25 @@ type rbacInput struct {
 
 // addTargets registers the operations on join targets.
 func (s *Server) addTargets() {
-	now := s.cfg.Now
-	rest.AddNoun(s.rest, rest.Noun[inventory.JoinTarget]{
-		Singular: "target", Plural: "targets", Needs: inventory.Admin, Scope: rest.OfNobody, Article: "a",
-		Name:    func(t inventory.JoinTarget) string { return t.Name },
-		Version: func(t inventory.JoinTarget) int64 { return t.Version },
-		Prepare: func(_ inventory.Tx, in *inventory.JoinTarget, name string, old *inventory.JoinTarget) error {
-			if err := rest.SameName("target", &in.Name, name); err != nil {
-				return err
-			}
-			if old == nil && (in.IsInit || !in.InitializedAt.IsZero()) {
-				return inventory.Errorf(inventory.Invalid, "a target whose cluster is still to be made is applied").
-					WithHint("slipway apply -f FILE, with a JoinTarget that has init: true")
-			}
-			if old != nil {
-				in.IsInit, in.InitializedAt = old.IsInit, old.InitializedAt
-				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
-			}
-			return in.Validate()
-		},
-		Find: func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) },
-		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.JoinTarget], error) {
-			rows, err := tx.JoinTargets().List(p.More())
-			return rest.PageOf(rows, p.Limit, func(t inventory.JoinTarget) string { return t.Name }), err
-		},
-		Create: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Create(in, now()) },
-		Update: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Update(in, now()) },
-		Remove: func(tx inventory.Tx, name string) error {
-			if err := configs.Unused(tx, "target", name, configs.TargetRE(name)); err != nil {
-				return err
-			}
-			return tx.JoinTargets().Delete(name)
-		},
-		Counts: countsOfTarget,
+	n := rest.Plain(noun.JoinTargets, s.cfg.Now, func(_ inventory.Tx, in, old *inventory.JoinTarget) error {
+		if old == nil && (in.IsInit || !in.InitializedAt.IsZero()) {
+			return inventory.Errorf(inventory.Invalid, "a target whose cluster is still to be made is applied").
+				WithHint("slipway apply -f FILE, with a JoinTarget that has init: true")
+		}
+		if old != nil {
+			in.IsInit, in.InitializedAt = old.IsInit, old.InitializedAt
+		}
+		return in.Validate()
 	})
+	remove := n.Remove
+	n.Remove = func(tx inventory.Tx, name string) error {
+		if err := configs.Unused(tx, "target", name, configs.TargetRE(name)); err != nil {
+			return err
+		}
+		return remove(tx, name)
+	}
+	n.Counts = countsOfTarget
+	rest.AddNoun(s.rest, n)
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/targets/{name}/check", ID: "check-target", Tag: "targets",
 		Summary: "Look whether hosts can join a target", Errors: []int{http.StatusNotFound}, About: "Speaks to the cluster, and changes nothing there.",

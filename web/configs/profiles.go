@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/rest"
@@ -27,39 +28,21 @@ func (s *Server) addProfiles() {
 }
 
 func (s *Server) profiles() rest.Noun[inventory.Profile] {
-	now := s.cfg.Now
-	return rest.Noun[inventory.Profile]{
-		Vet: s.vetProfile, Body: configBody, Within: checkFor,
-		Singular: "profile", Plural: "profiles", Scope: rest.OfNobody, Article: "a",
-		Name:    func(f inventory.Profile) string { return f.Name },
-		Version: func(f inventory.Profile) int64 { return f.Version },
-		Prepare: func(tx inventory.Tx, in *inventory.Profile, name string, old *inventory.Profile) error {
-			if err := rest.SameName("profile", &in.Name, name); err != nil {
-				return err
-			}
-			in.Saved = inventory.Saved{}
-			if old != nil {
-				in.Saved = old.Saved
-				in.CreatedAt, in.UpdatedAt, in.Version, in.Revision = old.CreatedAt, old.UpdatedAt, old.Version, old.Revision
-			}
-			if err := takeFiles(in); err != nil {
-				return err
-			}
-			if err := in.Validate(); err != nil {
-				return err
-			}
-			return checkArgs(tx, in)
-		},
-		Find: func(tx inventory.Tx, name string) (inventory.Profile, error) { return tx.Profiles().Find(name) },
-		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Profile], error) {
-			rows, err := tx.Profiles().List(p.More())
-			return rest.PageOf(rows, p.Limit, func(f inventory.Profile) string { return f.Name }), err
-		},
-		Create: func(tx inventory.Tx, in *inventory.Profile) error { return tx.Profiles().Create(in, now()) },
-		Update: func(tx inventory.Tx, in *inventory.Profile) error { return tx.Profiles().Update(in, now()) },
-		Remove: func(tx inventory.Tx, name string) error { return tx.Profiles().Delete(name) },
-		Counts: countsOfProfile,
-	}
+	n := rest.Plain(noun.Profiles, s.cfg.Now, func(tx inventory.Tx, in, old *inventory.Profile) error {
+		in.Saved = inventory.Saved{}
+		if old != nil {
+			in.Saved, in.Revision = old.Saved, old.Revision
+		}
+		if err := takeFiles(in); err != nil {
+			return err
+		}
+		if err := in.Validate(); err != nil {
+			return err
+		}
+		return checkArgs(tx, in)
+	})
+	n.Vet, n.Body, n.Within, n.Counts = s.vetProfile, configBody, checkFor, countsOfProfile
+	return n
 }
 
 // vetProfile renders the hosts of a profile as it would be, and refuses one with errors.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -38,21 +39,14 @@ type putSecretInput struct {
 
 // addSecrets registers the operations on secrets.
 func (s *Server) addSecrets() {
-	n := rest.Noun[inventory.Secret]{
-		Singular: "secret", Plural: "secrets", Needs: inventory.Admin, ReadNeeds: inventory.Operator, Article: "a",
-		Name:    func(x inventory.Secret) string { return x.Name },
-		Version: func(x inventory.Secret) int64 { return x.Version },
-		Find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.Secrets().Find(name) },
-		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Secret], error) {
-			rows, err := tx.Secrets().List(p.More())
-			return rest.PageOf(rows, p.Limit, func(x inventory.Secret) string { return x.Name }), err
-		},
-		Remove: func(tx inventory.Tx, name string) error {
-			if err := Unused(tx, "secret", name, secretRE(name)); err != nil {
-				return err
-			}
-			return tx.Secrets().Delete(name)
-		},
+	n := rest.Plain(noun.Secrets, s.cfg.Now, nil)
+	n.Create, n.Update = nil, nil
+	remove := n.Remove
+	n.Remove = func(tx inventory.Tx, name string) error {
+		if err := Unused(tx, "secret", name, secretRE(name)); err != nil {
+			return err
+		}
+		return remove(tx, name)
 	}
 	rest.AddNoun(s.rest, n)
 	rest.Register(s.rest, rest.Operation{

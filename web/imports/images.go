@@ -12,6 +12,7 @@ import (
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -117,17 +118,9 @@ func (b *patientBody) Read(p []byte) (int, error) {
 
 // addImages registers the operations on images and the catalogue. Images come by imports.
 func (s *Server) addImages() {
-	rest.AddNoun(s.rest, rest.Noun[inventory.Image]{
-		Singular: "image", Plural: "images", Scope: rest.OfNobody, Article: "an",
-		Name:    func(i inventory.Image) string { return i.Name },
-		Version: func(i inventory.Image) int64 { return i.Version },
-		Find:    func(tx inventory.Tx, name string) (inventory.Image, error) { return tx.Images().Find(name) },
-		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Image], error) {
-			rows, err := tx.Images().List(p.More())
-			return rest.PageOf(rows, p.Limit, func(i inventory.Image) string { return i.Name }), err
-		},
-		Remove: func(tx inventory.Tx, name string) error { return tx.Images().Delete(name) },
-	})
+	n := rest.Plain(noun.Images, nil, nil)
+	n.Create, n.Update = nil, nil
+	rest.AddNoun(s.rest, n)
 	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/catalogue", ID: "list-catalogue", Scope: rest.OfNobody, Tag: "images", Summary: "List what can be imported by name"},
 		func(_ *rest.Request, in *rest.Page) (*rest.Listed[images.Entry], error) {
 			all := slices.Clone(s.cfg.Catalogue)

@@ -8,36 +8,18 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/rest"
 )
 
 // addSubnets registers the operations on subnets and their ranges.
 func (s *Server) addSubnets() {
-	now := s.cfg.Now
-	rest.AddNoun(s.rest, rest.Noun[inventory.Subnet]{
-		Singular: "subnet", Plural: "subnets", Needs: inventory.Admin, Scope: rest.OfNobody, Article: "a",
-		Name:    func(n inventory.Subnet) string { return n.Name },
-		Version: func(n inventory.Subnet) int64 { return n.Version },
-		Prepare: func(_ inventory.Tx, in *inventory.Subnet, name string, old *inventory.Subnet) error {
-			if err := rest.SameName("subnet", &in.Name, name); err != nil {
-				return err
-			}
-			in.FillDefaults()
-			if old != nil {
-				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
-			}
-			return in.Validate()
-		},
-		Find: func(tx inventory.Tx, name string) (inventory.Subnet, error) { return tx.Subnets().Find(name) },
-		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Subnet], error) {
-			all, err := tx.Subnets().List(inventory.Page{})
-			return rest.Cut(all, p, func(n inventory.Subnet) string { return n.Name }), err
-		},
-		Create: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.Subnets().Create(in, now()) },
-		Update: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.Subnets().Update(in, now()) },
-		Remove: func(tx inventory.Tx, name string) error { return tx.Subnets().Delete(name) },
-		Burden: subnetBurden, Counts: countsOfSubnet,
+	n := rest.Plain(noun.Subnets, s.cfg.Now, func(_ inventory.Tx, in, _ *inventory.Subnet) error {
+		in.FillDefaults()
+		return in.Validate()
 	})
+	n.Burden, n.Counts = subnetBurden, countsOfSubnet
+	rest.AddNoun(s.rest, n)
 	for _, o := range []struct {
 		method, id, summary string
 		edit                func([]inventory.Range, inventory.Range) ([]inventory.Range, error)
