@@ -15,13 +15,13 @@ func (d *Document) check(p *problems) {
 	d.checkSubnets(p)
 	d.checkClasses(p)
 	d.checkReservations(p)
-	checkKeys(p, profileNoun(), d.Profiles)
-	checkKeys(p, layerNoun(), d.Layers)
-	checkKeys(p, targetNoun(), d.Targets)
-	checkKeys(p, secretNoun(), d.Secrets)
-	checkKeys(p, poolNoun(), d.Pools)
-	checkKeys(p, goldenNoun(), d.Goldens)
-	checkKeys(p, bmcNoun(), d.BMCs)
+	for _, n := range tables() {
+		switch n.name() {
+		case Hosts, Subnets, Classes, Reservations: // have been checked
+		default:
+			n.checkKeys(p, d)
+		}
+	}
 }
 
 // once notes keys that come twice.

@@ -48,34 +48,3 @@ func (d *Document) checkClasses(p *problems) {
 		byName.see("class", r.Value.Name, r.File, r.Line)
 	}
 }
-
-func planClasses(p *problems, d Document, c Current, diff *Diff) {
-	there := map[string]inventory.Class{}
-	for _, v := range c.Classes {
-		there[v.Name] = v
-	}
-	for _, r := range d.Classes {
-		if p.full() {
-			return
-		}
-		change := Change{Noun: Classes, Name: r.Value.Name, Op: OpCreate, Line: r.Line}
-		v, found := there[r.Value.Name]
-		if found {
-			var err error
-			if change.Fields, err = merge(&v, r, classFields(), ""); err != nil {
-				p.add(r.File, r.Line, err)
-				continue
-			}
-			change.Op = updateOr(change.Fields)
-		} else {
-			v = r.Value
-			change.Fields = created(&v, classFields())
-		}
-		if err := v.Validate(); err != nil {
-			p.add(r.File, r.Line, err)
-			continue
-		}
-		change.class = &v
-		diff.Changes = append(diff.Changes, change)
-	}
-}

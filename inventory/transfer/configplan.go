@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"strings"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -23,7 +22,7 @@ func planConfigs(p *problems, d Document, c Current, diff *Diff) map[string]inve
 		}
 		return check(s)
 	}
-	secrets.plan(p, d.Secrets, c.Secrets, diff)
+	secrets.plan(p, d, c, diff)
 
 	targets := targetNoun()
 	valid := targets.check
@@ -36,7 +35,7 @@ func planConfigs(p *problems, d Document, c Current, diff *Diff) map[string]inve
 		}
 		return valid(t)
 	}
-	targets.plan(p, d.Targets, c.Targets, diff)
+	targets.plan(p, d, c, diff)
 	return planProfiles(p, d, c, diff)
 }
 
@@ -58,7 +57,7 @@ func planProfiles(p *problems, d Document, c Current, diff *Diff) map[string]inv
 		}
 		return nil
 	}
-	all := profiles.plan(p, d.Profiles, c.Profiles, &changes)
+	all := profiles.plan(p, d, c, &changes)
 	for _, r := range d.Profiles {
 		f := all[r.Value.Name]
 		if _, known := all[f.Extends]; f.Extends != "" && !known {
@@ -90,7 +89,7 @@ func circle(all map[string]inventory.Profile, name string) []string {
 func parentsFirst(changes []Change) (sorted []Change) {
 	at := map[string]int{}
 	for i, c := range changes {
-		at[c.profile.Name] = i
+		at[c.Name] = i
 	}
 	done := map[int]bool{}
 	var add func(i int)
@@ -99,7 +98,7 @@ func parentsFirst(changes []Change) (sorted []Change) {
 			return
 		}
 		done[i] = true // first: a circle ends here
-		if parent, has := at[changes[i].profile.Extends]; has {
+		if parent, has := at[changes[i].Profile().Extends]; has {
 			add(parent)
 		}
 		sorted = append(sorted, changes[i])
@@ -122,7 +121,7 @@ func planLayers(p *problems, d Document, c Current, diff *Diff) {
 		}
 		return valid(l)
 	}
-	layers.plan(p, d.Layers, namedLayers(c), diff)
+	layers.plan(p, d, c, diff)
 }
 
 // hostNames returns the names of hosts that are there or will be.
@@ -132,8 +131,8 @@ func hostNames(c Current, diff *Diff) map[string]bool {
 		names[h.Name] = true
 	}
 	for _, change := range diff.Changes {
-		if change.host != nil {
-			names[change.host.Name] = true
+		if h, is := change.thing.(*inventory.Host); is {
+			names[h.Name] = true
 		}
 	}
 	return names
@@ -155,38 +154,4 @@ func namedLayers(c Current) []inventory.Layer {
 		layers = append(layers, l)
 	}
 	return layers
-}
-
-// applyConfig stores a profile, layer, join target, or what is said about a secret.
-func (c Change) applyConfig(tx inventory.Tx, now time.Time) error {
-	create := c.Op == OpCreate
-	switch {
-	case c.profile != nil && create:
-		return tx.Profiles().Create(c.profile, now)
-	case c.profile != nil:
-		return tx.Profiles().Update(c.profile, now)
-	case c.target != nil && create:
-		return tx.JoinTargets().Create(c.target, now)
-	case c.target != nil:
-		return tx.JoinTargets().Update(c.target, now)
-	case c.secret != nil:
-		s, err := tx.Secrets().Find(c.secret.Name) // lists leave out what is sealed
-		if err != nil {
-			return err
-		}
-		s.About, s.Consumers = c.secret.About, c.secret.Consumers
-		return tx.Secrets().Update(&s, now)
-	}
-	l := *c.layer
-	if l.Scope == inventory.ScopeHost {
-		h, err := tx.FindHostByName(l.Name)
-		if err != nil {
-			return err
-		}
-		l.Name = string(h.ID)
-	}
-	if create {
-		return tx.Layers().Create(&l, now)
-	}
-	return tx.Layers().Update(&l, now)
 }

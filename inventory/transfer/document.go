@@ -69,9 +69,6 @@ const (
 	BMCs         Noun = "bmcs"
 )
 
-// nouns lists them for a hint.
-const nouns = "hosts, subnets, classes, reservations, profiles, layers, targets, secrets, pools, goldens and bmcs"
-
 func (n Noun) singular() string {
 	if n == Classes {
 		return "class"

@@ -230,7 +230,7 @@ func writeDuration(d inventory.Duration) string {
 	return d.String()
 }
 
-// newHost, newSubnet and newReservation are what a row starts from when it makes a new thing.
+// newHost and newSubnet are what a row starts from when it makes a new thing.
 func newHost() inventory.Host { return inventory.Host{State: inventory.Discovered} }
 
 func newSubnet() inventory.Subnet {
@@ -239,5 +239,3 @@ func newSubnet() inventory.Subnet {
 		LeaseFor: inventory.Duration(24 * time.Hour), BootLeaseFor: inventory.Duration(10 * time.Minute),
 	}
 }
-
-func newReservation() inventory.Reservation { return inventory.Reservation{} }

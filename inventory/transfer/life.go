@@ -51,27 +51,6 @@ func bmcFields() []field[inventory.BMC] {
 	}
 }
 
-func poolNoun() noun[inventory.Pool] {
-	return noun[inventory.Pool]{
-		Pools, func(p *inventory.Pool) string { return p.Name }, poolFields(), (*inventory.Pool).Validate,
-		func(c *Change, p *inventory.Pool) { c.pool = p },
-	}
-}
-
-func goldenNoun() noun[inventory.Golden] {
-	return noun[inventory.Golden]{
-		Goldens, func(g *inventory.Golden) string { return g.Name }, goldenFields(), (*inventory.Golden).Validate,
-		func(c *Change, g *inventory.Golden) { c.golden = g },
-	}
-}
-
-func bmcNoun() noun[inventory.BMC] {
-	return noun[inventory.BMC]{
-		BMCs, func(b *inventory.BMC) string { return string(b.HostID) }, bmcFields(), (*inventory.BMC).Validate,
-		func(c *Change, b *inventory.BMC) { c.bmc = b },
-	}
-}
-
 // planBMCs plans BMCs, in which hosts are called by their names.
 func planBMCs(p *problems, d Document, c Current, diff *Diff) {
 	hosts := hostNames(c, diff)
@@ -83,7 +62,7 @@ func planBMCs(p *problems, d Document, c Current, diff *Diff) {
 		}
 		return valid(b)
 	}
-	all := bmcs.plan(p, d.BMCs, namedBMCs(c), diff)
+	all := bmcs.plan(p, d, c, diff)
 	holder := map[string]inventory.HostID{}
 	for _, b := range namedBMCs(c) { // compared with what is there now, too: rows are applied one after the other
 		holder[controller(b)] = b.HostID
@@ -122,26 +101,15 @@ func namedBMCs(c Current) []inventory.BMC {
 	return bmcs
 }
 
-// applyLife stores a pool, golden hardware or a BMC.
-func (c Change) applyLife(tx inventory.Tx, now time.Time) error {
-	create := c.Op == OpCreate
-	switch {
-	case c.pool != nil && create:
-		return tx.Pools().Create(c.pool, now)
-	case c.pool != nil:
-		return tx.Pools().Update(c.pool, now)
-	case c.golden != nil && create:
-		return tx.Goldens().Create(c.golden, now)
-	case c.golden != nil:
-		return tx.Goldens().Update(c.golden, now)
-	}
-	h, err := tx.FindHostByName(string(c.bmc.HostID))
+// saveBMC stores a BMC that has the name of its host as its id.
+func saveBMC(tx inventory.Tx, v *inventory.BMC, isNew bool, now time.Time) error {
+	h, err := tx.FindHostByName(string(v.HostID))
 	if err != nil {
 		return err
 	}
-	b := *c.bmc
+	b := *v
 	b.HostID = h.ID
-	if !create {
+	if !isNew {
 		old, err := tx.FindBMC(h.ID)
 		if err != nil {
 			return err

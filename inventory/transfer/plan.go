@@ -28,38 +28,10 @@ type Current struct {
 
 // Load reads what Plan compares with and Export writes.
 func Load(tx inventory.Tx) (c Current, err error) {
-	if c.Hosts, err = tx.ListHosts(inventory.HostFilter{}, inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.Subnets, err = tx.Subnets().List(inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.Classes, err = tx.Classes().List(inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.Reservations, err = tx.ListReservations("", inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.Profiles, err = tx.Profiles().List(inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.Layers, err = tx.Layers().List(inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.Targets, err = tx.JoinTargets().List(inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.Secrets, err = tx.Secrets().List(inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.Pools, err = tx.Pools().List(inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.Goldens, err = tx.Goldens().List(inventory.Page{}); err != nil {
-		return c, err
-	}
-	if c.BMCs, err = tx.ListBMCs(inventory.Page{}); err != nil {
-		return c, err
+	for _, n := range tables() {
+		if err := n.load(tx, &c); err != nil {
+			return c, err
+		}
 	}
 	images, err := tx.Images().List(inventory.Page{})
 	for _, i := range images {
@@ -86,25 +58,15 @@ type Change struct {
 	Fields []FieldChange `json:"fields,omitempty"`
 	Line   int           `json:"line,omitempty"`
 
-	host        *inventory.Host
-	subnet      *inventory.Subnet
-	class       *inventory.Class
-	reservation *inventory.Reservation
-	profile     *inventory.Profile
-	layer       *inventory.Layer
-	target      *inventory.JoinTarget
-	secret      *inventory.Secret
-	pool        *inventory.Pool
-	golden      *inventory.Golden
-	bmc         *inventory.BMC // with the name of the host as its id
+	thing any // a pointer to what there will be; a BMC has the name of its host as its id
 }
 
 // HostID names the host that the change is about; it is empty before Apply has made a new one, and for other nouns.
 func (c Change) HostID() inventory.HostID {
-	if c.host == nil {
-		return ""
+	if h, is := c.thing.(*inventory.Host); is {
+		return h.ID
 	}
-	return c.host.ID
+	return ""
 }
 
 // FieldChange is a field before and after, as CSV writes it.
@@ -115,10 +77,16 @@ type FieldChange struct {
 }
 
 // Profile and Layer return what the change is about, nil for other nouns; a host's layer has the name of its host.
-func (c Change) Profile() *inventory.Profile { return c.profile }
+func (c Change) Profile() *inventory.Profile {
+	p, _ := c.thing.(*inventory.Profile)
+	return p
+}
 
 // Layer is described at Profile.
-func (c Change) Layer() *inventory.Layer { return c.layer }
+func (c Change) Layer() *inventory.Layer {
+	l, _ := c.thing.(*inventory.Layer)
+	return l
+}
 
 // Diff is everything that an import does: secrets, targets, profiles, subnets, classes, reservations, hosts, layers, pools,
 // golden hardware and BMCs. Each kind is in the order of the file, but profiles come after those they extend.
@@ -209,12 +177,12 @@ func Plan(d Document, c Current) (Diff, error) {
 	var diff Diff
 	profiles := planConfigs(p, d, c, &diff)
 	subnets := planSubnets(p, d, c, &diff)
-	planClasses(p, d, c, &diff)
+	classNoun().plan(p, d, c, &diff)
 	planReservations(p, d, c, subnets, &diff)
 	planHosts(p, d, c, profiles, &diff)
 	planLayers(p, d, c, &diff)
-	poolNoun().plan(p, d.Pools, c.Pools, &diff)
-	goldenNoun().plan(p, d.Goldens, c.Goldens, &diff)
+	poolNoun().plan(p, d, c, &diff)
+	goldenNoun().plan(p, d, c, &diff)
 	planBMCs(p, d, c, &diff)
 	if err := p.err(); err != nil {
 		return Diff{}, err
@@ -224,87 +192,41 @@ func Plan(d Document, c Current) (Diff, error) {
 
 // planSubnets returns all subnets as they will be, by name.
 func planSubnets(p *problems, d Document, c Current, diff *Diff) map[string]inventory.Subnet {
-	all := map[string]inventory.Subnet{}
-	for _, n := range c.Subnets {
-		all[n.Name] = n
-	}
+	all := subnetNoun().plan(p, d, c, diff)
 	for _, r := range d.Subnets {
-		if p.full() {
-			break
-		}
-		change := Change{Noun: Subnets, Name: r.Value.Name, Op: OpCreate, Line: r.Line}
-		v, found := all[r.Value.Name]
-		if found {
-			var err error
-			if change.Fields, err = merge(&v, r, subnetFields(), ""); err != nil {
-				p.add(r.File, r.Line, err)
-				continue
-			}
-			change.Op = updateOr(change.Fields)
-		} else {
-			v = r.Value
-			change.Fields = created(&v, subnetFields())
-		}
-		if err := v.Validate(); err != nil {
-			p.add(r.File, r.Line, err)
-			continue
-		}
-		// Compared with what is there now, too: rows are applied one after the other.
-		for _, o := range c.Subnets {
+		v := all[r.Value.Name]
+		for _, o := range c.Subnets { // compared with what is there now, too: rows are applied one after the other
 			if o.Name != v.Name && o.CIDR.Overlaps(v.CIDR) {
 				p.add(r.File, r.Line, inventory.Errorf(inventory.Conflict, "subnet %s (%s) overlaps subnet %s (%s)", v.Name, v.CIDR, o.Name, o.CIDR).
 					WithHint("change or delete subnet %s first", o.Name))
 			}
 		}
-		all[v.Name] = v
-		change.subnet = &v
-		diff.Changes = append(diff.Changes, change)
 	}
 	return all
 }
 
 func planReservations(p *problems, d Document, c Current, subnets map[string]inventory.Subnet, diff *Diff) {
-	there := map[netip.Addr]inventory.Reservation{}
 	machines := map[string]netip.Addr{}
 	for _, v := range c.Reservations {
-		there[v.Address] = v
 		machines[v.Subnet+" "+machine(v)] = v.Address
 	}
-	for _, r := range d.Reservations {
-		if p.full() {
-			return
-		}
-		change := Change{Noun: Reservations, Name: r.Value.Address.String(), Op: OpCreate, Line: r.Line}
-		v, found := there[r.Value.Address]
-		if found {
-			var err error
-			if change.Fields, err = merge(&v, r, reservationFields(), ""); err != nil {
-				p.add(r.File, r.Line, err)
-				continue
-			}
-			change.Op = updateOr(change.Fields)
-		} else {
-			v = r.Value
-			change.Fields = created(&v, reservationFields())
-		}
+	reservations := reservationNoun()
+	reservations.check = func(v *inventory.Reservation) error {
 		n, known := subnets[v.Subnet]
 		if !known {
-			p.add(r.File, r.Line, inventory.Errorf(inventory.NotFound, "reservation %s: there is no subnet %q", v.Address, v.Subnet).
-				WithHint("list them with: slipway subnet list"))
-			continue
+			return inventory.Errorf(inventory.NotFound, "reservation %s: there is no subnet %q", v.Address, v.Subnet).
+				WithHint("list them with: slipway subnet list")
 		}
 		if err := v.Validate(&n); err != nil {
-			p.add(r.File, r.Line, err)
-			continue
+			return err
 		}
-		if other, has := machines[v.Subnet+" "+machine(v)]; has && other != v.Address {
-			p.add(r.File, r.Line, inventory.Errorf(inventory.Conflict, "%s has the address %s reserved in subnet %s already", machine(v), other, v.Subnet).
-				WithHint("delete the reservation of %s first", other))
-			continue
+		if other, has := machines[v.Subnet+" "+machine(*v)]; has && other != v.Address {
+			return inventory.Errorf(inventory.Conflict, "%s has the address %s reserved in subnet %s already", machine(*v), other, v.Subnet).
+				WithHint("delete the reservation of %s first", other)
 		}
-		change.reservation = &v
-		diff.Changes = append(diff.Changes, change)
+		return nil
 	}
+	reservations.plan(p, d, c, diff)
 }
 
 // machine is what a reservation is for.
@@ -407,7 +329,7 @@ func (in hostIndex) plan(there *inventory.Host, r Row[inventory.Host]) (Change, 
 		return change, inventory.Errorf(inventory.NotFound, "host %s: there is no revision %d of profile %q", v.Name, v.ProfileRevision, v.Profile).
 			WithHint("a profile that is new here begins with revision 1; leave profileRevision out to follow the newest")
 	}
-	change.host = &v
+	change.thing = &v
 	return change, nil
 }
 
@@ -422,39 +344,20 @@ func Apply(tx inventory.Tx, d Document, now time.Time, newID func() inventory.Ho
 	if err != nil {
 		return Diff{}, err
 	}
+	by := map[Noun]table{}
+	for _, n := range tables() {
+		by[n.name()] = n
+	}
 	for _, change := range diff.Changes {
-		if err := change.apply(tx, now, newID); err != nil {
+		if h, is := change.thing.(*inventory.Host); is && change.Op == OpCreate {
+			h.ID = newID()
+		}
+		if change.Op == OpUnchanged {
+			continue
+		}
+		if err := by[change.Noun].apply(tx, change, now); err != nil {
 			return Diff{}, err
 		}
 	}
 	return diff, nil
-}
-
-func (c Change) apply(tx inventory.Tx, now time.Time, newID func() inventory.HostID) error {
-	switch {
-	case c.Op == OpUnchanged:
-		return nil
-	case c.profile != nil, c.layer != nil, c.target != nil, c.secret != nil:
-		return c.applyConfig(tx, now)
-	case c.pool != nil, c.golden != nil, c.bmc != nil:
-		return c.applyLife(tx, now)
-	case c.subnet != nil && c.Op == OpCreate:
-		return tx.Subnets().Create(c.subnet, now)
-	case c.subnet != nil:
-		return tx.Subnets().Update(c.subnet, now)
-	case c.class != nil && c.Op == OpCreate:
-		return tx.Classes().Create(c.class, now)
-	case c.class != nil:
-		return tx.Classes().Update(c.class, now)
-	case c.reservation != nil && c.Op == OpCreate:
-		return tx.CreateReservation(c.reservation, now)
-	case c.reservation != nil:
-		return tx.UpdateReservation(c.reservation, now)
-	case c.Op == OpCreate:
-		c.host.ID = newID()
-		c.host.StateSinceAt = now
-		c.host.StateReason = "imported"
-		return tx.CreateHost(c.host, now)
-	}
-	return tx.UpdateHost(c.host, now)
 }

@@ -55,11 +55,11 @@ func ReadSheet(name string, r io.Reader, s Sheet) (Document, error) {
 	var d Document
 	switch {
 	case s.Preset == "" && has("address"):
-		d.Reservations = readTable(p, rows, header, reservationFields(), newReservation, s, &d)
+		d.Reservations = readTable(p, rows, header, reservationNoun(), s, &d)
 	case s.Preset == "" && has("cidr"):
-		d.Subnets = readTable(p, rows, header, subnetFields(), newSubnet, s, &d)
+		d.Subnets = readTable(p, rows, header, subnetNoun(), s, &d)
 	default:
-		d.Hosts = readTable(p, rows, header, hostFields(), newHost, s, &d)
+		d.Hosts = readTable(p, rows, header, hostNoun(), s, &d)
 	}
 	d.check(p)
 	if err := p.err(); err != nil {
@@ -83,9 +83,9 @@ func (p *problems) addCSV(err error) {
 }
 
 // readTable reads the rows below the header.
-func readTable[T any](p *problems, in *rowReader, header []string, all []field[T], empty func() T, s Sheet, d *Document) (rows []Row[T]) {
+func readTable[T any](p *problems, in *rowReader, header []string, n noun[T], s Sheet, d *Document) (rows []Row[T]) {
 	first, _ := in.in.FieldPos(0)
-	columns := columnsOf(p, first, header, all, s, d)
+	columns := columnsOf(p, first, header, n.fields, s, d)
 	if len(p.list) > 0 { // without its columns, no row can be read
 		return nil
 	}
@@ -106,7 +106,7 @@ func readTable[T any](p *problems, in *rowReader, header []string, all []field[T
 			p.add(p.file, line, inventory.Errorf(inventory.Invalid, "more than %d rows", maxRows).WithHint("split the file"))
 			break
 		}
-		row := Row[T]{Value: empty(), File: p.file, Line: line}
+		row := Row[T]{Value: n.empty, File: p.file, Line: line}
 		readRow(p, &row, in, header, columns, cells, s)
 		rows = append(rows, row)
 	}
@@ -182,7 +182,7 @@ func ReadYAML(name string, r io.Reader) (Document, error) {
 	in := yaml.NewDecoder(bytes.NewReader(b))
 	switch err := in.Decode(&root); {
 	case errors.Is(err, io.EOF):
-		p.add(name, 0, inventory.Errorf(inventory.Invalid, "the file is empty").WithHint("its keys are "+nouns))
+		p.add(name, 0, inventory.Errorf(inventory.Invalid, "the file is empty").WithHint("its keys are %s", nouns()))
 	case err != nil:
 		p.addYAML(err)
 	default:
@@ -213,37 +213,18 @@ func (p *problems) addYAML(err error) {
 func (d *Document) read(p *problems, root *yaml.Node) {
 	if root.Kind != yaml.MappingNode {
 		p.add(p.file, root.Line, inventory.Errorf(inventory.Invalid, "the file does not begin with a key").
-			WithHint("its keys are "+nouns))
+			WithHint("its keys are %s", nouns()))
 		return
 	}
 	eachKey(p, root, func(key, value *yaml.Node) {
-		switch Noun(key.Value) {
-		case Hosts:
-			d.Hosts = readList(p, value, hostFields(), newHost)
-		case Subnets:
-			d.Subnets = readList(p, value, subnetFields(), newSubnet)
-		case Classes:
-			d.Classes = readList(p, value, classFields(), func() (c inventory.Class) { return c })
-		case Reservations:
-			d.Reservations = readList(p, value, reservationFields(), newReservation)
-		case Profiles:
-			d.Profiles = readList(p, value, profileFields(), func() (f inventory.Profile) { return f })
-		case Layers:
-			d.Layers = readList(p, value, layerFields(), func() (l inventory.Layer) { return l })
-		case Targets:
-			d.Targets = readList(p, value, targetFields(), func() (t inventory.JoinTarget) { return t })
-		case Secrets:
-			d.Secrets = readList(p, value, secretFields(), func() (s inventory.Secret) { return s })
-		case Pools:
-			d.Pools = readList(p, value, poolFields(), func() (v inventory.Pool) { return v })
-		case Goldens:
-			d.Goldens = readList(p, value, goldenFields(), func() (g inventory.Golden) { return g })
-		case BMCs:
-			d.BMCs = readList(p, value, bmcFields(), func() (b inventory.BMC) { return b })
-		default:
-			p.add(p.file, key.Line, inventory.Errorf(inventory.Invalid, "%q is not known here", clip(key.Value)).
-				WithHint("known are "+nouns))
+		for _, n := range tables() {
+			if n.name() == Noun(key.Value) {
+				n.read(p, value, d)
+				return
+			}
 		}
+		p.add(p.file, key.Line, inventory.Errorf(inventory.Invalid, "%q is not known here", clip(key.Value)).
+			WithHint("known are %s", nouns()))
 	})
 }
 
@@ -269,7 +250,7 @@ func eachKey(p *problems, mapping *yaml.Node, fn func(key, value *yaml.Node)) {
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
 // readList reads a list of mappings, one per row.
-func readList[T any](p *problems, value *yaml.Node, all []field[T], empty func() T) (rows []Row[T]) {
+func readList[T any](p *problems, value *yaml.Node, n noun[T]) (rows []Row[T]) {
 	if isNull(value) {
 		return nil
 	}
@@ -290,12 +271,12 @@ func readList[T any](p *problems, value *yaml.Node, all []field[T], empty func()
 			continue
 		}
 		if entry.Kind != yaml.MappingNode {
-			p.add(p.file, entry.Line, inventory.Errorf(inventory.Invalid, "an entry with keys is expected here").WithHint("known are %s", names(all)))
+			p.add(p.file, entry.Line, inventory.Errorf(inventory.Invalid, "an entry with keys is expected here").WithHint("known are %s", names(n.fields)))
 			continue
 		}
-		row := Row[T]{Value: empty(), File: p.file, Line: entry.Line}
+		row := Row[T]{Value: n.empty, File: p.file, Line: entry.Line}
 		eachKey(p, entry, func(key, value *yaml.Node) {
-			f, err := lookup(all, key.Value)
+			f, err := lookup(n.fields, key.Value)
 			if err != nil {
 				row.isBroken = true
 				p.add(p.file, key.Line, err)

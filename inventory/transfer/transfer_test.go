@@ -181,7 +181,7 @@ func TestPlanKeepsWhatAFileDoesNotGive(t *testing.T) {
 	want := was.Hosts[0]
 	want.Name = "r1-u01"
 	want.NICs = []inventory.NIC{{MAC: "52:54:00:00:00:01", Name: "eno1", IsBoot: true}, {MAC: "52:54:00:00:00:0a"}}
-	if d := cmp.Diff(want, *diff.Changes[0].host, cmpOptions); d != "" {
+	if d := cmp.Diff(want, *diff.Changes[0].thing.(*inventory.Host), cmpOptions); d != "" {
 		t.Errorf("host (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(current(), was, cmpOptions); d != "" {
@@ -357,26 +357,26 @@ func TestAnExportMovesToAnEmptyInventory(t *testing.T) {
 		}
 		var got Current
 		for _, change := range diff.Changes {
-			switch {
-			case change.host != nil:
-				got.Hosts = append(got.Hosts, *change.host)
-			case change.subnet != nil:
-				got.Subnets = append(got.Subnets, *change.subnet)
-			case change.reservation != nil:
-				got.Reservations = append(got.Reservations, *change.reservation)
-			case change.profile != nil:
-				got.Profiles = append(got.Profiles, *change.profile)
+			switch v := change.thing.(type) {
+			case *inventory.Host:
+				got.Hosts = append(got.Hosts, *v)
+			case *inventory.Subnet:
+				got.Subnets = append(got.Subnets, *v)
+			case *inventory.Reservation:
+				got.Reservations = append(got.Reservations, *v)
+			case *inventory.Profile:
+				got.Profiles = append(got.Profiles, *v)
 				got.Profiles[len(got.Profiles)-1].Revision = 0
-			case change.layer != nil:
-				got.Layers = append(got.Layers, *change.layer)
-			case change.target != nil:
-				got.Targets = append(got.Targets, *change.target)
-			case change.pool != nil:
-				got.Pools = append(got.Pools, *change.pool)
-			case change.golden != nil:
-				got.Goldens = append(got.Goldens, *change.golden)
-			case change.bmc != nil:
-				got.BMCs = append(got.BMCs, *change.bmc)
+			case *inventory.Layer:
+				got.Layers = append(got.Layers, *v)
+			case *inventory.JoinTarget:
+				got.Targets = append(got.Targets, *v)
+			case *inventory.Pool:
+				got.Pools = append(got.Pools, *v)
+			case *inventory.Golden:
+				got.Goldens = append(got.Goldens, *v)
+			case *inventory.BMC:
+				got.BMCs = append(got.BMCs, *v)
 			}
 		}
 		for i := range c.Hosts { // a state does not travel, only whether the host was accepted

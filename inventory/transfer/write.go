@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -14,49 +15,23 @@ import (
 // Export makes a document that gives every field of the things in c; read and imported again, it changes nothing.
 func Export(c Current) Document {
 	var d Document
-	for _, h := range c.Hosts {
-		d.Hosts = append(d.Hosts, wholeRow(h, hostFields()))
+	for _, n := range tables() {
+		n.export(c, &d)
 	}
-	for _, n := range c.Subnets {
-		d.Subnets = append(d.Subnets, wholeRow(n, subnetFields()))
-	}
-	for _, v := range c.Classes {
-		d.Classes = append(d.Classes, wholeRow(v, classFields()))
-	}
-	for _, r := range c.Reservations {
-		d.Reservations = append(d.Reservations, wholeRow(r, reservationFields()))
-	}
-	for _, f := range c.Profiles {
-		d.Profiles = append(d.Profiles, wholeRow(f, profileFields()))
-	}
-	for _, l := range namedLayers(c) {
-		d.Layers = append(d.Layers, wholeRow(l, layerFields()))
-	}
-	for _, t := range c.Targets {
-		d.Targets = append(d.Targets, wholeRow(t, targetFields()))
-	}
-	for _, s := range c.Secrets {
-		d.Secrets = append(d.Secrets, wholeRow(s, secretFields()))
-	}
-	for _, p := range c.Pools {
-		d.Pools = append(d.Pools, wholeRow(p, poolFields()))
-	}
-	for _, g := range c.Goldens {
-		d.Goldens = append(d.Goldens, wholeRow(g, goldenFields()))
-	}
-	for _, b := range namedBMCs(c) {
-		b.Sealed, b.Others = nil, nil
-		d.BMCs = append(d.BMCs, wholeRow(b, bmcFields()))
+	for i := range d.BMCs { // no file ever has a password
+		d.BMCs[i].Value.Sealed, d.BMCs[i].Value.Others = nil, nil
 	}
 	return d
 }
 
-func wholeRow[T any](v T, fields []field[T]) Row[T] {
-	row := Row[T]{Value: v}
-	for _, f := range fields {
-		row.Given = append(row.Given, f.name)
+// Only returns the document with nothing but one of its nouns.
+func (d Document) Only(noun Noun) (one Document) {
+	for _, n := range tables() {
+		if n.name() == noun {
+			n.only(&one, &d)
+		}
 	}
-	return row
+	return one
 }
 
 // WriteCSV writes the document's things of that noun, with a header row and all columns.
@@ -111,17 +86,17 @@ func safeCell(field string, k kind, cell string) string {
 // WriteYAML writes the document; fields that are empty are left out.
 func WriteYAML(w io.Writer, d Document) error {
 	root := &yaml.Node{Kind: yaml.MappingNode}
-	addRows(root, Secrets, d.Secrets, secretFields())
-	addRows(root, Targets, d.Targets, targetFields())
-	addRows(root, Profiles, d.Profiles, profileFields())
-	addRows(root, Hosts, d.Hosts, hostFields())
-	addRows(root, Subnets, d.Subnets, subnetFields())
-	addRows(root, Classes, d.Classes, classFields())
-	addRows(root, Reservations, d.Reservations, reservationFields())
-	addRows(root, Layers, d.Layers, layerFields())
-	addRows(root, Pools, d.Pools, poolFields())
-	addRows(root, Goldens, d.Goldens, goldenFields())
-	addRows(root, BMCs, d.BMCs, bmcFields())
+	all := tables()
+	for _, n := range slices.Backward(all) {
+		if n.isFirst() {
+			n.write(root, &d)
+		}
+	}
+	for _, n := range all {
+		if !n.isFirst() {
+			n.write(root, &d)
+		}
+	}
 	out := yaml.NewEncoder(w)
 	out.SetIndent(2)
 	if err := out.Encode(root); err != nil {
@@ -133,21 +108,22 @@ func WriteYAML(w io.Writer, d Document) error {
 	return nil
 }
 
-func addRows[T any](root *yaml.Node, noun Noun, rows []Row[T], fields []field[T]) {
+func (n noun[T]) write(root *yaml.Node, d *Document) {
+	rows := *n.rows(d)
 	if len(rows) == 0 {
 		return
 	}
 	entries := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, r := range rows {
 		entry := &yaml.Node{Kind: yaml.MappingNode}
-		for _, f := range fields {
+		for _, f := range n.fields {
 			if texts := f.get(&r.Value); len(texts) > 0 {
 				entry.Content = append(entry.Content, scalar(asText, f.name), f.node(texts))
 			}
 		}
 		entries.Content = append(entries.Content, entry)
 	}
-	root.Content = append(root.Content, scalar(asText, string(noun)), entries)
+	root.Content = append(root.Content, scalar(asText, string(n.noun)), entries)
 }
 
 func (f field[T]) node(texts []string) *yaml.Node {

@@ -57,25 +57,9 @@ func (s *Server) export(req *rest.Request, in *exportInput) (*rest.Text, error) 
 	if err != nil {
 		return nil, err
 	}
-	all := transfer.Export(current)
-	doc := all
-	switch transfer.Noun(in.Noun) {
-	case transfer.Hosts:
-		doc = transfer.Document{Hosts: all.Hosts}
-	case transfer.Subnets:
-		doc = transfer.Document{Subnets: all.Subnets}
-	case transfer.Classes:
-		doc = transfer.Document{Classes: all.Classes}
-	case transfer.Reservations:
-		doc = transfer.Document{Reservations: all.Reservations}
-	case transfer.Profiles:
-		doc = transfer.Document{Profiles: all.Profiles}
-	case transfer.Layers:
-		doc = transfer.Document{Layers: all.Layers}
-	case transfer.Targets:
-		doc = transfer.Document{Targets: all.Targets}
-	case transfer.Secrets:
-		doc = transfer.Document{Secrets: all.Secrets}
+	doc := transfer.Export(current)
+	if in.Noun != "all" {
+		doc = doc.Only(transfer.Noun(in.Noun))
 	}
 	var out bytes.Buffer
 	switch {
