@@ -27,6 +27,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli/kubectl"
 	"slipway.dev/slipway/cmd/slipway/cli/machines"
 	"slipway.dev/slipway/cmd/slipway/cli/networks"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/cmd/slipway/cli/records"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/lab"
@@ -121,6 +122,7 @@ func newParser(c *commandLine, stdout, stderr io.Writer) (*kong.Kong, error) {
 	return kong.New(c, kong.Name("slipway"), kong.Description("Bare-metal provisioning: DHCP, TFTP, HTTP boot and an inventory in one binary."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { panic(cli.Exited(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.BindToProvider((*cli.Session).Client), // for the commands that call the API
+		kong.PostBuild(nouns.NameArguments),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(cli.DecodeDuration)), kong.ExplicitGroups([]kong.Group{{Key: "nouns", Title: "Nouns (slipway NOUN VERB):"}}),
 		kong.Vars{"faults": simulate.FaultHelp(), "labdir": lab.DefaultDir, "socket": cli.DefaultSocket})
 }

@@ -2,6 +2,7 @@ package noun
 
 import (
 	"net/netip"
+	"reflect"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -186,6 +187,16 @@ var (
 // All returns the plain nouns. One whose sample names that of another comes after it.
 func All() []Any {
 	return []Any{Secrets, Pools, Users, AcceptRules, Classes, Goldens, Racks, Subnets, Images, Profiles, Layers, JoinTargets, Clusters}
+}
+
+// Of returns the plain noun whose records have a type. It panics without one: code asks for nouns of the table only.
+func Of[R any]() Noun[R] {
+	for _, n := range All() {
+		if n, ok := n.(Noun[R]); ok {
+			return n
+		}
+	}
+	panic("no plain noun has records of type " + reflect.TypeFor[R]().String())
 }
 
 // Gone returns what the deletion of a noun takes away; "" for one that is not in the table.

@@ -18,6 +18,14 @@ type Check struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
+// CheckResult is one line of the check of a target, a cluster or a controller.
+type CheckResult struct {
+	Name   string `json:"name"`
+	IsGood bool   `json:"isGood"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"`
+}
+
 // SelfCheck has the server look itself over.
 func (c *Client) SelfCheck(ctx context.Context) (p Page[Check], err error) {
 	return p, c.call(ctx, http.MethodGet, "selfcheck", nil, nil, &p)

@@ -45,7 +45,6 @@ type Client struct {
 	Hosts        Hosts
 	Subnets      Noun[inventory.Subnet]
 	Racks        Racks
-	Classes      Noun[inventory.Class]
 	Reservations Noun[inventory.Reservation]
 	Leases       Noun[inventory.Lease]
 	Addresses    Addresses
@@ -59,7 +58,6 @@ type Client struct {
 	Machines     Machines
 	Pools        Noun[Pool]
 	Views        Noun[View]
-	Goldens      Noun[inventory.Golden]
 	Operations   Operations
 	BMCs         Noun[HostBMC]
 	Sessions     Noun[inventory.BootSession]
@@ -107,23 +105,21 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	c.Hosts = Hosts{Noun: Noun[inventory.Host]{c, "hosts"}}
-	c.Subnets = Noun[inventory.Subnet]{c, "subnets"}
+	c.Subnets = Of(c, noun.Subnets)
 	c.Racks = Racks{Noun[Rack]{c, "racks"}}
-	c.Classes = Of(c, noun.Classes)
 	c.Reservations = Noun[inventory.Reservation]{c, "reservations"}
 	c.Leases = Noun[inventory.Lease]{c, "leases"}
 	c.Addresses = Addresses{Noun[Address]{c, "addresses"}}
 	c.Artefacts = Noun[inventory.Artefact]{c, "artefacts"}
-	c.Images = Noun[inventory.Image]{c, "images"}
-	c.Profiles = Configs[inventory.Profile]{Noun[inventory.Profile]{c, "profiles"}}
-	c.Layers = Configs[inventory.Layer]{Noun[inventory.Layer]{c, "layers"}}
+	c.Images = Of(c, noun.Images)
+	c.Profiles = Configs[inventory.Profile]{Of(c, noun.Profiles)}
+	c.Layers = Configs[inventory.Layer]{Of(c, noun.Layers)}
 	c.Secrets = Of(c, noun.Secrets)
 	c.Targets = Of(c, noun.JoinTargets)
-	c.Clusters = Clusters{Noun[inventory.Cluster]{c, "clusters"}}
+	c.Clusters = Clusters{Of(c, noun.Clusters)}
 	c.Machines = Machines{Noun[inventory.Machine]{c, "machines"}}
 	c.Pools = Noun[Pool]{c, "pools"}
 	c.Views = Noun[View]{c, "views"}
-	c.Goldens = Of(c, noun.Goldens)
 	c.BMCs = Noun[HostBMC]{c, "bmcs"}
 	c.Operations = Operations{Noun[inventory.Operation]{c, "operations"}}
 	c.Sessions = Noun[inventory.BootSession]{c, "sessions"}

@@ -15,16 +15,11 @@ type Clusters struct {
 
 // ClusterCheck says whether a cluster can be attached.
 type ClusterCheck struct {
-	Cluster    string `json:"cluster"`
-	Kubernetes string `json:"kubernetes,omitempty"` // version of its API server
-	UID        string `json:"uid,omitempty"`
-	IsGood     bool   `json:"isGood"`
-	Results    []struct {
-		Name   string `json:"name"`
-		IsGood bool   `json:"isGood"`
-		Detail string `json:"detail"`
-		Hint   string `json:"hint,omitempty"`
-	} `json:"results"`
+	Cluster    string        `json:"cluster"`
+	Kubernetes string        `json:"kubernetes,omitempty"` // version of its API server
+	UID        string        `json:"uid,omitempty"`
+	IsGood     bool          `json:"isGood"`
+	Results    []CheckResult `json:"results"`
 }
 
 // Check makes the server check an attached cluster.

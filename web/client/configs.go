@@ -146,15 +146,10 @@ func (c *Client) SecretUses(ctx context.Context, name string) (u SecretUses, err
 
 // TargetCheck says whether hosts can join a target.
 type TargetCheck struct {
-	Target  string `json:"target"`
-	Version string `json:"version,omitempty"` // of its API server
-	IsGood  bool   `json:"isGood"`
-	Results []struct {
-		Name   string `json:"name"`
-		IsGood bool   `json:"isGood"`
-		Detail string `json:"detail"`
-		Hint   string `json:"hint,omitempty"`
-	} `json:"results"`
+	Target  string        `json:"target"`
+	Version string        `json:"version,omitempty"` // of its API server
+	IsGood  bool          `json:"isGood"`
+	Results []CheckResult `json:"results"`
 }
 
 // CheckTarget has the server look whether hosts can join a target.

@@ -59,12 +59,7 @@ type BMCCheck struct {
 	IsGood       bool                 `json:"isGood"`
 	Power        inventory.PowerState `json:"power"`
 	Capabilities []string             `json:"capabilities"`
-	Results      []struct {
-		Name   string `json:"name"`
-		IsGood bool   `json:"isGood"`
-		Detail string `json:"detail"`
-		Hint   string `json:"hint,omitempty"`
-	} `json:"results"`
+	Results      []CheckResult        `json:"results"`
 }
 
 // FoundBMC is a controller that a scan found.

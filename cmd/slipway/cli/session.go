@@ -256,16 +256,7 @@ func (s *Session) SayCut(limit int, isCut bool) {
 
 // ShowList lists things as a table with those headings.
 func ShowList[T any](s *Session, noun func(*client.Client) client.Noun[T], q client.Query, limit int, headings []string, row func(T) []string) error {
-	items, err := ListAll(s, noun, q, limit)
-	if err != nil {
-		return err
-	}
-	return s.Show(items, func(t *TableWriter) {
-		t.Row(headings...)
-		for _, item := range items {
-			t.Row(row(item)...)
-		}
-	})
+	return Answered(ListAll(s, noun, q, limit)).Show(s, Rows(headings, row))
 }
 
 // ShowOne shows a thing.
@@ -274,11 +265,7 @@ func ShowOne[T any](s *Session, noun func(*client.Client) client.Noun[T], name s
 	if err != nil {
 		return err
 	}
-	item, err := noun(c).Get(s.Ctx, name)
-	if err != nil {
-		return err
-	}
-	return s.Show(item, func(t *TableWriter) { table(t, item) })
+	return Answered(noun(c).Get(s.Ctx, name)).Show(s, table)
 }
 
 // Write creates or puts a thing, or with isDryRun shows what that would change. method is POST or PUT.

@@ -6,17 +6,35 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
 
-func tokens(c *client.Client) client.Noun[inventory.Token] { return c.Tokens }
-
 // TokenCommand is slipway token.
 type TokenCommand struct {
-	Create tokenCreate `cmd:"" help:"Create a token and print its secret, once."`
-	List   tokenList   `cmd:"" help:"List tokens."`
-	Delete tokenDelete `cmd:"" help:"Delete tokens; they stop working at once."`
+	Create tokenCreate                          `cmd:"" help:"Create a token and print its secret, once."`
+	List   nouns.List[token, inventory.Token]   `cmd:"" help:"List tokens."`
+	Delete nouns.Delete[token, inventory.Token] `cmd:"" help:"Delete tokens; they stop working at once."`
+}
+
+// token is how people read a token.
+type token struct{}
+
+// About implements nouns.Noun.
+func (token) About() (one, many string) { return "token", "tokens" }
+
+// Calls implements nouns.Noun.
+func (token) Calls(c *client.Client) client.Noun[inventory.Token] { return c.Tokens }
+
+// Fields implements nouns.Noun.
+func (token) Fields(f *nouns.Fields, t inventory.Token) {
+	f.Listed("name", t.Name)
+	f.Listed("user", t.User)
+	f.Listed("grants", mayDo(t.Grants, t.Cluster, t.Namespaces))
+	f.Listed("created", cli.TimeText(t.CreatedAt))
+	f.Listed("expires", cli.TimeText(t.ExpiresAt))
+	f.Listed("last used", cli.TimeText(t.LastUsedAt))
 }
 
 type tokenCreate struct {
@@ -55,15 +73,6 @@ func (c *tokenCreate) Run(s *cli.Session, api *client.Client) error {
 	return err
 }
 
-type tokenList struct{}
-
-// Run lists tokens.
-func (*tokenList) Run(s *cli.Session) error {
-	return cli.ShowList(s, tokens, client.Query{}, 0, []string{"NAME", "USER", "GRANTS", "CREATED", "EXPIRES", "LAST USED"}, func(t inventory.Token) []string {
-		return []string{t.Name, t.User, mayDo(t.Grants, t.Cluster, t.Namespaces), cli.TimeText(t.CreatedAt), cli.TimeText(t.ExpiresAt), cli.TimeText(t.LastUsedAt)}
-	})
-}
-
 // mayDo says what a token may do: its roles, or that it is for the controllers of a cluster.
 func mayDo(g inventory.Grants, cluster string, namespaces []string) string {
 	switch {
@@ -75,65 +84,39 @@ func mayDo(g inventory.Grants, cluster string, namespaces []string) string {
 	return "cluster " + cluster + ": " + strings.Join(namespaces, ", ")
 }
 
-type tokenDelete struct {
-	Tokens []string `arg:""`
-	DryRun bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes tokens.
-func (c *tokenDelete) Run(s *cli.Session) error { return cli.Remove(s, tokens, c.Tokens, c.DryRun) }
-
-func acceptrules(c *client.Client) client.Noun[inventory.AcceptRule] { return c.AcceptRules }
-
 // AcceptRuleCommand is slipway acceptrule.
 type AcceptRuleCommand struct {
-	List   acceptruleList   `cmd:"" help:"List accept rules."`
-	Show   acceptruleShow   `cmd:"" help:"Show an accept rule."`
-	Create acceptruleCreate `cmd:"" help:"Accept hosts by themselves from now on."`
-	Delete acceptruleDelete `cmd:"" help:"Delete accept rules; hosts that they have accepted stay accepted."`
+	List   nouns.List[acceptRule, inventory.AcceptRule]      `cmd:"" help:"List accept rules."`
+	Show   nouns.Show[acceptRule, inventory.AcceptRule]      `cmd:"" help:"Show an accept rule."`
+	Create nouns.Create[acceptRuleNew, inventory.AcceptRule] `cmd:"" help:"Accept hosts by themselves from now on." set:"does=be stored"`
+	Delete nouns.Delete[acceptRule, inventory.AcceptRule]    `cmd:"" help:"Delete accept rules; hosts that they have accepted stay accepted."`
 }
 
-type acceptruleList struct{}
-
-// Run lists accept rules.
-func (*acceptruleList) Run(s *cli.Session) error {
-	return cli.ShowList(s, acceptrules, client.Query{}, 0, []string{"NAME", "SELECTOR", "CREATED"}, func(r inventory.AcceptRule) []string {
-		return []string{r.Name, r.Selector, cli.TimeText(r.CreatedAt)}
-	})
+// acceptRule is how people read an accept rule.
+type acceptRule struct {
+	nouns.Plain[inventory.AcceptRule]
 }
 
-type acceptruleShow struct {
-	Rule string `arg:""`
+// About implements nouns.Noun.
+func (acceptRule) About() (one, many string) { return "rule", "rules" }
+
+// Fields implements nouns.Noun.
+func (acceptRule) Fields(f *nouns.Fields, r inventory.AcceptRule) {
+	f.Both("name", r.Name)
+	f.Both("selector", r.Selector)
+	f.Both("created", cli.TimeText(r.CreatedAt))
 }
 
-// Run shows an accept rule.
-func (c *acceptruleShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, acceptrules, c.Rule, func(t *cli.TableWriter, r inventory.AcceptRule) {
-		t.Field("name", r.Name)
-		t.Field("selector", r.Selector)
-		t.Field("created", cli.TimeText(r.CreatedAt))
-	})
-}
-
-type acceptruleCreate struct {
-	Name     string `arg:"" help:"Its name, a DNS label."`
+// acceptRuleNew are what can be said of a new accept rule.
+type acceptRuleNew struct {
+	acceptRule
 	Selector string `required:"" help:"Hosts to accept, such as manufacturer=ACME,rack=r1; mac accepts all." placeholder:"SELECTOR"`
-	DryRun   bool   `help:"Only show what would be stored."`
 }
 
-// Run adds an accept rule.
-func (c *acceptruleCreate) Run(s *cli.Session) error {
-	return cli.Write(s, acceptrules, "POST", "", inventory.AcceptRule{Name: c.Name, Selector: c.Selector}, c.DryRun)
-}
-
-type acceptruleDelete struct {
-	Rules  []string `arg:""`
-	DryRun bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes accept rules.
-func (c *acceptruleDelete) Run(s *cli.Session) error {
-	return cli.Remove(s, acceptrules, c.Rules, c.DryRun)
+// Apply implements nouns.Flags.
+func (f acceptRuleNew) Apply(_ *cli.Session, r *inventory.AcceptRule) error {
+	r.Selector = f.Selector
+	return nil
 }
 
 // WhoamiCommand is slipway whoami.
@@ -141,11 +124,7 @@ type WhoamiCommand struct{}
 
 // Run says who the client is.
 func (*WhoamiCommand) Run(s *cli.Session, api *client.Client) error {
-	me, err := api.Me(s.Ctx)
-	if err != nil {
-		return err
-	}
-	return s.Show(me, func(t *cli.TableWriter) {
+	return cli.Answered(api.Me(s.Ctx)).Show(s, func(t *cli.TableWriter, me client.Me) {
 		t.Field("name", me.Name)
 		t.Field("user", me.User)
 		t.Field("grants", mayDo(me.Grants, me.Cluster, me.Namespaces))

@@ -36,30 +36,22 @@ func (c *tlsShow) Run(s *cli.Session, api *client.Client) error {
 		_, err := fmt.Fprint(s.Out, t.CA)
 		return err
 	}
-	return showTLS(s, t)
+	return s.Show(t, func(w *cli.TableWriter) { showTLS(w, t) })
 }
 
-func showTLS(s *cli.Session, t client.TLS) error {
-	return s.Show(t, func(w *cli.TableWriter) {
-		if !t.IsOn {
-			w.Text("the admin listener speaks without TLS, on loopback only")
-			return
-		}
-		for _, row := range [][2]string{
-			{"from", t.From},
-			{"subject", t.Subject},
-			{"issuer", t.Issuer},
-			{"names", strings.Join(t.Names, " ")},
-			{"since", cli.TimeText(t.NotBefore)},
-			{"until", cli.TimeText(t.NotAfter)},
-			{"sha256", t.Fingerprint},
-			{"refused", t.Refused},
-		} {
-			if row[1] != "" {
-				w.Field(row[0], row[1])
-			}
-		}
-	})
+func showTLS(w *cli.TableWriter, t client.TLS) {
+	if !t.IsOn {
+		w.Text("the admin listener speaks without TLS, on loopback only")
+		return
+	}
+	w.Field("from", t.From)
+	w.Field("subject", t.Subject)
+	w.Field("issuer", t.Issuer)
+	w.Field("names", strings.Join(t.Names, " "))
+	w.Field("since", cli.TimeText(t.NotBefore))
+	w.Field("until", cli.TimeText(t.NotAfter))
+	w.Field("sha256", t.Fingerprint)
+	w.Field("refused", t.Refused)
 }
 
 type tlsSet struct {
@@ -77,11 +69,7 @@ func (c *tlsSet) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return inventory.Errorf(inventory.Invalid, "cannot read the key: %v", err)
 	}
-	t, err := api.SetTLS(s.Ctx, string(cert), string(key))
-	if err != nil {
-		return err
-	}
-	return showTLS(s, t)
+	return cli.Answered(api.SetTLS(s.Ctx, string(cert), string(key))).Show(s, showTLS)
 }
 
 type tlsDrop struct{}

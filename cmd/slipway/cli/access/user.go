@@ -9,34 +9,40 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
 
-func users(c *client.Client) client.Noun[inventory.User] { return c.Users }
-
 // UserCommand is slipway user.
 type UserCommand struct {
-	List     userList     `cmd:"" help:"List users."`
-	Show     userShow     `cmd:"" help:"Show a user."`
-	Create   userCreate   `cmd:"" help:"Make a user, with a password."`
-	Password userPassword `cmd:"" help:"Set a user's password; the user's logins end."`
-	Grant    userGrant    `cmd:"" help:"Give a user a role, everywhere or in a pool."`
-	Revoke   userRevoke   `cmd:"" help:"Take from a user the role everywhere, or the one in a pool."`
-	Disable  userDisable  `cmd:"" help:"Keep a user out, with the user's tokens."`
-	Enable   userEnable   `cmd:"" help:"Let a user in again."`
-	Delete   userDelete   `cmd:"" help:"Delete users, with their tokens."`
+	List     nouns.List[user, inventory.User]   `cmd:"" help:"List users."`
+	Show     nouns.Show[user, inventory.User]   `cmd:"" help:"Show a user."`
+	Create   userCreate                         `cmd:"" help:"Make a user, with a password."`
+	Password userPassword                       `cmd:"" help:"Set a user's password; the user's logins end."`
+	Grant    userGrant                          `cmd:"" help:"Give a user a role, everywhere or in a pool."`
+	Revoke   userRevoke                         `cmd:"" help:"Take from a user the role everywhere, or the one in a pool."`
+	Disable  userDisable                        `cmd:"" help:"Keep a user out, with the user's tokens."`
+	Enable   userEnable                         `cmd:"" help:"Let a user in again."`
+	Delete   nouns.Delete[user, inventory.User] `cmd:"" help:"Delete users, with their tokens."`
 
 	SecondFactor userFactor `cmd:"" help:"Authenticator apps in addition to the password."`
 }
 
-type userList struct{}
+// user is how people read a user.
+type user struct{ nouns.Plain[inventory.User] }
 
-// Run lists users.
-func (*userList) Run(s *cli.Session) error {
-	return cli.ShowList(s, users, client.Query{}, 0, []string{"NAME", "FULL NAME", "GRANTS", "STATE", "LAST LOGIN"}, func(u inventory.User) []string {
-		return []string{u.Name, u.DisplayName, u.Grants.String(), userState(u), cli.TimeText(u.LoginAt)}
-	})
+// Fields implements nouns.Noun.
+func (user) Fields(f *nouns.Fields, u inventory.User) {
+	f.Both("name", u.Name)
+	f.Both("full name", u.DisplayName)
+	f.Both("grants", u.Grants.String())
+	f.Both("state", userState(u))
+	f.Shown("second factor", factorState(u))
+	f.Shown("issuer", u.Issuer)
+	f.Shown("subject", u.Subject)
+	f.Both("last login", cli.TimeText(u.LoginAt))
+	f.Shown("created", cli.TimeText(u.CreatedAt))
 }
 
 func userState(u inventory.User) string {
@@ -47,25 +53,6 @@ func userState(u inventory.User) string {
 		return "no password"
 	}
 	return "enabled"
-}
-
-type userShow struct {
-	User string `arg:""`
-}
-
-// Run shows a user.
-func (c *userShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, users, c.User, func(t *cli.TableWriter, u inventory.User) {
-		t.Field("name", u.Name)
-		t.Field("full name", u.DisplayName)
-		t.Field("grants", u.Grants.String())
-		t.Field("state", userState(u))
-		t.Field("second factor", factorState(u))
-		t.Field("issuer", u.Issuer)
-		t.Field("subject", u.Subject)
-		t.Field("last login", cli.TimeText(u.LoginAt))
-		t.Field("created", cli.TimeText(u.CreatedAt))
-	})
 }
 
 // grantFlags say what somebody may do.
@@ -254,11 +241,3 @@ type userEnable struct {
 func (c *userEnable) Run(s *cli.Session) error {
 	return changeUser(s, c.User, func(u *inventory.User) { u.IsDisabled = false })
 }
-
-type userDelete struct {
-	Users  []string `arg:""`
-	DryRun bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes users.
-func (c *userDelete) Run(s *cli.Session) error { return cli.Remove(s, users, c.Users, c.DryRun) }

@@ -33,11 +33,7 @@ type userFactorShow struct {
 
 // Run shows the second factors of a user.
 func (c *userFactorShow) Run(s *cli.Session, api *client.Client) error {
-	f, err := api.SecondFactors(s.Ctx, c.User)
-	if err != nil {
-		return err
-	}
-	return s.Show(f, func(t *cli.TableWriter) {
+	return cli.Answered(api.SecondFactors(s.Ctx, c.User)).Show(s, func(t *cli.TableWriter, f client.SecondFactors) {
 		t.Row("FACTOR", "SITE", "ADDED", "USED")
 		if f.App {
 			t.Row("authenticator app", "", "", "")

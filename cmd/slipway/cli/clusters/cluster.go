@@ -6,31 +6,43 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/web/client"
 )
 
-func clusters(c *client.Client) client.Noun[inventory.Cluster] { return c.Clusters.Noun }
-
 // ClusterCommand is slipway cluster.
 type ClusterCommand struct {
-	List   clusterList   `cmd:"" help:"List attached clusters."`
-	Show   clusterShow   `cmd:"" help:"Show an attached cluster."`
-	Attach clusterAttach `cmd:"" help:"Attach a cluster: its custom resources say what is wanted from now on. Again: change how it is attached."`
-	Check  clusterCheck  `cmd:"" help:"Check an attached cluster, or one that could be."`
-	Access clusterAccess `cmd:"" help:"Show or say from which clusters one may take machines over, and which pools it may use."`
-	Detach clusterDetach `cmd:"" help:"Detach clusters; every server runs on."`
+	List   nouns.List[cluster, inventory.Cluster] `cmd:"" help:"List attached clusters."`
+	Show   nouns.Show[cluster, inventory.Cluster] `cmd:"" help:"Show an attached cluster."`
+	Attach clusterAttach                          `cmd:"" help:"Attach a cluster: its custom resources say what is wanted from now on. Again: change how it is attached."`
+	Check  clusterCheck                           `cmd:"" help:"Check an attached cluster, or one that could be."`
+	Access clusterAccess                          `cmd:"" help:"Show or say from which clusters one may take machines over, and which pools it may use."`
+	Detach clusterDetach                          `cmd:"" help:"Detach clusters; every server runs on."`
 }
 
-type clusterList struct{}
+// cluster is how people read an attached cluster.
+type cluster struct{ nouns.Plain[inventory.Cluster] }
 
-// Run lists clusters.
-func (*clusterList) Run(s *cli.Session) error {
-	return cli.ShowList(s, clusters, client.Query{}, 0, []string{"NAME", "STATE", "KUBERNETES", "MODES", "SEEN", "REASON"}, func(c inventory.Cluster) []string {
-		return []string{c.Name, string(c.State), c.Kubernetes, modesText(c), cli.Ago(c.SeenAt, time.Now()), c.Reason}
-	})
+// Fields implements nouns.Noun.
+func (cluster) Fields(f *nouns.Fields, c inventory.Cluster) {
+	f.Both("name", c.Name)
+	f.Both("state", string(c.State))
+	f.Shown("reason", c.Reason)
+	f.Shown("hint", c.Hint)
+	f.Both("kubernetes", c.Kubernetes)
+	f.Listed("modes", modesText(c))
+	f.Listed("seen", cli.Ago(c.SeenAt, time.Now()))
+	f.Listed("reason", c.Reason)
+	f.Shown("uid", c.UID)
+	f.Shown("seen", cli.TimeText(c.SeenAt))
+	f.Shown("kubeconfig", c.Kubeconfig)
+	f.Shown("modes", modesText(c))
+	f.Shown("namespaces", joined(c.Namespaces))
+	f.Shown("watch filter", c.WatchFilter)
+	f.Shown("attached", cli.TimeText(c.CreatedAt))
 }
 
 func modesText(c inventory.Cluster) string {
@@ -48,30 +60,6 @@ func joined[T ~string](items []T) (text string) {
 		text += string(item)
 	}
 	return text
-}
-
-type clusterShow struct {
-	Cluster string `arg:""`
-}
-
-// Run shows a cluster.
-func (c *clusterShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, clusters, c.Cluster, showCluster)
-}
-
-func showCluster(t *cli.TableWriter, c inventory.Cluster) {
-	t.Field("name", c.Name)
-	t.Field("state", string(c.State))
-	t.Field("reason", c.Reason)
-	t.Field("hint", c.Hint)
-	t.Field("kubernetes", c.Kubernetes)
-	t.Field("uid", c.UID)
-	t.Field("seen", cli.TimeText(c.SeenAt))
-	t.Field("kubeconfig", c.Kubeconfig)
-	t.Field("modes", modesText(c))
-	t.Field("namespaces", joined(c.Namespaces))
-	t.Field("watch filter", c.WatchFilter)
-	t.Field("attached", cli.TimeText(c.CreatedAt))
 }
 
 // clusterFlags say how a cluster is attached.
@@ -137,7 +125,7 @@ func (c *clusterAttach) Run(s *cli.Session, api *client.Client) error {
 			return err
 		}
 		if c.DryRun || !k.IsGood {
-			return showCheck(s, k)
+			return cli.ShowChecks(s, k, k.IsGood, k.Results)
 		}
 	}
 	about := "kubeconfig of cluster " + name
@@ -151,7 +139,7 @@ func (c *clusterAttach) Run(s *cli.Session, api *client.Client) error {
 	if stored, err = c.wait(s, api, stored); err != nil {
 		return err
 	}
-	return s.Show(stored, func(t *cli.TableWriter) { showCluster(t, stored) })
+	return s.Show(stored, func(t *cli.TableWriter) { nouns.Table[cluster](t, stored) })
 }
 
 // wait waits until the controllers run, here or elsewhere. A state from before is not looked at.
@@ -175,24 +163,6 @@ func (c *clusterAttach) wait(s *cli.Session, api *client.Client, stored inventor
 		cli.Sleep(s.Ctx, cli.LookEvery)
 	}
 	return stored, nil
-}
-
-// showCheck shows what was found of a cluster; anything that is not good is a failure.
-func showCheck(s *cli.Session, k client.ClusterCheck) error {
-	err := s.Show(k, func(t *cli.TableWriter) {
-		t.Row("STATUS", "CHECK", "DETAIL", "HINT")
-		for _, r := range k.Results {
-			status := "ok"
-			if !r.IsGood {
-				status = "error"
-			}
-			t.Row(status, r.Name, r.Detail, r.Hint)
-		}
-	})
-	if err == nil && !k.IsGood {
-		return cli.ErrSaid
-	}
-	return err
 }
 
 type clusterCheck struct {
@@ -223,7 +193,7 @@ func (c *clusterCheck) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	return showCheck(s, k)
+	return cli.ShowChecks(s, k, k.IsGood, k.Results)
 }
 
 type clusterDetach struct {
@@ -236,7 +206,7 @@ type clusterDetach struct {
 // Run detaches clusters.
 func (c *clusterDetach) Run(s *cli.Session) error {
 	if c.DryRun {
-		return cli.Remove(s, clusters, c.Clusters, true)
+		return cli.Remove(s, cluster{}.Calls, c.Clusters, true)
 	}
 	return s.Each(c.Clusters, func(api *client.Client, name string) error {
 		return api.Clusters.Detach(s.Ctx, name, c.Purge, c.Force)

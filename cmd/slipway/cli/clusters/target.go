@@ -5,68 +5,56 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
 
-func targets(c *client.Client) client.Noun[inventory.JoinTarget] { return c.Targets }
-
 // TargetCommand is slipway target.
 type TargetCommand struct {
-	List       targetList       `cmd:"" help:"List the clusters that hosts may join."`
-	Show       targetShow       `cmd:"" help:"Show a target."`
-	Add        targetAdd        `cmd:"" help:"Add a cluster that hosts may join."`
-	Set        targetSet        `cmd:"" help:"Change a target; other settings stay."`
-	Check      targetCheck      `cmd:"" help:"Look whether hosts can join a target."`
-	RBAC       targetRBAC       `cmd:"" name:"rbac" help:"Write what the cluster's administrator applies once, for kubectl."`
-	Kubeconfig targetKubeconfig `cmd:"" help:"Write a kubeconfig for the cluster that Slipway has made, for kubectl."`
-	Tokens     targetTokens     `cmd:"" help:"List the bootstrap tokens that were minted for hosts."`
-	Delete     targetDelete     `cmd:"" help:"Delete targets that no profile names."`
+	List       nouns.List[target, inventory.JoinTarget]      `cmd:"" help:"List the clusters that hosts may join."`
+	Show       nouns.Show[target, inventory.JoinTarget]      `cmd:"" help:"Show a target."`
+	Add        nouns.Create[targetNew, inventory.JoinTarget] `cmd:"" help:"Add a cluster that hosts may join."`
+	Set        nouns.Set[targetEdit, inventory.JoinTarget]   `cmd:"" help:"Change a target; other settings stay."`
+	Check      targetCheck                                   `cmd:"" help:"Look whether hosts can join a target."`
+	RBAC       targetRBAC                                    `cmd:"" name:"rbac" help:"Write what the cluster's administrator applies once, for kubectl."`
+	Kubeconfig targetKubeconfig                              `cmd:"" help:"Write a kubeconfig for the cluster that Slipway has made, for kubectl."`
+	Tokens     targetTokens                                  `cmd:"" help:"List the bootstrap tokens that were minted for hosts."`
+	Delete     nouns.Delete[target, inventory.JoinTarget]    `cmd:"" help:"Delete targets that no profile names."`
 }
 
-type targetList struct{}
-
-// Run lists targets.
-func (*targetList) Run(s *cli.Session) error {
-	return cli.ShowList(s, targets, client.Query{}, 0, []string{"NAME", "ENDPOINT", "KUBERNETES", "KUBECONFIG", "VIP"}, func(t inventory.JoinTarget) []string {
-		return []string{t.Name, t.Endpoint, t.Kubernetes, t.Kubeconfig, cli.AddrText(t.VIP)}
-	})
+// target is how people read a target.
+type target struct {
+	nouns.Plain[inventory.JoinTarget]
 }
 
-type targetShow struct {
-	Target string `arg:""`
-}
-
-// Run shows a target.
-func (c *targetShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, targets, c.Target, func(t *cli.TableWriter, j inventory.JoinTarget) {
-		t.Field("name", j.Name)
-		t.Field("endpoint", j.Endpoint)
-		t.Field("kubernetes", j.Kubernetes)
-		t.Field("kubeconfig", j.Kubeconfig)
-		t.Field("token", j.Token)
-		t.Field("pki", j.PKI)
-		t.Field("certificate key", j.CertificateKey)
-		t.Field("for", cli.OrAdmins(j.Consumers))
-		if j.TokenFor != 0 {
-			t.Field("token for", j.TokenFor.String())
-		}
-		if j.IsInit {
-			t.Field("cluster", madeText(j.InitializedAt))
-		}
-		t.Field("vip", cli.AddrText(j.VIP))
-		t.Field("vip interface", j.VIPInterface)
-		t.Field("vip image", j.VIPImage)
-		t.Field("pod CIDR", j.PodCIDR)
-		t.Field("service CIDR", j.ServiceCIDR)
-		if j.CA != "" {
-			t.Field("ca", "is set; -o yaml shows it")
-		}
-	})
+// Fields implements nouns.Noun.
+func (target) Fields(f *nouns.Fields, j inventory.JoinTarget) {
+	f.Both("name", j.Name)
+	f.Both("endpoint", j.Endpoint)
+	f.Both("kubernetes", j.Kubernetes)
+	f.Both("kubeconfig", j.Kubeconfig)
+	f.Shown("token", j.Token)
+	f.Shown("pki", j.PKI)
+	f.Shown("certificate key", j.CertificateKey)
+	f.Shown("for", cli.OrAdmins(j.Consumers))
+	f.Shown("token for", cli.DurationText(j.TokenFor))
+	if j.IsInit {
+		f.Shown("cluster", madeText(j.InitializedAt))
+	}
+	f.Both("vip", cli.AddrText(j.VIP))
+	f.Shown("vip interface", j.VIPInterface)
+	f.Shown("vip image", j.VIPImage)
+	f.Shown("pod CIDR", j.PodCIDR)
+	f.Shown("service CIDR", j.ServiceCIDR)
+	if j.CA != "" {
+		f.Shown("ca", "is set; -o yaml shows it")
+	}
 }
 
 // targetFlags are what can be said of a target; nil is not given, an empty text takes away what there is.
 type targetFlags struct {
+	target
 	Kubernetes     *string        `help:"Version that nodes get, such as 1.35.0." placeholder:"VERSION"`
 	CA             *string        `name:"ca" help:"File with the cluster's certificate authority, such as /etc/kubernetes/pki/ca.crt." placeholder:"FILE"`
 	Kubeconfig     *string        `help:"Secret that holds the kubeconfig of Slipway's account: with it Slipway mints a token per host." placeholder:"SECRET"`
@@ -80,10 +68,10 @@ type targetFlags struct {
 	PodCIDR        *string        `name:"pod-cidr" help:"Network of pods, for a new cluster." placeholder:"CIDR"`
 	ServiceCIDR    *string        `name:"service-cidr" help:"Network of services, for a new cluster." placeholder:"CIDR"`
 	For            []string       `help:"Whose machines may join: pool:NAME or profile:NAME. These replace those that it has; none allows only what an admin has saved." placeholder:"CONSUMER"`
-	DryRun         bool           `help:"Only show what would change."`
 }
 
-func (f *targetFlags) apply(s *cli.Session, t *inventory.JoinTarget) error {
+// Apply implements nouns.Flags.
+func (f targetFlags) Apply(s *cli.Session, t *inventory.JoinTarget) error {
 	cli.Set(&t.Kubernetes, f.Kubernetes)
 	cli.Set(&t.Kubeconfig, f.Kubeconfig)
 	cli.Set(&t.Token, f.Token)
@@ -124,38 +112,28 @@ func (f *targetFlags) apply(s *cli.Session, t *inventory.JoinTarget) error {
 	return nil
 }
 
-type targetAdd struct {
-	Name     string `arg:"" help:"Its name, a DNS label."`
+// targetNew are what can be said of a new target.
+type targetNew struct {
 	Endpoint string `required:"" help:"The API server as nodes reach it." placeholder:"HOST:PORT"`
 	targetFlags
 }
 
-// Run adds a target.
-func (c *targetAdd) Run(s *cli.Session) error {
-	t := inventory.JoinTarget{Name: c.Name, Endpoint: c.Endpoint}
-	if err := c.apply(s, &t); err != nil {
-		return err
-	}
-	return cli.Write(s, targets, "POST", "", t, c.DryRun)
+// Apply implements nouns.Flags.
+func (f targetNew) Apply(s *cli.Session, t *inventory.JoinTarget) error {
+	t.Endpoint = f.Endpoint
+	return f.targetFlags.Apply(s, t)
 }
 
-type targetSet struct {
-	Target   string  `arg:""`
+// targetEdit are what can be said of a target that exists.
+type targetEdit struct {
 	Endpoint *string `help:"The API server as nodes reach it." placeholder:"HOST:PORT"`
 	targetFlags
 }
 
-// Run changes a target as it is stored now.
-func (c *targetSet) Run(s *cli.Session, api *client.Client) error {
-	t, err := api.Targets.Get(s.Ctx, c.Target)
-	if err != nil {
-		return err
-	}
-	cli.Set(&t.Endpoint, c.Endpoint)
-	if err := c.apply(s, &t); err != nil {
-		return err
-	}
-	return cli.Write(s, targets, "PUT", c.Target, t, c.DryRun, client.IfVersion(t.Version))
+// Apply implements nouns.Flags.
+func (f targetEdit) Apply(s *cli.Session, t *inventory.JoinTarget) error {
+	cli.Set(&t.Endpoint, f.Endpoint)
+	return f.targetFlags.Apply(s, t)
 }
 
 type targetCheck struct {
@@ -168,20 +146,7 @@ func (c *targetCheck) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	err = s.Show(k, func(t *cli.TableWriter) {
-		t.Row("STATUS", "CHECK", "DETAIL", "HINT")
-		for _, r := range k.Results {
-			status := "ok"
-			if !r.IsGood {
-				status = "error"
-			}
-			t.Row(status, r.Name, r.Detail, r.Hint)
-		}
-	})
-	if err == nil && !k.IsGood {
-		return cli.ErrSaid
-	}
-	return err
+	return cli.ShowChecks(s, k, k.IsGood, k.Results)
 }
 
 type targetRBAC struct {
@@ -225,22 +190,8 @@ type targetTokens struct {
 
 // Run lists tokens by their public halves.
 func (c *targetTokens) Run(s *cli.Session, api *client.Client) error {
-	p, err := api.JoinTokens(s.Ctx, c.Target)
-	if err != nil {
-		return err
-	}
-	return s.Show(p.Items, func(t *cli.TableWriter) {
-		t.Row("TOKEN", "NODE", "STATE", "CREATED", "EXPIRES")
-		for _, k := range p.Items {
-			t.Row(k.ID, k.NodeName, string(k.State), cli.TimeText(k.CreatedAt), cli.TimeText(k.ExpiresAt))
-		}
-	})
+	headings := []string{"TOKEN", "NODE", "STATE", "CREATED", "EXPIRES"}
+	return cli.Items(api.JoinTokens(s.Ctx, c.Target)).Show(s, cli.Rows(headings, func(k inventory.JoinToken) []string {
+		return []string{k.ID, k.NodeName, string(k.State), cli.TimeText(k.CreatedAt), cli.TimeText(k.ExpiresAt)}
+	}))
 }
-
-type targetDelete struct {
-	Targets []string `arg:""`
-	DryRun  bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes targets.
-func (c *targetDelete) Run(s *cli.Session) error { return cli.Remove(s, targets, c.Targets, c.DryRun) }

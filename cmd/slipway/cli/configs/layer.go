@@ -5,32 +5,33 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
-
-func layers(c *client.Client) client.Noun[inventory.Layer] { return c.Layers.Noun }
 
 func layerConfigs(c *client.Client) client.Configs[inventory.Layer] { return c.Layers }
 
 // LayerCommand is slipway layer. A layer is named by its key: global, site/NAME, rack/NAME or host/NAME.
 type LayerCommand struct {
-	List      layerList      `cmd:"" help:"List layers."`
-	Show      layerShow      `cmd:"" help:"Show a layer's text."`
-	Set       layerSet       `cmd:"" help:"Store a layer from a file; its hosts are rendered first."`
-	Check     layerCheck     `cmd:"" help:"Say what a layer would do to its hosts, without storing it."`
-	Delete    layerDelete    `cmd:"" help:"Delete layers."`
-	Revisions layerRevisions `cmd:"" help:"List what a layer was, newest first."`
-	Rollback  layerRollback  `cmd:"" help:"Make a layer what it was at a revision."`
+	List      nouns.List[layer, inventory.Layer] `cmd:"" help:"List layers."`
+	Show      layerShow                          `cmd:"" help:"Show a layer's text."`
+	Set       layerSet                           `cmd:"" help:"Store a layer from a file; its hosts are rendered first."`
+	Check     layerCheck                         `cmd:"" help:"Say what a layer would do to its hosts, without storing it."`
+	Delete    layerDelete                        `cmd:"" help:"Delete layers."`
+	Revisions layerRevisions                     `cmd:"" help:"List what a layer was, newest first."`
+	Rollback  layerRollback                      `cmd:"" help:"Make a layer what it was at a revision."`
 }
 
-type layerList struct{}
+// layer is how people read a layer in a list.
+type layer struct{ nouns.Plain[inventory.Layer] }
 
-// Run lists layers.
-func (*layerList) Run(s *cli.Session) error {
-	return cli.ShowList(s, layers, client.Query{}, 0, []string{"LAYER", "REVISION", "LINES", "CHANGED"}, func(l inventory.Layer) []string {
-		return []string{l.Key(), fmt.Sprint(l.Revision), fmt.Sprint(strings.Count(l.Config, "\n")), cli.TimeText(l.UpdatedAt)}
-	})
+// Fields implements nouns.Noun.
+func (layer) Fields(f *nouns.Fields, l inventory.Layer) {
+	f.Listed("layer", l.Key())
+	f.Listed("revision", fmt.Sprint(l.Revision))
+	f.Listed("lines", fmt.Sprint(strings.Count(l.Config, "\n")))
+	f.Listed("changed", cli.TimeText(l.UpdatedAt))
 }
 
 type layerShow struct {
@@ -104,7 +105,9 @@ type layerDelete struct {
 }
 
 // Run deletes layers.
-func (c *layerDelete) Run(s *cli.Session) error { return cli.Remove(s, layers, c.Layers, c.DryRun) }
+func (c *layerDelete) Run(s *cli.Session) error {
+	return cli.Remove(s, layer{}.Calls, c.Layers, c.DryRun)
+}
 
 type layerRevisions struct {
 	Layer    string `arg:"" help:"global, site/NAME, rack/NAME or host/NAME."`

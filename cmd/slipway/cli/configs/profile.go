@@ -7,22 +7,21 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
-
-func profiles(c *client.Client) client.Noun[inventory.Profile] { return c.Profiles.Noun }
 
 func profileConfigs(c *client.Client) client.Configs[inventory.Profile] { return c.Profiles }
 
 // ProfileCommand is slipway profile.
 type ProfileCommand struct {
-	List   profileList   `cmd:"" help:"List profiles."`
-	Show   profileShow   `cmd:"" help:"Show a profile."`
-	Create profileCreate `cmd:"" help:"Add a profile."`
-	Update profileUpdate `cmd:"" aliases:"set" help:"Change a profile; other settings stay."`
-	Delete profileDelete `cmd:"" help:"Delete profiles."`
-	Hosts  profileHosts  `cmd:"" help:"List the hosts that a profile is for."`
+	List   nouns.List[profile, inventory.Profile]   `cmd:"" help:"List profiles."`
+	Show   nouns.Show[profile, inventory.Profile]   `cmd:"" help:"Show a profile."`
+	Create profileCreate                            `cmd:"" help:"Add a profile."`
+	Update profileUpdate                            `cmd:"" aliases:"set" help:"Change a profile; other settings stay."`
+	Delete nouns.Delete[profile, inventory.Profile] `cmd:"" help:"Delete profiles."`
+	Hosts  profileHosts                             `cmd:"" help:"List the hosts that a profile is for."`
 
 	Check        profileCheck        `cmd:"" help:"Say what a change of a profile would do to its hosts, without storing it."`
 	Revisions    profileRevisions    `cmd:"" help:"List what a profile was, newest first."`
@@ -31,50 +30,42 @@ type ProfileCommand struct {
 	Capabilities profileCapabilities `cmd:"" help:"Show how well each format carries each part of a configuration."`
 }
 
-type profileList struct{}
+// profile is how people read a profile.
+type profile struct{ nouns.Plain[inventory.Profile] }
 
-// Run lists profiles.
-func (*profileList) Run(s *cli.Session) error {
-	return cli.ShowList(s, profiles, client.Query{}, 0, []string{"NAME", "IMAGE", "SELECTOR", "PRIORITY", "ARGUMENTS", "REVISION", "EXTENDS"}, func(p inventory.Profile) []string {
-		return []string{p.Name, p.Image, p.Selector, fmt.Sprint(p.Priority), strings.Join(p.KernelArgs, " "), fmt.Sprint(p.Revision), p.Extends}
-	})
+// Fields implements nouns.Noun.
+func (profile) Fields(f *nouns.Fields, p inventory.Profile) {
+	f.Both("name", p.Name)
+	f.Both("image", p.Image)
+	f.Both("selector", p.Selector)
+	f.Both("priority", fmt.Sprint(p.Priority))
+	f.Both("arguments", strings.Join(p.KernelArgs, " "))
+	f.Shown("parameter", parameterTexts(p)...)
+	f.Both("revision", fmt.Sprint(p.Revision))
+	f.Both("extends", p.Extends)
+	f.Shown("format", p.Format)
+	f.Shown("accepts", strings.Join(p.Accepts, " "))
+	if p.Isolated {
+		f.Shown("isolated", "secrets are given out without the guards of the boot network")
+	}
+	if p.Document != nil {
+		f.Shown("document", string(p.Document.Format))
+		f.Texts(cli.Lines(p.Document.Text)...)
+	}
+	if p.Config != "" {
+		f.Texts("config")
+		for _, line := range cli.Lines(p.Config) {
+			f.Texts("  " + line)
+		}
+	}
 }
 
-type profileShow struct {
-	Profile string `arg:""`
-}
-
-// Run shows a profile.
-func (c *profileShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, profiles, c.Profile, func(t *cli.TableWriter, p inventory.Profile) {
-		t.Field("name", p.Name)
-		t.Field("image", p.Image)
-		t.Field("selector", p.Selector)
-		t.Field("priority", fmt.Sprint(p.Priority))
-		t.Field("arguments", strings.Join(p.KernelArgs, " "))
-		for _, k := range slices.Sorted(maps.Keys(p.Parameters)) {
-			t.Field("parameter", k+"="+p.Parameters[k])
-		}
-		t.Field("revision", fmt.Sprint(p.Revision))
-		t.Field("extends", p.Extends)
-		t.Field("format", p.Format)
-		t.Field("accepts", strings.Join(p.Accepts, " "))
-		if p.Isolated {
-			t.Field("isolated", "secrets are given out without the guards of the boot network")
-		}
-		if p.Document != nil {
-			t.Field("document", string(p.Document.Format))
-			for _, line := range cli.Lines(p.Document.Text) {
-				t.Text(line)
-			}
-		}
-		if p.Config != "" {
-			t.Text("config")
-			for _, line := range cli.Lines(p.Config) {
-				t.Text("  " + line)
-			}
-		}
-	})
+// parameterTexts writes the parameters of a profile as the flag takes them.
+func parameterTexts(p inventory.Profile) (out []string) {
+	for _, k := range slices.Sorted(maps.Keys(p.Parameters)) {
+		out = append(out, k+"="+p.Parameters[k])
+	}
+	return out
 }
 
 // profileFlags are what can be said of a profile; nil is not given.
@@ -159,7 +150,7 @@ func saveProfile(s *cli.Session, method, name string, p inventory.Profile, isDry
 		d, err := api.Profiles.Preview(s.Ctx, method, name, p)
 		return previewConfig(s, d, err, o)
 	}
-	return InFiles(s, cli.Write(s, profiles, method, name, p, false, opts...), o)
+	return InFiles(s, cli.Write(s, profile{}.Calls, method, name, p, false, opts...), o)
 }
 
 type profileCheck struct {
@@ -244,10 +235,6 @@ func (c *profileDiff) Run(s *cli.Session, api *client.Client) error {
 
 // profileTexts are the fields of a profile as texts, always in the same order.
 func profileTexts(p inventory.Profile) [][2]string {
-	var parameters []string
-	for _, k := range slices.Sorted(maps.Keys(p.Parameters)) {
-		parameters = append(parameters, k+"="+p.Parameters[k])
-	}
 	format, document := "", ""
 	if p.Document != nil {
 		format, document = string(p.Document.Format), p.Document.Text
@@ -257,7 +244,7 @@ func profileTexts(p inventory.Profile) [][2]string {
 		{"selector", p.Selector},
 		{"priority", fmt.Sprint(p.Priority)},
 		{"arguments", strings.Join(p.KernelArgs, "\n")},
-		{"parameters", strings.Join(parameters, "\n")},
+		{"parameters", strings.Join(parameterTexts(p), "\n")},
 		{"extends", p.Extends},
 		{"format", p.Format},
 		{"accepts", strings.Join(p.Accepts, "\n")},
@@ -277,11 +264,7 @@ type profileCapabilities struct {
 
 // Run shows the capability table.
 func (c *profileCapabilities) Run(s *cli.Session, api *client.Client) error {
-	k, err := api.Capabilities(s.Ctx, c.Image, c.OS, c.Release)
-	if err != nil {
-		return err
-	}
-	return s.Show(k, func(t *cli.TableWriter) {
+	return cli.Answered(api.Capabilities(s.Ctx, c.Image, c.OS, c.Release)).Show(s, func(t *cli.TableWriter, k client.CapabilityTable) {
 		isFor := c.Image != "" || c.OS != ""
 		head := []string{"PART"}
 		for _, f := range k.Formats {
@@ -313,28 +296,14 @@ func (c *profileCapabilities) Run(s *cli.Session, api *client.Client) error {
 	})
 }
 
-type profileDelete struct {
-	Profiles []string `arg:""`
-	DryRun   bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes profiles.
-func (c *profileDelete) Run(s *cli.Session) error {
-	return cli.Remove(s, profiles, c.Profiles, c.DryRun)
-}
-
 type profileHosts struct {
 	Profile string `arg:""`
 }
 
 // Run lists the hosts of a profile.
 func (c *profileHosts) Run(s *cli.Session, api *client.Client) error {
-	names, err := api.ProfileHosts(s.Ctx, c.Profile)
-	if err != nil {
-		return err
-	}
-	return s.Show(names.Items, func(t *cli.TableWriter) {
-		for _, n := range names.Items {
+	return cli.Items(api.ProfileHosts(s.Ctx, c.Profile)).Show(s, func(t *cli.TableWriter, names []string) {
+		for _, n := range names {
 			t.Row(n)
 		}
 	})

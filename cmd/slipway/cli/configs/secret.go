@@ -5,30 +5,34 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
 
-func secrets(c *client.Client) client.Noun[inventory.Secret] { return c.Secrets }
-
 // SecretCommand is slipway secret.
 type SecretCommand struct {
-	List     secretList     `cmd:"" help:"List secrets: their names, never their values."`
-	Show     secretShow     `cmd:"" help:"Show whom a secret is for, and what it is for; never its value."`
-	For      secretFor      `cmd:"" help:"Say whom a secret is for."`
-	Set      secretSet      `cmd:"" help:"Store a secret from a file or standard input, whether it exists or not."`
-	Describe secretDescribe `cmd:"" help:"Say what a secret is for."`
-	Uses     secretUses     `cmd:"" help:"List what uses a secret."`
-	Delete   secretDelete   `cmd:"" help:"Delete secrets that nothing uses."`
+	List     nouns.List[secret, inventory.Secret]   `cmd:"" help:"List secrets: their names, never their values."`
+	Show     nouns.Show[secret, inventory.Secret]   `cmd:"" help:"Show whom a secret is for, and what it is for; never its value."`
+	For      secretFor                              `cmd:"" help:"Say whom a secret is for."`
+	Set      secretSet                              `cmd:"" help:"Store a secret from a file or standard input, whether it exists or not."`
+	Describe secretDescribe                         `cmd:"" help:"Say what a secret is for."`
+	Uses     secretUses                             `cmd:"" help:"List what uses a secret."`
+	Delete   nouns.Delete[secret, inventory.Secret] `cmd:"" help:"Delete secrets that nothing uses."`
 }
 
-type secretList struct{}
+// secret is how people read a secret: all but its value.
+type secret struct{ nouns.Plain[inventory.Secret] }
 
-// Run lists secrets.
-func (*secretList) Run(s *cli.Session) error {
-	return cli.ShowList(s, secrets, client.Query{}, 0, []string{"NAME", "FOR", "ABOUT", "CHANGED", "VERSION"}, func(x inventory.Secret) []string {
-		return []string{x.Name, strings.Join(x.Consumers.Texts(), " "), x.About, cli.TimeText(x.UpdatedAt), fmt.Sprint(x.Version)}
-	})
+// Fields implements nouns.Noun.
+func (secret) Fields(f *nouns.Fields, x inventory.Secret) {
+	f.Both("name", x.Name)
+	f.Listed("for", strings.Join(x.Consumers.Texts(), " "))
+	f.Both("about", x.About)
+	f.Shown("for", cli.OrAdmins(x.Consumers))
+	f.Shown("kept for", x.Owner)
+	f.Both("changed", cli.TimeText(x.UpdatedAt))
+	f.Listed("version", fmt.Sprint(x.Version))
 }
 
 // secretSet has no flag for the value: a command line is seen by everybody on the machine, and kept by shells.
@@ -70,21 +74,6 @@ func (c *secretDescribe) Run(s *cli.Session, api *client.Client) error {
 	return s.Stored(api.SetSecret(s.Ctx, c.Secret, client.SecretInput{About: &c.About}))
 }
 
-type secretShow struct {
-	Secret string `arg:""`
-}
-
-// Run shows what is known of a secret but its value.
-func (c *secretShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, secrets, c.Secret, func(t *cli.TableWriter, x inventory.Secret) {
-		t.Field("name", x.Name)
-		t.Field("about", x.About)
-		t.Field("for", cli.OrAdmins(x.Consumers))
-		t.Field("kept for", x.Owner)
-		t.Field("changed", cli.TimeText(x.UpdatedAt))
-	})
-}
-
 // secretFor has its consumers as arguments, so that taking the last away has to be said.
 type secretFor struct {
 	Secret    string   `arg:""`
@@ -110,21 +99,9 @@ type secretUses struct {
 
 // Run lists what uses a secret.
 func (c *secretUses) Run(s *cli.Session, api *client.Client) error {
-	u, err := api.SecretUses(s.Ctx, c.Secret)
-	if err != nil {
-		return err
-	}
-	return s.Show(u, func(t *cli.TableWriter) {
+	return cli.Answered(api.SecretUses(s.Ctx, c.Secret)).Show(s, func(t *cli.TableWriter, u client.SecretUses) {
 		for _, user := range u.UsedBy {
 			t.Row(user)
 		}
 	})
 }
-
-type secretDelete struct {
-	Secrets []string `arg:""`
-	DryRun  bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes secrets.
-func (c *secretDelete) Run(s *cli.Session) error { return cli.Remove(s, secrets, c.Secrets, c.DryRun) }

@@ -94,10 +94,7 @@ func (c *bmcBoot) Run(s *cli.Session, api *client.Client) error {
 	} else {
 		b, err = api.Hosts.SetBMCBoot(s.Ctx, c.Host, client.BMCBoot{Device: c.Device, URI: c.URI, Mode: inventory.Firmware(c.Mode), IsPersistent: c.Persistent})
 	}
-	if err != nil {
-		return err
-	}
-	return s.Show(b, func(t *cli.TableWriter) {
+	return cli.Answered(b, err).Show(s, func(t *cli.TableWriter, b client.BMCBoot) {
 		t.Field("device", string(b.Device))
 		t.Field("uri", b.URI)
 		t.Field("mode", string(b.Mode))
@@ -123,10 +120,7 @@ func (c *bmcMedia) Run(s *cli.Session, api *client.Client) error {
 	} else {
 		m, err = api.Hosts.BMCMedia(s.Ctx, c.Host)
 	}
-	if err != nil {
-		return err
-	}
-	return s.Show(m, func(t *cli.TableWriter) {
+	return cli.Answered(m, err).Show(s, func(t *cli.TableWriter, m client.BMCMedia) {
 		if m.URL == "" {
 			t.Text("empty")
 			return

@@ -102,11 +102,7 @@ func (c *hostBMC) apply(s *cli.Session, in *client.SetBMC) error {
 }
 
 func (c *hostBMC) show(s *cli.Session, api *client.Client) error {
-	b, err := api.Hosts.BMC(s.Ctx, c.Host)
-	if err != nil {
-		return err
-	}
-	return s.Show(b, func(t *cli.TableWriter) {
+	return cli.Answered(api.Hosts.BMC(s.Ctx, c.Host)).Show(s, func(t *cli.TableWriter, b client.HostBMC) {
 		t.Field("host", b.Host)
 		t.Field("driver", string(b.Driver))
 		t.Field("address", b.Address)
@@ -213,15 +209,9 @@ func (c *hostBMCUsers) Run(s *cli.Session, api *client.Client) error {
 	default:
 		list, err = api.Hosts.BMCUsers(s.Ctx, c.Host)
 	}
-	if err != nil {
-		return err
-	}
-	return s.Show(list.Items, func(t *cli.TableWriter) {
-		t.Row("ID", "NAME", "ROLE", "ENABLED")
-		for _, u := range list.Items {
-			t.Row(u.ID, u.Name, u.Role, cli.YesNo(u.Enabled))
-		}
-	})
+	return cli.Items(list, err).Show(s, cli.Rows([]string{"ID", "NAME", "ROLE", "ENABLED"}, func(u bmc.User) []string {
+		return []string{u.ID, u.Name, u.Role, cli.YesNo(u.Enabled)}
+	}))
 }
 
 type hostBMCCheck struct {
@@ -239,23 +229,11 @@ func (c *hostBMCCheck) Run(s *cli.Session, api *client.Client) error {
 
 // showBMCCheck shows what was looked at; anything that is not good is a failure.
 func showBMCCheck(s *cli.Session, k client.BMCCheck) error {
-	err := s.Show(k, func(t *cli.TableWriter) {
-		t.Row("STATUS", "CHECK", "DETAIL", "HINT")
-		for _, r := range k.Results {
-			status := "ok"
-			if !r.IsGood {
-				status = "error"
-			}
-			t.Row(status, r.Name, r.Detail, r.Hint)
-		}
-		if len(k.Capabilities) > 0 {
-			t.Row("ok", "can", strings.Join(k.Capabilities, " "))
-		}
-	})
-	if err == nil && !k.IsGood {
-		return cli.ErrSaid
+	var can [][]string
+	if len(k.Capabilities) > 0 {
+		can = [][]string{{"ok", "can", strings.Join(k.Capabilities, " ")}}
 	}
-	return err
+	return cli.ShowChecks(s, k, k.IsGood, k.Results, can...)
 }
 
 type hostBMCRotate struct {
@@ -273,14 +251,5 @@ func (c *hostBMCRotate) Run(s *cli.Session) error {
 	if err != nil {
 		return err
 	}
-	if c.Wait == 0 {
-		if s.Globals.Output == "table" {
-			s.Say("operation %s; slipway operation wait %s follows it", o.ID, o.ID)
-		}
-		return s.Stored(o, nil)
-	}
-	if o, err = s.WaitOperation(f, o, c.Wait); err != nil {
-		return err
-	}
-	return s.Stored(o, nil)
+	return begun(s, f, o, c.Wait)
 }

@@ -41,10 +41,7 @@ func (c *hostExplain) Run(s *cli.Session, api *client.Client) error {
 		x.Explanation = &e
 		x.Diagnosis, err = api.Hosts.Diagnose(s.Ctx, c.Host, mac)
 	}
-	if err != nil {
-		return err
-	}
-	return s.Show(x, func(t *cli.TableWriter) { c.table(t, x) })
+	return cli.Answered(x, err).Show(s, c.table)
 }
 
 // find reads which port is meant, and whether the machine is no host.

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"reflect"
@@ -105,15 +106,14 @@ func (c *hostPin) Run(s *cli.Session, api *client.Client) error {
 }
 
 // eachHost does something to every host, and says what came of it.
-func eachHost(s *cli.Session, names []string, do func(h client.Hosts, name string) (inventory.Host, error)) error {
+func eachHost(s *cli.Session, names []string, do func(h client.Hosts, ctx context.Context, name string) (inventory.Host, error)) error {
 	return s.Each(names, func(c *client.Client, name string) error {
-		h, err := do(c.Hosts, name)
-		if err != nil {
-			return err
-		}
-		return s.Show(h, func(t *cli.TableWriter) { t.Row(h.Name, string(h.State), flagsOf(h)) })
+		return cli.Answered(do(c.Hosts, s.Ctx, name)).Show(s, hostRow)
 	})
 }
+
+// hostRow says what became of a host.
+func hostRow(t *cli.TableWriter, h inventory.Host) { t.Row(h.Name, string(h.State), flagsOf(h)) }
 
 type hostInstall struct {
 	Hosts   []string `arg:""`
@@ -122,7 +122,9 @@ type hostInstall struct {
 
 // Run arms hosts.
 func (c *hostInstall) Run(s *cli.Session) error {
-	return eachHost(s, c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Install(s.Ctx, name, c.Profile) })
+	return eachHost(s, c.Hosts, func(h client.Hosts, ctx context.Context, name string) (inventory.Host, error) {
+		return h.Install(ctx, name, c.Profile)
+	})
 }
 
 type hostRelease struct {
@@ -130,58 +132,50 @@ type hostRelease struct {
 }
 
 // Run takes hosts back.
-func (c *hostRelease) Run(s *cli.Session) error {
-	return eachHost(s, c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Release(s.Ctx, name) })
-}
+func (c *hostRelease) Run(s *cli.Session) error { return eachHost(s, c.Hosts, client.Hosts.Release) }
 
 type hostConfirm struct {
 	Hosts []string `arg:""`
 }
 
 // Run takes a person's word for who boots.
-func (c *hostConfirm) Run(s *cli.Session) error {
-	return eachHost(s, c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Confirm(s.Ctx, name) })
-}
+func (c *hostConfirm) Run(s *cli.Session) error { return eachHost(s, c.Hosts, client.Hosts.Confirm) }
 
-type hostMaintain struct {
+// hostSwitch turns something on or off for hosts.
+type hostSwitch struct {
 	Hosts []string `arg:""`
 	Off   bool     `help:"End it."`
 }
+
+// turn does so by a call of the API.
+func (c *hostSwitch) turn(s *cli.Session, call func(h client.Hosts, ctx context.Context, name string, on bool) (inventory.Host, error)) error {
+	return eachHost(s, c.Hosts, func(h client.Hosts, ctx context.Context, name string) (inventory.Host, error) {
+		return call(h, ctx, name, !c.Off)
+	})
+}
+
+type (
+	hostMaintain struct{ hostSwitch }
+	hostCordon   struct{ hostSwitch }
+	hostRetain   struct{ hostSwitch }
+	hostProtect  struct{ hostSwitch }
+	hostAdopt    struct{ hostSwitch }
+)
 
 // Run puts hosts into maintenance or takes them out.
-func (c *hostMaintain) Run(s *cli.Session) error {
-	return eachHost(s, c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Maintain(s.Ctx, name, !c.Off) })
-}
-
-type hostCordon struct {
-	Hosts []string `arg:""`
-	Off   bool     `help:"End it."`
-}
+func (c *hostMaintain) Run(s *cli.Session) error { return c.turn(s, client.Hosts.Maintain) }
 
 // Run cordons hosts or ends that.
-func (c *hostCordon) Run(s *cli.Session) error {
-	return eachHost(s, c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Cordon(s.Ctx, name, !c.Off) })
-}
-
-type hostRetain struct {
-	Hosts []string `arg:""`
-	Off   bool     `help:"End it."`
-}
+func (c *hostCordon) Run(s *cli.Session) error { return c.turn(s, client.Hosts.Cordon) }
 
 // Run retains hosts or ends that.
-func (c *hostRetain) Run(s *cli.Session) error {
-	return eachHost(s, c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Retain(s.Ctx, name, !c.Off) })
-}
-
-type hostProtect struct {
-	Hosts []string `arg:""`
-	Off   bool     `help:"End it."`
-}
+func (c *hostRetain) Run(s *cli.Session) error { return c.turn(s, client.Hosts.Retain) }
 
 // Run protects hosts or ends that.
-func (c *hostProtect) Run(s *cli.Session) error {
-	return eachHost(s, c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Protect(s.Ctx, name, !c.Off) })
-}
+func (c *hostProtect) Run(s *cli.Session) error { return c.turn(s, client.Hosts.Protect) }
+
+// Run adopts running servers or ends that.
+func (c *hostAdopt) Run(s *cli.Session) error { return c.turn(s, client.Hosts.Adopt) }
 
 type hostScript struct {
 	Host string `arg:""`

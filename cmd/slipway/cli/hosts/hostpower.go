@@ -24,11 +24,7 @@ func (c *hostPower) Run(s *cli.Session) error {
 	case c.Action != "" && c.Confirm != "":
 		return cli.Usage("slipway host power NAME --confirm off says that it is off", "either change the power or confirm it")
 	case c.Confirm != "":
-		h, err := api.Hosts.ConfirmPower(s.Ctx, c.Host, inventory.PowerState(c.Confirm))
-		if err != nil {
-			return err
-		}
-		return s.Stored(h, nil)
+		return s.Stored(api.Hosts.ConfirmPower(s.Ctx, c.Host, inventory.PowerState(c.Confirm)))
 	case c.Action == "":
 		return showPower(s, api, c.Host)
 	}
@@ -42,14 +38,16 @@ func (c *hostPower) Run(s *cli.Session) error {
 	if err != nil {
 		return err
 	}
-	if f == nil {
-		if s.Globals.Output == "table" {
-			s.Say("operation %s; slipway operation wait %s follows it", o.ID, o.ID)
-		}
-		return s.Stored(o, nil)
+	return begun(s, f, o, c.Wait)
+}
+
+// begun follows an operation where that is asked for, else it says how to.
+func begun(s *cli.Session, f *cli.Follower, o inventory.Operation, wait cli.WaitFlag) error {
+	if wait != 0 {
+		return s.Stored(s.WaitOperation(f, o, wait))
 	}
-	if o, err = s.WaitOperation(f, o, c.Wait); err != nil {
-		return err
+	if s.Globals.Output == "table" {
+		s.Say("operation %s; slipway operation wait %s follows it", o.ID, o.ID)
 	}
 	return s.Stored(o, nil)
 }
@@ -144,15 +142,5 @@ func doneTo(s *cli.Session, host string, kind inventory.OperationKind, wait cli.
 			return err
 		}
 	}
-	return s.Show(h, func(t *cli.TableWriter) { t.Row(h.Name, string(h.State), flagsOf(h)) })
-}
-
-type hostAdopt struct {
-	Hosts []string `arg:""`
-	Off   bool     `help:"End it."`
-}
-
-// Run adopts running servers or ends that.
-func (c *hostAdopt) Run(s *cli.Session) error {
-	return eachHost(s, c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Adopt(s.Ctx, name, !c.Off) })
+	return s.Show(h, func(t *cli.TableWriter) { hostRow(t, h) })
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
@@ -171,11 +172,7 @@ type rackCabling struct {
 
 // Run shows cables, then what is wrong with them.
 func (c *rackCabling) Run(s *cli.Session, api *client.Client) error {
-	cabling, err := api.Cabling(s.Ctx, c.Rack)
-	if err != nil {
-		return err
-	}
-	return s.Show(cabling, func(t *cli.TableWriter) {
+	return cli.Answered(api.Cabling(s.Ctx, c.Rack)).Show(s, func(t *cli.TableWriter, cabling hardware.Cabling) {
 		t.Row("HOST", "UNIT", "PORT", "MAC", "SWITCH", "SWITCH PORT", "VLAN", "SEEN")
 		for _, l := range cabling.Links {
 			t.Row(l.Host, cli.CountText(l.Unit), l.Port, string(l.MAC), l.Switch, l.To, cli.CountText(l.VLAN), cli.TimeText(l.At))

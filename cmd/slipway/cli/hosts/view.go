@@ -4,53 +4,48 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
 
-func views(c *client.Client) client.Noun[client.View] { return c.Views }
-
 // ViewCommand is slipway view.
 type ViewCommand struct {
-	List   viewList   `cmd:"" help:"List views of the hosts: your own, and those that are shared with you."`
-	Show   viewShow   `cmd:"" help:"Show a view."`
-	Set    viewSet    `cmd:"" help:"Keep a view of the hosts, whether it exists or not."`
-	Delete viewDelete `cmd:"" help:"Delete views."`
+	List   nouns.List[view, client.View] `cmd:"" help:"List views of the hosts: your own, and those that are shared with you."`
+	Show   nouns.Show[view, client.View] `cmd:"" help:"Show a view."`
+	Set    viewSet                       `cmd:"" help:"Keep a view of the hosts, whether it exists or not."`
+	Delete viewDelete                    `cmd:"" help:"Delete views."`
 }
 
-type viewList struct{}
+// view is how people read a view.
+type view struct{}
 
-// Run lists views.
-func (*viewList) Run(s *cli.Session) error {
-	return cli.ShowList(s, views, client.Query{}, 0, []string{"NAME", "OWNER", "QUERY", "GROUP", "SORT", "COLUMNS"}, func(v client.View) []string {
-		owner := v.Owner
-		if v.IsShared {
-			owner = "(shared)"
-		}
-		if len(v.Pools) > 0 {
-			owner = "(" + strings.Join(v.Pools, ",") + ")"
-		}
-		return []string{v.Name, owner, v.Query, v.Group, v.Sort, strings.Join(v.Columns, ",")}
-	})
-}
+// About implements nouns.Noun.
+func (view) About() (one, many string) { return "view", "views" }
 
-type viewShow struct {
-	View string `arg:""`
-}
+// Calls implements nouns.Noun.
+func (view) Calls(c *client.Client) client.Noun[client.View] { return c.Views }
 
-// Run shows a view.
-func (c *viewShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, views, c.View, func(t *cli.TableWriter, v client.View) {
-		t.Field("name", v.Name)
-		t.Field("owner", v.Owner)
-		t.Field("shared", cli.YesNo(v.IsShared))
-		t.Field("pools", strings.Join(v.Pools, ","))
-		t.Field("query", v.Query)
-		t.Field("columns", strings.Join(v.Columns, ","))
-		t.Field("group", v.Group)
-		t.Field("sort", v.Sort)
-		t.Field("changed", cli.TimeText(v.UpdatedAt))
-	})
+// Fields implements nouns.Noun.
+func (view) Fields(f *nouns.Fields, v client.View) {
+	owner, columns := v.Owner, strings.Join(v.Columns, ",")
+	if v.IsShared {
+		owner = "(shared)"
+	}
+	if len(v.Pools) > 0 {
+		owner = "(" + strings.Join(v.Pools, ",") + ")"
+	}
+	f.Both("name", v.Name)
+	f.Listed("owner", owner)
+	f.Shown("owner", v.Owner)
+	f.Shown("shared", cli.YesNo(v.IsShared))
+	f.Shown("pools", strings.Join(v.Pools, ","))
+	f.Both("query", v.Query)
+	f.Shown("columns", columns)
+	f.Both("group", v.Group)
+	f.Both("sort", v.Sort)
+	f.Listed("columns", columns)
+	f.Shown("changed", cli.TimeText(v.UpdatedAt))
 }
 
 type viewSet struct {

@@ -10,68 +10,58 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
 
-func imagesOf(c *client.Client) client.Noun[inventory.Image] { return c.Images }
-
 // ImageCommand is slipway image.
 type ImageCommand struct {
-	List      imageList      `cmd:"" help:"List images."`
-	Show      imageShow      `cmd:"" help:"Show an image."`
-	Import    imageImport    `cmd:"" help:"Import an image from the catalogue, from URLs or from files."`
-	Imports   imageImports   `cmd:"" help:"List imports and how far they are."`
-	Retry     imageRetry     `cmd:"" help:"Start an import that failed once more."`
-	Cancel    imageCancel    `cmd:"" help:"Stop an import; the next one of the same goes on from there."`
-	Delete    imageDelete    `cmd:"" help:"Delete images; artefact prune then frees the space."`
-	Catalogue imageCatalogue `cmd:"" help:"List what can be imported by name."`
-	Verify    artefactVerify `cmd:"" help:"Read the files of all images again and list those that are damaged."`
-	Prune     artefactPrune  `cmd:"" help:"Remove the files that no image uses."`
+	List      nouns.List[image, inventory.Image]   `cmd:"" help:"List images."`
+	Show      nouns.Show[image, inventory.Image]   `cmd:"" help:"Show an image."`
+	Import    imageImport                          `cmd:"" help:"Import an image from the catalogue, from URLs or from files."`
+	Imports   imageImports                         `cmd:"" help:"List imports and how far they are."`
+	Retry     imageRetry                           `cmd:"" help:"Start an import that failed once more."`
+	Cancel    imageCancel                          `cmd:"" help:"Stop an import; the next one of the same goes on from there."`
+	Delete    nouns.Delete[image, inventory.Image] `cmd:"" help:"Delete images; artefact prune then frees the space."`
+	Catalogue imageCatalogue                       `cmd:"" help:"List what can be imported by name."`
+	Verify    artefactVerify                       `cmd:"" help:"Read the files of all images again and list those that are damaged."`
+	Prune     artefactPrune                        `cmd:"" help:"Remove the files that no image uses."`
 }
 
-type imageList struct{}
+// image is how people read an image.
+type image struct{ nouns.Plain[inventory.Image] }
 
-// Run lists images.
-func (*imageList) Run(s *cli.Session) error {
-	return cli.ShowList(s, imagesOf, client.Query{}, 0, []string{"NAME", "OS", "RELEASE", "ARCH", "FILES", "INSTALLS", "IMPORTED"}, func(i inventory.Image) []string {
-		return []string{i.Name, i.OS, i.Release, string(i.Arch), fmt.Sprint(len(i.Files)), cli.YesNo(i.IsInstaller), cli.TimeText(i.UpdatedAt)}
-	})
-}
-
-type imageShow struct {
-	Image string `arg:""`
-}
-
-// Run shows an image.
-func (c *imageShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, imagesOf, c.Image, func(t *cli.TableWriter, i inventory.Image) {
-		t.Field("name", i.Name)
-		t.Field("os", i.OS+" "+i.Release)
-		t.Field("arch", string(i.Arch))
-		t.Field("installs", cli.YesNo(i.IsInstaller))
-		if i.MemoryMiB > 0 {
-			t.Field("memory", fmt.Sprintf("at least %d MiB", i.MemoryMiB))
+// Fields implements nouns.Noun.
+func (image) Fields(f *nouns.Fields, i inventory.Image) {
+	f.Both("name", i.Name)
+	f.Listed("os", i.OS)
+	f.Shown("os", i.OS+" "+i.Release)
+	f.Listed("release", i.Release)
+	f.Both("arch", string(i.Arch))
+	f.Listed("files", fmt.Sprint(len(i.Files)))
+	f.Both("installs", cli.YesNo(i.IsInstaller))
+	if i.MemoryMiB > 0 {
+		f.Shown("memory", fmt.Sprintf("at least %d MiB", i.MemoryMiB))
+	}
+	f.Shown("processor", i.CPULevel)
+	for _, file := range i.Files {
+		f.Shown(string(file.Role), file.Name+" "+string(file.Digest))
+	}
+	if i.DiskFormat != "" {
+		size := "of unknown size"
+		if i.DiskBytes > 0 {
+			size = images.FormatBytes(i.DiskBytes)
 		}
-		t.Field("processor", i.CPULevel)
-		for _, f := range i.Files {
-			t.Field(string(f.Role), f.Name+" "+string(f.Digest))
-		}
-		if i.DiskFormat != "" {
-			size := "of unknown size"
-			if i.DiskBytes > 0 {
-				size = images.FormatBytes(i.DiskBytes)
-			}
-			t.Field("written to disk", strings.TrimSpace(i.DiskFormat+", "+size+" "+i.Remote))
-			t.Field("seed label", i.SeedLabel)
-		}
-		t.Field("arguments", strings.Join(i.KernelArgs, " "))
-		for _, c := range i.Configs {
-			t.Field("reads", strings.TrimSpace(c.Format+" "+c.Version+" "+c.InitrdPath))
-		}
-		t.Field("imported", cli.TimeText(i.UpdatedAt))
-	})
+		f.Shown("written to disk", strings.TrimSpace(i.DiskFormat+", "+size+" "+i.Remote))
+		f.Shown("seed label", i.SeedLabel)
+	}
+	f.Shown("arguments", strings.Join(i.KernelArgs, " "))
+	for _, c := range i.Configs {
+		f.Shown("reads", strings.TrimSpace(c.Format+" "+c.Version+" "+c.InitrdPath))
+	}
+	f.Both("imported", cli.TimeText(i.UpdatedAt))
 }
 
 type imageImport struct {
@@ -210,11 +200,7 @@ func (c *imageImport) Run(s *cli.Session, api *client.Client) error {
 		return err
 	}
 	if c.Detach {
-		job, err := api.Import(s.Ctx, r)
-		if err != nil {
-			return err
-		}
-		return s.Show(job, func(t *cli.TableWriter) { t.Row(job.ID, job.Image, string(job.State)) })
+		return cli.Answered(api.Import(s.Ctx, r)).Show(s, jobRow)
 	}
 	return s.Stored(importImage(s, r))
 }
@@ -253,21 +239,18 @@ type imageImports struct{}
 
 // Run lists imports.
 func (*imageImports) Run(s *cli.Session, api *client.Client) error {
-	jobs, err := api.Jobs(s.Ctx)
-	if err != nil {
-		return err
-	}
-	return s.Show(jobs.Items, func(t *cli.TableWriter) {
-		t.Row("ID", "IMAGE", "STATE", "STEP", "FILE", "BYTES", "OF", "WHY")
-		for _, j := range jobs.Items {
-			of := ""
-			if j.Progress.TotalBytes > 0 {
-				of = images.FormatBytes(j.Progress.TotalBytes)
-			}
-			t.Row(j.ID, j.Image, string(j.State), string(j.Progress.Step), j.Progress.File, images.FormatBytes(j.Progress.Bytes), of, j.Error)
+	headings := []string{"ID", "IMAGE", "STATE", "STEP", "FILE", "BYTES", "OF", "WHY"}
+	return cli.Items(api.Jobs(s.Ctx)).Show(s, cli.Rows(headings, func(j client.Job) []string {
+		of := ""
+		if j.Progress.TotalBytes > 0 {
+			of = images.FormatBytes(j.Progress.TotalBytes)
 		}
-	})
+		return []string{j.ID, j.Image, string(j.State), string(j.Progress.Step), j.Progress.File, images.FormatBytes(j.Progress.Bytes), of, j.Error}
+	}))
 }
+
+// jobRow shows an import that goes on by itself.
+func jobRow(t *cli.TableWriter, j client.Job) { t.Row(j.ID, j.Image, string(j.State)) }
 
 type imageCancel struct {
 	ID string `arg:"" help:"Of the import."`
@@ -284,51 +267,33 @@ type imageRetry struct {
 
 // Run starts an import once more.
 func (c *imageRetry) Run(s *cli.Session, api *client.Client) error {
-	j, err := api.RetryJob(s.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return s.Show(j, func(t *cli.TableWriter) { t.Row(j.ID, j.Image, string(j.State)) })
+	return cli.Answered(api.RetryJob(s.Ctx, c.ID)).Show(s, jobRow)
 }
-
-type imageDelete struct {
-	Images []string `arg:""`
-	DryRun bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes images.
-func (c *imageDelete) Run(s *cli.Session) error { return cli.Remove(s, imagesOf, c.Images, c.DryRun) }
 
 type imageCatalogue struct{}
 
 // Run lists the catalogue.
 func (*imageCatalogue) Run(s *cli.Session, api *client.Client) error {
-	page, err := api.Catalogue(s.Ctx)
-	if err != nil {
-		return err
-	}
-	return s.Show(page.Items, func(t *cli.TableWriter) {
-		t.Row("OS", "RELEASES", "TITLE", "ARCH", "MEMORY", "INSTALLS", "PACKAGE")
-		for _, e := range page.Items {
-			var arch []string
-			for a := range e.Arch {
-				arch = append(arch, string(a))
-			}
-			slices.Sort(arch)
-			t.Row(e.OS, strings.Join(e.Releases, " "), e.Title, strings.Join(arch, " "), fmt.Sprintf("%d MiB", e.MemoryMiB), cli.YesNo(e.IsInstaller), e.Package)
+	headings := []string{"OS", "RELEASES", "TITLE", "ARCH", "MEMORY", "INSTALLS", "PACKAGE"}
+	return cli.Items(api.Catalogue(s.Ctx)).Show(s, cli.Rows(headings, func(e images.Entry) []string {
+		var arch []string
+		for a := range e.Arch {
+			arch = append(arch, string(a))
 		}
-	})
+		slices.Sort(arch)
+		return []string{
+			e.OS, strings.Join(e.Releases, " "), e.Title, strings.Join(arch, " "), fmt.Sprintf("%d MiB", e.MemoryMiB), cli.YesNo(e.IsInstaller), e.Package,
+		}
+	}))
 }
-
-func artefacts(c *client.Client) client.Noun[inventory.Artefact] { return c.Artefacts }
 
 // ArtefactCommand is slipway artefact.
 type ArtefactCommand struct {
-	Upload artefactUpload `cmd:"" help:"Send a file to the server, so that an import can take it by its digest."`
-	List   artefactList   `cmd:"" help:"List artefacts."`
-	Show   artefactShow   `cmd:"" help:"Show an artefact."`
-	Verify artefactVerify `cmd:"" help:"Read every artefact again and list those that are damaged."`
-	Prune  artefactPrune  `cmd:"" help:"Remove the artefacts that no image uses."`
+	Upload artefactUpload                           `cmd:"" help:"Send a file to the server, so that an import can take it by its digest."`
+	List   nouns.List[artefact, inventory.Artefact] `cmd:"" help:"List artefacts."`
+	Show   nouns.Show[artefact, inventory.Artefact] `cmd:"" help:"Show an artefact."`
+	Verify artefactVerify                           `cmd:"" help:"Read every artefact again and list those that are damaged."`
+	Prune  artefactPrune                            `cmd:"" help:"Remove the artefacts that no image uses."`
 }
 
 type artefactUpload struct {
@@ -342,34 +307,28 @@ func (c *artefactUpload) Run(s *cli.Session, api *client.Client) error {
 		return fmt.Errorf("read %s: %w", c.File, err)
 	}
 	defer f.Close()
-	a, err := api.Upload(s.Ctx, filepath.Base(c.File), f)
-	if err != nil {
-		return err
-	}
-	return s.Show(a, func(t *cli.TableWriter) { t.Row(string(a.Digest), images.FormatBytes(a.SizeBytes)) })
-}
-
-type artefactList struct{}
-
-// Run lists artefacts.
-func (*artefactList) Run(s *cli.Session) error {
-	return cli.ShowList(s, artefacts, client.Query{}, 0, []string{"DIGEST", "SIZE", "IMPORTED", "FROM"}, func(a inventory.Artefact) []string {
-		return []string{string(a.Digest), images.FormatBytes(a.SizeBytes), cli.TimeText(a.CreatedAt), a.Source}
+	return cli.Answered(api.Upload(s.Ctx, filepath.Base(c.File), f)).Show(s, func(t *cli.TableWriter, a inventory.Artefact) {
+		t.Row(string(a.Digest), images.FormatBytes(a.SizeBytes))
 	})
 }
 
-type artefactShow struct {
-	Digest string `arg:""`
-}
+// artefact is how people read an artefact.
+type artefact struct{}
 
-// Run shows an artefact.
-func (c *artefactShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, artefacts, c.Digest, func(t *cli.TableWriter, a inventory.Artefact) {
-		t.Field("digest", string(a.Digest))
-		t.Field("size", fmt.Sprintf("%s (%d bytes)", images.FormatBytes(a.SizeBytes), a.SizeBytes))
-		t.Field("from", a.Source)
-		t.Field("imported", cli.TimeText(a.CreatedAt))
-	})
+// About implements nouns.Noun.
+func (artefact) About() (one, many string) { return "digest", "digests" }
+
+// Calls implements nouns.Noun.
+func (artefact) Calls(c *client.Client) client.Noun[inventory.Artefact] { return c.Artefacts }
+
+// Fields implements nouns.Noun.
+func (artefact) Fields(f *nouns.Fields, a inventory.Artefact) {
+	f.Both("digest", string(a.Digest))
+	f.Listed("size", images.FormatBytes(a.SizeBytes))
+	f.Shown("size", fmt.Sprintf("%s (%d bytes)", images.FormatBytes(a.SizeBytes), a.SizeBytes))
+	f.Listed("imported", cli.TimeText(a.CreatedAt))
+	f.Both("from", a.Source)
+	f.Shown("imported", cli.TimeText(a.CreatedAt))
 }
 
 type artefactVerify struct{}

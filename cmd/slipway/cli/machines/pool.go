@@ -8,31 +8,57 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
 
-func pools(c *client.Client) client.Noun[client.Pool] { return c.Pools }
-
 // PoolCommand is slipway pool.
 type PoolCommand struct {
-	List   poolList   `cmd:"" help:"List pools and how their hosts are doing."`
-	Show   poolShow   `cmd:"" help:"Show a pool."`
-	Create poolCreate `cmd:"" help:"Add a pool: a set of hosts that machines are taken from."`
-	Set    poolSet    `cmd:"" help:"Change a pool; other settings stay."`
-	Delete poolDelete `cmd:"" help:"Delete pools that no machine is in."`
+	List   nouns.List[pool, client.Pool]        `cmd:"" help:"List pools and how their hosts are doing."`
+	Show   nouns.Show[pool, client.Pool]        `cmd:"" help:"Show a pool."`
+	Create nouns.Create[poolFlags, client.Pool] `cmd:"" help:"Add a pool: a set of hosts that machines are taken from."`
+	Set    nouns.Set[poolFlags, client.Pool]    `cmd:"" help:"Change a pool; other settings stay."`
+	Delete nouns.Delete[pool, client.Pool]      `cmd:"" help:"Delete pools that no machine is in."`
 }
 
-type poolList struct{}
+// pool is how people read a pool, with the counts of its hosts.
+type pool struct{}
 
-// Run lists pools.
-func (*poolList) Run(s *cli.Session) error {
-	return cli.ShowList(s, pools, client.Query{}, 0, []string{"NAME", "SELECTOR", "HOSTS", "AVAILABLE", "CLAIMED", "CLEANING", "FAILED", "SPARE", "CLEAN"}, func(p client.Pool) []string {
-		return []string{
-			p.Name, p.Selector, fmt.Sprint(p.Hosts.Total), fmt.Sprint(p.Hosts.Available), fmt.Sprint(p.Hosts.Claimed), fmt.Sprint(p.Hosts.Cleaning),
-			fmt.Sprint(p.Hosts.Failed), fmt.Sprint(p.MinSpare), cleanText(p.Clean),
-		}
-	})
+// About implements nouns.Noun.
+func (pool) About() (one, many string) { return "pool", "pools" }
+
+// Calls implements nouns.Noun.
+func (pool) Calls(c *client.Client) client.Noun[client.Pool] { return c.Pools }
+
+// New implements nouns.NewFlags.
+func (pool) New(name string) (p client.Pool) {
+	p.Name = name
+	return p
+}
+
+// Version implements nouns.Flags.
+func (pool) Version(p client.Pool) int64 { return p.Version }
+
+// Fields implements nouns.Noun.
+func (pool) Fields(f *nouns.Fields, p client.Pool) {
+	f.Both("name", p.Name)
+	f.Both("selector", p.Selector)
+	f.Shown("requires", cli.RequirementsText(p.Requirements))
+	f.Listed("hosts", fmt.Sprint(p.Hosts.Total))
+	f.Listed("available", fmt.Sprint(p.Hosts.Available))
+	f.Listed("claimed", fmt.Sprint(p.Hosts.Claimed))
+	f.Listed("cleaning", fmt.Sprint(p.Hosts.Cleaning))
+	f.Listed("failed", fmt.Sprint(p.Hosts.Failed))
+	f.Shown("hosts", fmt.Sprintf("%d: %d available, %d claimed, %d cleaning, %d failed",
+		p.Hosts.Total, p.Hosts.Available, p.Hosts.Claimed, p.Hosts.Cleaning, p.Hosts.Failed))
+	f.Listed("spare", fmt.Sprint(p.MinSpare))
+	f.Shown("spare", fmt.Sprintf("at least %d", p.MinSpare))
+	f.Both("clean", cleanText(p.Clean))
+	f.Shown("burn in", cli.DurationText(p.BurnInFor))
+	f.Shown("at once", fmt.Sprintf("%s installations, %s wipes", unbounded(p.Budget.Provision), unbounded(p.Budget.Destroy)))
+	f.Shown("between wipes", cli.DurationText(p.Budget.DestroyInterval))
+	f.Shown("changed", cli.TimeText(p.UpdatedAt))
 }
 
 func cleanText(m inventory.CleanMode) string {
@@ -40,26 +66,6 @@ func cleanText(m inventory.CleanMode) string {
 		m = inventory.CleanQuick
 	}
 	return string(m)
-}
-
-type poolShow struct {
-	Pool string `arg:""`
-}
-
-// Run shows a pool.
-func (c *poolShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, pools, c.Pool, func(t *cli.TableWriter, p client.Pool) {
-		t.Field("name", p.Name)
-		t.Field("selector", p.Selector)
-		t.Field("requires", cli.RequirementsText(p.Requirements))
-		t.Field("hosts", fmt.Sprintf("%d: %d available, %d claimed, %d cleaning, %d failed", p.Hosts.Total, p.Hosts.Available, p.Hosts.Claimed, p.Hosts.Cleaning, p.Hosts.Failed))
-		t.Field("spare", fmt.Sprintf("at least %d", p.MinSpare))
-		t.Field("clean", cleanText(p.Clean))
-		t.Field("burn in", cli.DurationText(p.BurnInFor))
-		t.Field("at once", fmt.Sprintf("%s installations, %s wipes", unbounded(p.Budget.Provision), unbounded(p.Budget.Destroy)))
-		t.Field("between wipes", cli.DurationText(p.Budget.DestroyInterval))
-		t.Field("changed", cli.TimeText(p.UpdatedAt))
-	})
 }
 
 func unbounded(n int) string {
@@ -71,6 +77,7 @@ func unbounded(n int) string {
 
 // poolFlags are what can be said of a pool; nil is not given.
 type poolFlags struct {
+	pool
 	Selector        *string        `short:"l" help:"Hosts that are in it, such as rack=r1; empty for all." placeholder:"SELECTOR"`
 	Require         []string       `help:"Hardware that its hosts must have: cpu=16,memory=64G,disk=1T or expression=CEL; repeat for more, an empty one takes all away." placeholder:"KEY=VALUE" sep:"none"`
 	Clean           *string        `help:"How disks are wiped: none, quick, full or secure (default quick)." placeholder:"MODE"`
@@ -79,10 +86,10 @@ type poolFlags struct {
 	MaxProvision    *int           `help:"Most installations at the same time; 0 for any number." placeholder:"N"`
 	MaxDestroy      *int           `help:"Most wipes at the same time; 0 for any number." placeholder:"N"`
 	DestroyInterval *time.Duration `help:"Least time between the starts of two wipes." placeholder:"DURATION"`
-	DryRun          bool           `help:"Only show what would change."`
 }
 
-func (f *poolFlags) apply(p *inventory.Pool) error {
+// Apply implements nouns.Flags.
+func (f poolFlags) Apply(_ *cli.Session, p *client.Pool) error {
 	cli.Set(&p.Selector, f.Selector)
 	cli.Set(&p.Clean, (*inventory.CleanMode)(f.Clean))
 	cli.Set(&p.MinSpare, f.MinSpare)
@@ -93,106 +100,46 @@ func (f *poolFlags) apply(p *inventory.Pool) error {
 	return cli.ParseRequirements(&p.Requirements, f.Require)
 }
 
-type poolCreate struct {
-	Name string `arg:"" help:"Its name, a DNS label."`
-	poolFlags
-}
-
-// Run adds a pool.
-func (c *poolCreate) Run(s *cli.Session) error {
-	var p client.Pool
-	p.Name = c.Name
-	if err := c.apply(&p.Pool); err != nil {
-		return err
-	}
-	return cli.Write(s, pools, "POST", "", p, c.DryRun)
-}
-
-type poolSet struct {
-	Pool string `arg:""`
-	poolFlags
-}
-
-// Run changes a pool as it is stored now.
-func (c *poolSet) Run(s *cli.Session, api *client.Client) error {
-	p, err := api.Pools.Get(s.Ctx, c.Pool)
-	if err != nil {
-		return err
-	}
-	if err := c.apply(&p.Pool); err != nil {
-		return err
-	}
-	return cli.Write(s, pools, "PUT", c.Pool, p, c.DryRun, client.IfVersion(p.Version))
-}
-
-type poolDelete struct {
-	Pools  []string `arg:""`
-	DryRun bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes pools.
-func (c *poolDelete) Run(s *cli.Session) error { return cli.Remove(s, pools, c.Pools, c.DryRun) }
-
-func goldens(c *client.Client) client.Noun[inventory.Golden] { return c.Goldens }
-
 // GoldenCommand is slipway golden.
 type GoldenCommand struct {
-	List   goldenList   `cmd:"" help:"List golden hardware."`
-	Show   goldenShow   `cmd:"" help:"Show golden hardware."`
-	Create goldenCreate `cmd:"" help:"Describe the hardware that hosts of a kind must have; a missing part is an issue."`
-	Set    goldenSet    `cmd:"" help:"Change golden hardware; other settings stay."`
-	Delete goldenDelete `cmd:"" help:"Delete golden hardware."`
+	List   nouns.List[golden, inventory.Golden]      `cmd:"" help:"List golden hardware."`
+	Show   nouns.Show[golden, inventory.Golden]      `cmd:"" help:"Show golden hardware."`
+	Create nouns.Create[goldenNew, inventory.Golden] `cmd:"" help:"Describe the hardware that hosts of a kind must have; a missing part is an issue."`
+	Set    nouns.Set[goldenEdit, inventory.Golden]   `cmd:"" help:"Change golden hardware; other settings stay."`
+	Delete nouns.Delete[golden, inventory.Golden]    `cmd:"" help:"Delete golden hardware."`
 }
 
-type goldenList struct{}
+// golden is how people read golden hardware.
+type golden struct{ nouns.Plain[inventory.Golden] }
 
-// Run lists golden hardware.
-func (*goldenList) Run(s *cli.Session) error {
-	return cli.ShowList(s, goldens, client.Query{}, 0, []string{"NAME", "SELECTOR", "REQUIRES", "DISKS", "PORTS", "DIMMS", "STRICT"}, func(g inventory.Golden) []string {
-		return []string{g.Name, g.Selector, cli.RequirementsText(g.Requirements), someN(g.DiskN), someN(g.PortN), someN(g.DIMMN), cli.YesNo(g.IsStrict)}
-	})
-}
-
-func someN(n int) string {
-	if n == 0 {
-		return ""
+// Fields implements nouns.Noun.
+func (golden) Fields(f *nouns.Fields, g inventory.Golden) {
+	f.Both("name", g.Name)
+	f.Both("selector", g.Selector)
+	f.Both("requires", cli.RequirementsText(g.Requirements))
+	f.Both("disks", cli.CountText(g.DiskN))
+	f.Both("ports", cli.CountText(g.PortN))
+	f.Both("dimms", cli.CountText(g.DIMMN))
+	for _, k := range slices.Sorted(maps.Keys(g.Firmware)) {
+		f.Shown("firmware", k+" "+g.Firmware[k])
 	}
-	return fmt.Sprint(n)
-}
-
-type goldenShow struct {
-	Golden string `arg:""`
-}
-
-// Run shows golden hardware.
-func (c *goldenShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, goldens, c.Golden, func(t *cli.TableWriter, g inventory.Golden) {
-		t.Field("name", g.Name)
-		t.Field("selector", g.Selector)
-		t.Field("requires", cli.RequirementsText(g.Requirements))
-		t.Field("disks", someN(g.DiskN))
-		t.Field("ports", someN(g.PortN))
-		t.Field("dimms", someN(g.DIMMN))
-		for _, k := range slices.Sorted(maps.Keys(g.Firmware)) {
-			t.Field("firmware", k+" "+g.Firmware[k])
-		}
-		t.Field("strict", cli.YesNo(g.IsStrict))
-		t.Field("changed", cli.TimeText(g.UpdatedAt))
-	})
+	f.Both("strict", cli.YesNo(g.IsStrict))
+	f.Shown("changed", cli.TimeText(g.UpdatedAt))
 }
 
 // goldenFlags are what can be said of golden hardware; nil is not given.
 type goldenFlags struct {
+	golden
 	Require  []string `help:"Hardware that hosts must have: cpu=16,memory=64G,disk=1T or expression=CEL; repeat for more, an empty one takes all away." placeholder:"KEY=VALUE" sep:"none"`
 	Firmware []string `help:"Version that they must have, such as bios=2.1, bmc=1.4, disk:PM9A3=GDC5 or port:mlx5_core=20.31; repeat for more, NAME= takes one away." placeholder:"NAME=VERSION" sep:"none"`
 	Disks    *int     `help:"Exactly so many disks; 0 for any number." placeholder:"N"`
 	Ports    *int     `help:"Exactly so many network ports; 0 for any number." placeholder:"N"`
 	Dimms    *int     `help:"Exactly so many memory modules; 0 for any number." placeholder:"N"`
 	Strict   *bool    `negatable:"" help:"A host that lacks something is not claimed."`
-	DryRun   bool     `help:"Only show what would change."`
 }
 
-func (f *goldenFlags) apply(g *inventory.Golden) error {
+// Apply implements nouns.Flags.
+func (f goldenFlags) Apply(_ *cli.Session, g *inventory.Golden) error {
 	cli.Set(&g.DiskN, f.Disks)
 	cli.Set(&g.PortN, f.Ports)
 	cli.Set(&g.DIMMN, f.Dimms)
@@ -212,44 +159,26 @@ func (f *goldenFlags) apply(g *inventory.Golden) error {
 	return cli.ParseRequirements(&g.Requirements, f.Require)
 }
 
-type goldenCreate struct {
-	Name     string `arg:"" help:"Its name, a DNS label."`
+// goldenNew are what can be said of new golden hardware.
+type goldenNew struct {
 	Selector string `short:"l" required:"" help:"Hosts that it is for, such as product=R640." placeholder:"SELECTOR"`
 	goldenFlags
 }
 
-// Run adds golden hardware.
-func (c *goldenCreate) Run(s *cli.Session) error {
-	g := inventory.Golden{Name: c.Name, Selector: c.Selector}
-	if err := c.apply(&g); err != nil {
-		return err
-	}
-	return cli.Write(s, goldens, "POST", "", g, c.DryRun)
+// Apply implements nouns.Flags.
+func (f goldenNew) Apply(s *cli.Session, g *inventory.Golden) error {
+	g.Selector = f.Selector
+	return f.goldenFlags.Apply(s, g)
 }
 
-type goldenSet struct {
-	Golden   string  `arg:""`
+// goldenEdit are what can be said of golden hardware that exists.
+type goldenEdit struct {
 	Selector *string `short:"l" help:"Hosts that it is for." placeholder:"SELECTOR"`
 	goldenFlags
 }
 
-// Run changes golden hardware as it is stored now.
-func (c *goldenSet) Run(s *cli.Session, api *client.Client) error {
-	g, err := api.Goldens.Get(s.Ctx, c.Golden)
-	if err != nil {
-		return err
-	}
-	cli.Set(&g.Selector, c.Selector)
-	if err := c.apply(&g); err != nil {
-		return err
-	}
-	return cli.Write(s, goldens, "PUT", c.Golden, g, c.DryRun, client.IfVersion(g.Version))
+// Apply implements nouns.Flags.
+func (f goldenEdit) Apply(s *cli.Session, g *inventory.Golden) error {
+	cli.Set(&g.Selector, f.Selector)
+	return f.goldenFlags.Apply(s, g)
 }
-
-type goldenDelete struct {
-	Goldens []string `arg:""`
-	DryRun  bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes golden hardware.
-func (c *goldenDelete) Run(s *cli.Session) error { return cli.Remove(s, goldens, c.Goldens, c.DryRun) }

@@ -5,28 +5,30 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/client"
 )
-
-func classes(c *client.Client) client.Noun[inventory.Class] { return c.Classes }
 
 // ClassCommand is slipway class.
 type ClassCommand struct {
-	List   classList   `cmd:"" help:"List classes of DHCP clients."`
-	Show   classShow   `cmd:"" help:"Show a class with its options."`
-	Create classCreate `cmd:"" help:"Add a class: which clients are in it, and the options that they get."`
-	Update classUpdate `cmd:"" help:"Change a class; other settings stay."`
-	Delete classDelete `cmd:"" help:"Delete classes."`
+	List   nouns.List[class, inventory.Class]        `cmd:"" help:"List classes of DHCP clients."`
+	Show   nouns.Show[class, inventory.Class]        `cmd:"" help:"Show a class with its options."`
+	Create nouns.Create[classFlags, inventory.Class] `cmd:"" help:"Add a class: which clients are in it, and the options that they get."`
+	Update nouns.Set[classFlags, inventory.Class]    `cmd:"" help:"Change a class; other settings stay."`
+	Delete nouns.Delete[class, inventory.Class]      `cmd:"" help:"Delete classes."`
 }
 
-type classList struct{}
+// class is how people read a class.
+type class struct{ nouns.Plain[inventory.Class] }
 
-// Run lists classes.
-func (*classList) Run(s *cli.Session) error {
-	return cli.ShowList(s, classes, client.Query{}, 0, []string{"NAME", "CLIENTS", "PRIORITY", "OPTIONS"}, func(c inventory.Class) []string {
-		return []string{c.Name, classClients(c), fmt.Sprint(c.Priority), fmt.Sprint(len(c.Options) + len(c.Options6))}
-	})
+// Fields implements nouns.Noun.
+func (class) Fields(f *nouns.Fields, c inventory.Class) {
+	f.Both("name", c.Name)
+	f.Both("clients", classClients(c))
+	f.Both("priority", fmt.Sprint(c.Priority))
+	f.Listed("options", fmt.Sprint(len(c.Options)+len(c.Options6)))
+	f.Shown("option", optionTexts(c.Options)...)
+	f.Shown("IPv6 option", optionTexts(c.Options6)...)
 }
 
 // classClients says which clients are in a class.
@@ -46,23 +48,9 @@ func classClients(c inventory.Class) string {
 	return strings.Join(all, ", ")
 }
 
-type classShow struct {
-	Class string `arg:""`
-}
-
-// Run shows a class.
-func (c *classShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, classes, c.Class, func(t *cli.TableWriter, v inventory.Class) {
-		t.Field("name", v.Name)
-		t.Field("clients", classClients(v))
-		t.Field("priority", fmt.Sprint(v.Priority))
-		showOptions(t, "option", v.Options)
-		showOptions(t, "IPv6 option", v.Options6)
-	})
-}
-
 // classFlags are what can be said of a class; nil is not given.
 type classFlags struct {
+	class
 	VendorClass []string `sep:"none" help:"Vendor class (option 60) with * for any text, such as onie_vendor:*; repeat for more." placeholder:"TEXT"`
 	UserClass   []string `sep:"none" help:"User class (option 77) with * for any text; repeat for more." placeholder:"TEXT"`
 	Arch        []int    `help:"Client architecture (option 93), a number; repeat for more." placeholder:"N"`
@@ -70,10 +58,10 @@ type classFlags struct {
 	Priority    *int     `help:"Of several classes with an option the highest counts." placeholder:"N"`
 	Option      []string `sep:"none" help:"A DHCPv4 option, NAME=VALUE or NUMBER/TYPE=VALUE; repeat for more, give it empty for none." placeholder:"OPTION"`
 	Option6     []string `sep:"none" name:"option6" help:"A DHCPv6 option in the same form." placeholder:"OPTION"`
-	DryRun      bool     `help:"Only show what would change."`
 }
 
-func (f *classFlags) apply(c *inventory.Class) error {
+// Apply implements nouns.Flags.
+func (f classFlags) Apply(_ *cli.Session, c *inventory.Class) error {
 	setList(&c.VendorClasses, f.VendorClass)
 	setList(&c.UserClasses, f.UserClass)
 	setList(&c.MACPrefixes, f.MACPrefix)
@@ -117,48 +105,10 @@ func setOptions(to *[]inventory.Option, given []string) error {
 	return nil
 }
 
-// showOptions lists options as the flags take them.
-func showOptions(t *cli.TableWriter, name string, list []inventory.Option) {
+// optionTexts writes options as the flags take them.
+func optionTexts(list []inventory.Option) (out []string) {
 	for i := range list {
-		t.Field(name, list[i].Text())
+		out = append(out, list[i].Text())
 	}
+	return out
 }
-
-type classCreate struct {
-	Name string `arg:"" help:"Its name, a DNS label."`
-	classFlags
-}
-
-// Run adds a class.
-func (c *classCreate) Run(s *cli.Session) error {
-	v := inventory.Class{Name: c.Name}
-	if err := c.apply(&v); err != nil {
-		return err
-	}
-	return cli.Write(s, classes, "POST", "", v, c.DryRun)
-}
-
-type classUpdate struct {
-	Class string `arg:""`
-	classFlags
-}
-
-// Run changes a class as it is stored now.
-func (c *classUpdate) Run(s *cli.Session, api *client.Client) error {
-	v, err := api.Classes.Get(s.Ctx, c.Class)
-	if err != nil {
-		return err
-	}
-	if err := c.apply(&v); err != nil {
-		return err
-	}
-	return cli.Write(s, classes, "PUT", c.Class, v, c.DryRun, client.IfVersion(v.Version))
-}
-
-type classDelete struct {
-	Classes []string `arg:""`
-	DryRun  bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes classes.
-func (c *classDelete) Run(s *cli.Session) error { return cli.Remove(s, classes, c.Classes, c.DryRun) }

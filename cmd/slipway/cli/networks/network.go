@@ -3,25 +3,23 @@
 package networks
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
 
-func subnets(c *client.Client) client.Noun[inventory.Subnet] { return c.Subnets }
-
 // SubnetCommand is slipway subnet.
 type SubnetCommand struct {
-	List   subnetList   `cmd:"" help:"List subnets."`
-	Show   subnetShow   `cmd:"" help:"Show a subnet."`
-	Create subnetCreate `cmd:"" help:"Add a subnet."`
-	Update subnetUpdate `cmd:"" help:"Change a subnet; other settings stay."`
-	Delete subnetDelete `cmd:"" help:"Delete subnets with their ranges, reservations and leases."`
+	List   nouns.List[subnet, inventory.Subnet]      `cmd:"" help:"List subnets."`
+	Show   nouns.Show[subnet, inventory.Subnet]      `cmd:"" help:"Show a subnet."`
+	Create nouns.Create[subnetNew, inventory.Subnet] `cmd:"" help:"Add a subnet."`
+	Update nouns.Set[subnetEdit, inventory.Subnet]   `cmd:"" help:"Change a subnet; other settings stay."`
+	Delete nouns.Delete[subnet, inventory.Subnet]    `cmd:"" help:"Delete subnets with their ranges, reservations and leases."`
 
 	Usage      subnetUsage      `cmd:"" help:"Count what the addresses of a subnet are doing."`
 	Snippet    subnetSnippet    `cmd:"" help:"Write the configuration with which another DHCP server sends machines here."`
@@ -30,59 +28,42 @@ type SubnetCommand struct {
 	Interfaces subnetInterfaces `cmd:"" help:"List the server's network interfaces and their boot URLs."`
 }
 
-type subnetList struct{}
+// subnet is how people read a subnet.
+type subnet struct{ nouns.Plain[inventory.Subnet] }
 
-// Run lists subnets.
-func (*subnetList) Run(s *cli.Session) error {
-	return cli.ShowList(s, subnets, client.Query{}, 0, []string{"NAME", "CIDR", "MODE", "INTERFACE", "GATEWAY", "RANGES", "UNKNOWN"}, func(n inventory.Subnet) []string {
-		return []string{n.Name, n.CIDR.String(), string(n.Mode), n.Interface, cli.AddrText(n.Gateway), rangesText(n.Ranges), string(n.Unknown)}
-	})
+// Fields implements nouns.Noun.
+func (subnet) Fields(f *nouns.Fields, n inventory.Subnet) {
+	f.Both("name", n.Name)
+	f.Both("cidr", n.CIDR.String())
+	f.Both("mode", string(n.Mode))
+	f.Both("interface", n.Interface)
+	f.Both("gateway", cli.AddrText(n.Gateway))
+	f.Shown("dns", cli.AddrsText(n.DNS))
+	f.Shown("ntp", cli.AddrsText(n.NTP))
+	f.Shown("domain", n.Domain)
+	f.Shown("mtu", cli.CountText(n.MTU))
+	for _, r := range n.Routes {
+		f.Shown("route", r.To.String()+" via "+r.Via.String())
+	}
+	f.Shown("lease for", n.LeaseFor.String())
+	f.Shown("boot lease for", n.BootLeaseFor.String())
+	f.Listed("ranges", strings.Join(rangeTexts(n.Ranges), " "))
+	f.Both("unknown", string(n.Unknown))
+	f.Shown("range", rangeTexts(n.Ranges)...)
+	f.Shown("static range", rangeTexts(n.StaticRanges)...)
+	f.Shown("option", optionTexts(n.Options)...)
 }
 
-func rangesText(list []inventory.Range) string {
-	var out []string
+func rangeTexts(list []inventory.Range) (out []string) {
 	for _, r := range list {
 		out = append(out, r.First.String()+"-"+r.Last.String())
 	}
-	return strings.Join(out, " ")
-}
-
-type subnetShow struct {
-	Subnet string `arg:""`
-}
-
-// Run shows a subnet.
-func (c *subnetShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, subnets, c.Subnet, func(t *cli.TableWriter, n inventory.Subnet) {
-		t.Field("name", n.Name)
-		t.Field("cidr", n.CIDR.String())
-		t.Field("mode", string(n.Mode))
-		t.Field("interface", n.Interface)
-		t.Field("gateway", cli.AddrText(n.Gateway))
-		t.Field("dns", cli.AddrsText(n.DNS))
-		t.Field("ntp", cli.AddrsText(n.NTP))
-		t.Field("domain", n.Domain)
-		if n.MTU > 0 {
-			t.Field("mtu", fmt.Sprint(n.MTU))
-		}
-		for _, r := range n.Routes {
-			t.Field("route", r.To.String()+" via "+r.Via.String())
-		}
-		t.Field("lease for", n.LeaseFor.String())
-		t.Field("boot lease for", n.BootLeaseFor.String())
-		t.Field("unknown", string(n.Unknown))
-		for _, r := range n.Ranges {
-			t.Field("range", r.First.String()+"-"+r.Last.String())
-		}
-		for _, r := range n.StaticRanges {
-			t.Field("static range", r.First.String()+"-"+r.Last.String())
-		}
-		showOptions(t, "option", n.Options)
-	})
+	return out
 }
 
 // subnetFlags are what can be said of a subnet; nil is not given.
 type subnetFlags struct {
+	subnet
 	Interface    *string        `help:"Interface it is directly attached to; empty: reached by relay only." placeholder:"NAME"`
 	Mode         *string        `help:"full, reservations, proxy or off (default full)." placeholder:"MODE"`
 	Gateway      *string        `help:"Router of the machines." placeholder:"ADDR"`
@@ -99,11 +80,10 @@ type subnetFlags struct {
 	Advertise    *string        `help:"IPv6: who makes the machines' addresses: managed (DHCPv6), slaac (they do), or off when another router advertises (default managed)." placeholder:"HOW"`
 	Router       *bool          `help:"IPv6: advertise this server as the default router." negatable:""`
 	Option       []string       `sep:"none" help:"A DHCP option, NAME=VALUE or NUMBER/TYPE=VALUE; repeat for more, give it empty for none." placeholder:"OPTION"`
-	DryRun       bool           `help:"Only show what would change."`
 }
 
-// apply lays the flags over a subnet.
-func (f *subnetFlags) apply(n *inventory.Subnet) error {
+// Apply implements nouns.Flags.
+func (f subnetFlags) Apply(_ *cli.Session, n *inventory.Subnet) error {
 	cli.Set(&n.Interface, f.Interface)
 	cli.Set(&n.Mode, (*inventory.SubnetMode)(f.Mode))
 	cli.Set(&n.Domain, f.Domain)
@@ -193,56 +173,42 @@ func parseRange(text string) (inventory.Range, error) {
 	return inventory.Range{First: a, Last: b}, nil
 }
 
-type subnetCreate struct {
-	Name string `arg:"" help:"Its name, a DNS label."`
+// subnetNew are what can be said of a new subnet.
+type subnetNew struct {
 	CIDR string `name:"cidr" required:"" help:"The network, such as 10.0.0.0/24 or fd00:1::/64." placeholder:"CIDR"`
 	subnetFlags
 }
 
-// Run adds a subnet.
-func (c *subnetCreate) Run(s *cli.Session) error {
-	p, err := cli.ParseCIDR(c.CIDR)
-	if err != nil {
-		return err
-	}
-	n := inventory.Subnet{Name: c.Name, CIDR: p}
+// New implements nouns.NewFlags.
+func (subnetNew) New(name string) inventory.Subnet {
+	n := inventory.Subnet{Name: name}
 	n.FillDefaults()
-	if err := c.apply(&n); err != nil {
-		return err
-	}
-	return cli.Write(s, subnets, "POST", "", n, c.DryRun)
+	return n
 }
 
-type subnetUpdate struct {
-	Subnet string  `arg:""`
-	CIDR   *string `name:"cidr" help:"Another network." placeholder:"CIDR"`
+// Apply implements nouns.Flags.
+func (f subnetNew) Apply(s *cli.Session, n *inventory.Subnet) (err error) {
+	if n.CIDR, err = cli.ParseCIDR(f.CIDR); err != nil {
+		return err
+	}
+	return f.subnetFlags.Apply(s, n)
+}
+
+// subnetEdit are what can be said of a subnet that exists.
+type subnetEdit struct {
+	CIDR *string `name:"cidr" help:"Another network." placeholder:"CIDR"`
 	subnetFlags
 }
 
-// Run changes a subnet as it is stored now.
-func (c *subnetUpdate) Run(s *cli.Session, api *client.Client) error {
-	n, err := api.Subnets.Get(s.Ctx, c.Subnet)
-	if err != nil {
-		return err
-	}
-	if c.CIDR != nil {
-		if n.CIDR, err = cli.ParseCIDR(*c.CIDR); err != nil {
+// Apply implements nouns.Flags.
+func (f subnetEdit) Apply(s *cli.Session, n *inventory.Subnet) (err error) {
+	if f.CIDR != nil {
+		if n.CIDR, err = cli.ParseCIDR(*f.CIDR); err != nil {
 			return err
 		}
 	}
-	if err := c.apply(&n); err != nil {
-		return err
-	}
-	return cli.Write(s, subnets, "PUT", c.Subnet, n, c.DryRun, client.IfVersion(n.Version))
+	return f.subnetFlags.Apply(s, n)
 }
-
-type subnetDelete struct {
-	Subnets []string `arg:""`
-	DryRun  bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes subnets.
-func (c *subnetDelete) Run(s *cli.Session) error { return cli.Remove(s, subnets, c.Subnets, c.DryRun) }
 
 // RangeCommand is slipway range.
 type RangeCommand struct {
@@ -278,45 +244,45 @@ func (c *rangeRemove) Run(s *cli.Session, api *client.Client) error {
 	return s.Stored(api.RemoveRange(s.Ctx, c.Subnet, r))
 }
 
-func reservations(c *client.Client) client.Noun[inventory.Reservation] { return c.Reservations }
-
 // ReservationCommand is slipway reservation.
 type ReservationCommand struct {
-	List   reservationList   `cmd:"" help:"List reservations."`
-	Show   reservationShow   `cmd:"" help:"Show a reservation."`
-	Create reservationCreate `cmd:"" help:"Keep an address for a machine."`
-	Update reservationUpdate `cmd:"" help:"Change the name or the options of a reservation; other settings stay."`
-	Delete reservationDelete `cmd:"" help:"Delete reservations."`
+	List   nouns.ListBy[reservation, inventory.Reservation, subnetFilter] `cmd:"" help:"List reservations."`
+	Show   nouns.Show[reservation, inventory.Reservation]                 `cmd:"" help:"Show a reservation."`
+	Create reservationCreate                                              `cmd:"" help:"Keep an address for a machine."`
+	Update nouns.Set[reservationFlags, inventory.Reservation]             `cmd:"" help:"Change the name or the options of a reservation; other settings stay."`
+	Delete nouns.Delete[reservation, inventory.Reservation]               `cmd:"" help:"Delete reservations."`
 }
 
-type reservationList struct {
+// subnetFilter narrows a list to a subnet.
+type subnetFilter struct {
 	Subnet string `help:"Only those of this subnet." placeholder:"NAME"`
 }
 
-// Run lists reservations.
-func (c *reservationList) Run(s *cli.Session) error {
-	return cli.ShowList(s, reservations, client.Query{Subnet: c.Subnet}, 0, []string{"ADDRESS", "SUBNET", "MAC", "CLIENT ID", "UUID", "PORT", "HOSTNAME"},
-		func(r inventory.Reservation) []string {
-			return []string{r.Address.String(), r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname}
-		})
-}
+// Query implements nouns.Filter.
+func (f subnetFilter) Query() client.Query { return client.Query{Subnet: f.Subnet} }
 
-type reservationShow struct {
-	Address string `arg:""`
-}
+// reservation is how people read a reservation.
+type reservation struct{}
 
-// Run shows a reservation.
-func (c *reservationShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, reservations, c.Address, func(t *cli.TableWriter, r inventory.Reservation) {
-		t.Field("address", r.Address.String())
-		t.Field("subnet", r.Subnet)
-		t.Field("mac", string(r.MAC))
-		t.Field("client id", r.ClientID)
-		t.Field("uuid", r.UUID)
-		t.Field("port", r.Port)
-		t.Field("hostname", r.Hostname)
-		showOptions(t, "option", r.Options)
-	})
+// About implements nouns.Noun.
+func (reservation) About() (one, many string) { return "address", "addresses" }
+
+// Calls implements nouns.Noun.
+func (reservation) Calls(c *client.Client) client.Noun[inventory.Reservation] { return c.Reservations }
+
+// Version implements nouns.Flags.
+func (reservation) Version(r inventory.Reservation) int64 { return r.Version }
+
+// Fields implements nouns.Noun.
+func (reservation) Fields(f *nouns.Fields, r inventory.Reservation) {
+	f.Both("address", r.Address.String())
+	f.Both("subnet", r.Subnet)
+	f.Both("mac", string(r.MAC))
+	f.Both("client id", r.ClientID)
+	f.Both("uuid", r.UUID)
+	f.Both("port", r.Port)
+	f.Both("hostname", r.Hostname)
+	f.Shown("option", optionTexts(r.Options)...)
 }
 
 type reservationCreate struct {
@@ -340,59 +306,59 @@ func (c *reservationCreate) Run(s *cli.Session) error {
 	if err := setOptions(&r.Options, c.Option); err != nil {
 		return err
 	}
-	return cli.Write(s, reservations, "POST", "", r, c.DryRun)
+	return cli.Write(s, reservation{}.Calls, "POST", "", r, c.DryRun)
 }
 
-type reservationUpdate struct {
-	Address  string   `arg:""`
+// reservationFlags are what can be changed of a reservation.
+type reservationFlags struct {
+	reservation
 	Hostname *string  `help:"Host name that DHCP gives the machine." placeholder:"NAME"`
 	Option   []string `sep:"none" help:"A DHCP option, NAME=VALUE or NUMBER/TYPE=VALUE; repeat for more, give it empty for none." placeholder:"OPTION"`
-	DryRun   bool     `help:"Only show what would change."`
 }
 
-// Run changes a reservation as it is stored now.
-func (c *reservationUpdate) Run(s *cli.Session, api *client.Client) error {
-	r, err := api.Reservations.Get(s.Ctx, c.Address)
-	if err != nil {
-		return err
-	}
-	cli.Set(&r.Hostname, c.Hostname)
-	if err := setOptions(&r.Options, c.Option); err != nil {
-		return err
-	}
-	return cli.Write(s, reservations, "PUT", c.Address, r, c.DryRun, client.IfVersion(r.Version))
+// Apply implements nouns.Flags.
+func (f reservationFlags) Apply(_ *cli.Session, r *inventory.Reservation) error {
+	cli.Set(&r.Hostname, f.Hostname)
+	return setOptions(&r.Options, f.Option)
 }
-
-type reservationDelete struct {
-	Addresses []string `arg:""`
-	DryRun    bool     `help:"Only show what would be deleted."`
-}
-
-// Run deletes reservations.
-func (c *reservationDelete) Run(s *cli.Session) error {
-	return cli.Remove(s, reservations, c.Addresses, c.DryRun)
-}
-
-func leases(c *client.Client) client.Noun[inventory.Lease] { return c.Leases }
 
 // LeaseCommand is slipway lease.
 type LeaseCommand struct {
-	List   leaseList   `cmd:"" help:"List leases."`
-	Show   leaseShow   `cmd:"" help:"Show a lease."`
-	Delete leaseDelete `cmd:"" help:"Forget leases. A machine that still uses the address does not learn it."`
+	List   nouns.ListBy[lease, inventory.Lease, leaseFilter] `cmd:"" help:"List leases."`
+	Show   nouns.Show[lease, inventory.Lease]                `cmd:"" help:"Show a lease."`
+	Delete nouns.Delete[lease, inventory.Lease]              `cmd:"" help:"Forget leases. A machine that still uses the address does not learn it."`
 }
 
-type leaseList struct {
+// leaseFilter narrows a list of leases.
+type leaseFilter struct {
 	Subnet string `help:"Only those of this subnet." placeholder:"NAME"`
 	Host   string `help:"Only those of this host." placeholder:"HOST"`
 }
 
-// Run lists leases.
-func (c *leaseList) Run(s *cli.Session) error {
-	return cli.ShowList(s, leases, client.Query{Subnet: c.Subnet, Host: c.Host}, 0, []string{"ADDRESS", "SUBNET", "STATE", "MAC", "HOSTNAME", "PORT", "FOR", "UNTIL"},
-		func(l inventory.Lease) []string {
-			return []string{l.Address.String(), l.Subnet, leaseState(l, time.Now()), string(l.MAC), l.Hostname, l.Port, leaseKind(l), cli.TimeText(l.ExpiresAt)}
-		})
+// Query implements nouns.Filter.
+func (f leaseFilter) Query() client.Query { return client.Query{Subnet: f.Subnet, Host: f.Host} }
+
+// lease is how people read a lease.
+type lease struct{}
+
+// About implements nouns.Noun.
+func (lease) About() (one, many string) { return "address", "addresses" }
+
+// Calls implements nouns.Noun.
+func (lease) Calls(c *client.Client) client.Noun[inventory.Lease] { return c.Leases }
+
+// Fields implements nouns.Noun.
+func (lease) Fields(f *nouns.Fields, l inventory.Lease) {
+	f.Both("address", l.Address.String())
+	f.Both("subnet", l.Subnet)
+	f.Both("state", leaseState(l, time.Now()))
+	f.Both("mac", string(l.MAC))
+	f.Shown("client id", l.ClientID)
+	f.Both("hostname", l.Hostname)
+	f.Both("port", l.Port)
+	f.Both("for", leaseKind(l))
+	f.Shown("since", cli.TimeText(l.StartsAt))
+	f.Both("until", cli.TimeText(l.ExpiresAt))
 }
 
 // leaseState is the state for people: a bound lease that has run out is expired.
@@ -409,31 +375,3 @@ func leaseKind(l inventory.Lease) string {
 	}
 	return "system"
 }
-
-type leaseShow struct {
-	Address string `arg:""`
-}
-
-// Run shows a lease.
-func (c *leaseShow) Run(s *cli.Session) error {
-	return cli.ShowOne(s, leases, c.Address, func(t *cli.TableWriter, l inventory.Lease) {
-		t.Field("address", l.Address.String())
-		t.Field("subnet", l.Subnet)
-		t.Field("state", leaseState(l, time.Now()))
-		t.Field("mac", string(l.MAC))
-		t.Field("client id", l.ClientID)
-		t.Field("hostname", l.Hostname)
-		t.Field("port", l.Port)
-		t.Field("for", leaseKind(l))
-		t.Field("since", cli.TimeText(l.StartsAt))
-		t.Field("until", cli.TimeText(l.ExpiresAt))
-	})
-}
-
-type leaseDelete struct {
-	Addresses []string `arg:""`
-	DryRun    bool     `help:"Only show what would be deleted."`
-}
-
-// Run forgets leases.
-func (c *leaseDelete) Run(s *cli.Session) error { return cli.Remove(s, leases, c.Addresses, c.DryRun) }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -15,14 +16,10 @@ type subnetProbe struct {
 
 // Run asks the DHCP servers of a subnet.
 func (c *subnetProbe) Run(s *cli.Session, api *client.Client) error {
-	p, err := api.Probe(s.Ctx, c.Subnet, c.Ask)
-	if err != nil {
-		return err
-	}
-	return s.Show(p.Items, func(t *cli.TableWriter) {
+	return cli.Items(api.Probe(s.Ctx, c.Subnet, c.Ask)).Show(s, func(t *cli.TableWriter, lines []pxe.ProbeLine) {
 		t.Row("MACHINES", "LEADS TO", "SERVER", "FILE", "WHY")
 		var hints []string
-		for _, l := range p.Items {
+		for _, l := range lines {
 			server, file := "", ""
 			for _, o := range l.Offers {
 				if server == "" || o.File != "" {
@@ -46,19 +43,15 @@ type subnetServers struct {
 
 // Run lists other servers.
 func (c *subnetServers) Run(s *cli.Session, api *client.Client) error {
-	p, err := api.ForeignServers(s.Ctx, c.Subnet)
-	if err != nil {
-		return err
-	}
-	return s.Show(p.Items, func(t *cli.TableWriter) {
-		t.Row("SERVER", "MAC", "INTERFACE", "HEARD", "GIVES", "SINCE", "LAST")
-		for _, f := range p.Items {
-			name := f.Server.String()
-			if f.DUID != "" {
-				name = strings.TrimPrefix(name+" DUID "+f.DUID, "invalid IP ")
-			}
-			t.Row(name, string(f.MAC), f.Interface, either(f.IsHeard, "yes", "named by a machine"),
-				either(f.IsProxy, "boot options", "addresses"), cli.TimeText(f.SinceAt), cli.TimeText(f.LastAt))
+	headings := []string{"SERVER", "MAC", "INTERFACE", "HEARD", "GIVES", "SINCE", "LAST"}
+	return cli.Items(api.ForeignServers(s.Ctx, c.Subnet)).Show(s, cli.Rows(headings, func(f pxe.ForeignServer) []string {
+		name := f.Server.String()
+		if f.DUID != "" {
+			name = strings.TrimPrefix(name+" DUID "+f.DUID, "invalid IP ")
 		}
-	})
+		return []string{
+			name, string(f.MAC), f.Interface, either(f.IsHeard, "yes", "named by a machine"),
+			either(f.IsProxy, "boot options", "addresses"), cli.TimeText(f.SinceAt), cli.TimeText(f.LastAt),
+		}
+	}))
 }

@@ -15,11 +15,7 @@ type subnetUsage struct {
 
 // Run counts the addresses of a subnet, range by range.
 func (c *subnetUsage) Run(s *cli.Session, api *client.Client) error {
-	u, err := api.SubnetUse(s.Ctx, c.Subnet)
-	if err != nil {
-		return err
-	}
-	return s.Show(u, func(t *cli.TableWriter) {
+	return cli.Answered(api.SubnetUse(s.Ctx, c.Subnet)).Show(s, func(t *cli.TableWriter, u inventory.SubnetUse) {
 		t.Row("RANGE", "ADDRESSES", "FREE", "LEASED", "KEPT", "RESERVED", "CONFLICT")
 		row := func(name string, r inventory.RangeUse) {
 			t.Row(name, fmt.Sprint(r.Total), fmt.Sprint(r.Free), fmt.Sprint(r.Leased), fmt.Sprint(r.Kept), fmt.Sprint(r.Reserved), fmt.Sprint(r.Conflict))
@@ -60,20 +56,16 @@ type subnetInterfaces struct{}
 
 // Run lists interfaces.
 func (*subnetInterfaces) Run(s *cli.Session, api *client.Client) error {
-	p, err := api.Interfaces(s.Ctx)
-	if err != nil {
-		return err
-	}
-	return s.Show(p.Items, func(t *cli.TableWriter) {
-		t.Row("NAME", "MAC", "LINK", "SERVED", "ADDRESSES", "SUBNET", "BOOT DOOR")
-		for _, i := range p.Items {
-			var addresses []string
-			for _, a := range i.Addresses {
-				addresses = append(addresses, a.String())
-			}
-			t.Row(i.Name, string(i.MAC), either(i.IsUp, "up", "down"), either(i.IsServed, "yes", ""), strings.Join(addresses, " "), i.Subnet, i.BootURL)
+	headings := []string{"NAME", "MAC", "LINK", "SERVED", "ADDRESSES", "SUBNET", "BOOT DOOR"}
+	return cli.Items(api.Interfaces(s.Ctx)).Show(s, cli.Rows(headings, func(i client.Interface) []string {
+		var addresses []string
+		for _, a := range i.Addresses {
+			addresses = append(addresses, a.String())
 		}
-	})
+		return []string{
+			i.Name, string(i.MAC), either(i.IsUp, "up", "down"), either(i.IsServed, "yes", ""), strings.Join(addresses, " "), i.Subnet, i.BootURL,
+		}
+	}))
 }
 
 func either(is bool, yes, no string) string {

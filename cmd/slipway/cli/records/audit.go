@@ -87,11 +87,7 @@ type auditShow struct {
 
 // Run shows an entry.
 func (c *auditShow) Run(s *cli.Session, api *client.Client) error {
-	e, err := api.AuditEntry(s.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return s.Show(e, func(t *cli.TableWriter) {
+	return cli.Answered(api.AuditEntry(s.Ctx, c.ID)).Show(s, func(t *cli.TableWriter, e client.AuditEntry) {
 		t.Field("entry", fmt.Sprint(e.ID))
 		t.Field("at", cli.TimeText(e.At))
 		t.Field("actor", e.Actor)
@@ -131,9 +127,7 @@ func (c *auditUndo) Run(s *cli.Session, api *client.Client) error {
 	if c.DryRun {
 		return s.Preview(api.PreviewUndo(s.Ctx, c.ID))
 	}
-	a, err := api.Undo(s.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return s.Show(a, func(t *cli.TableWriter) { t.Row(fmt.Sprint(a.ID), a.Noun, a.Name, auditStatus(&a), auditDetail(&a)) })
+	return cli.Answered(api.Undo(s.Ctx, c.ID)).Show(s, func(t *cli.TableWriter, a inventory.Audit) {
+		t.Row(fmt.Sprint(a.ID), a.Noun, a.Name, auditStatus(&a), auditDetail(&a))
+	})
 }

@@ -135,10 +135,6 @@ type operationCancel struct {
 // Run ends operations.
 func (c *operationCancel) Run(s *cli.Session) error {
 	return s.Each(c.Operations, func(api *client.Client, id string) error {
-		o, err := api.Operations.Cancel(s.Ctx, id)
-		if err != nil {
-			return err
-		}
-		return s.Show(o, func(t *cli.TableWriter) { t.Row(o.ID, string(o.Kind), string(o.State)) })
+		return cli.Answered(api.Operations.Cancel(s.Ctx, id)).Show(s, func(t *cli.TableWriter, o inventory.Operation) { t.Row(o.ID, string(o.Kind), string(o.State)) })
 	})
 }
