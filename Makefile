@@ -45,8 +45,8 @@ lab: build ## boot, install and wipe a virtual rack on libvirt; CHECK=1: check t
 	@tools/deps.sh install lab
 	$(ROOT) bin/slipway lab up $(if $(CHECK),--check)
 
-# The checkers hold all source in memory. Fewer garbage collections save time.
-check: export GOGC = 200
+# Checkers and the linker hold much in memory, and most tests little. Fewer garbage collections save time.
+check test-unit test-judges: export GOGC = 200
 check: ## format, vet, staticcheck, known vulnerabilities, plain words, floors of the house
 	@test -z "$$(cd tools && $(GO) tool gofumpt -l $$(git -C .. ls-files '*.go' | sed 's|^|../|') | tee /dev/stderr)" || { echo 'run: make fmt'; exit 1; }
 	$(GO) vet ./...
@@ -123,7 +123,6 @@ test-attack: build/testsum ## attacks on a running server in network namespaces 
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@tools/parts.sh tidy # the disks of the machines need room
-	@tools/arm64.sh >/dev/null || echo "Debian's arm64 packages were not fetched; the tests on an arm64 board are skipped"
 	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./lab ./agent/... ./bmc/libvirt
 
 test-ui: build/testsum ## stories of the web UI in Chromium against a real server (root; Node 20 and npm, else they are skipped)
@@ -132,14 +131,14 @@ test-ui: build/testsum ## stories of the web UI in Chromium against a real serve
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_UI=$(or $(STORIES),all) build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 40m -run '$(RUN)' ./test/ui
 
 LONG = build/testsum $(if $(filter .,$(RUN)),,-part) -tally $(TALLY)-long $(GOTEST) -json -count=1 -p 1
-test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, the boot menu, PXELINUX, U-Boot, signed iPXE, HTTP Boot over IPv6, the lives of servers with IPMI and without a controller, systems that get their configuration the other way, Cluster API, ten minutes without an API server, two builds of a release, a day of a rack, 200 machines under a server that is killed (root)
+test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, the boot menu, PXELINUX, arm64 boards, signed iPXE, HTTP Boot over IPv6, the lives of servers with IPMI and without a controller, systems that get their configuration the other way, Cluster API, ten minutes without an API server, two builds of a release, a day of a rack, 200 machines under a server that is killed (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@rm -f $(TALLY)-long
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./images/agentimage
 	@tools/deps.sh install release; SLIPWAY_LONG=1 $(LONG) -timeout 90m -run '$(RUN)' ./test/release
 	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestADayOfARack|TestARackIsInstalled,$(RUN))' ./test/chaos
 	@tools/arm64.sh; tools/ipxe.sh
-	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 60m -run '$(if $(filter .,$(RUN)),TestUEFIOverIPv6|TestMenu|TestPXELINUX|TestUBoot|TestSignedIPXE|TestFirmwareStartsTheShims|TestTheWholeLifeOfAServer/group/life-(ipmi|hand)|TestAMachineBecomesWhatItsProfileSays/group/(ci-initrd|ign-url),$(RUN))' ./test/vm
+	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 60m -run '$(if $(filter .,$(RUN)),TestUEFIOverIPv6|TestMenu|TestPXELINUX|TestARM64UEFI|TestUBoot|TestSignedIPXE|TestFirmwareStartsTheShims|TestTheWholeLifeOfAServer/group/life-(ipmi|hand)|TestAMachineBecomesWhatItsProfileSays/group/(ci-initrd|ign-url),$(RUN))' ./test/vm
 	@if [ '$(RUN)' = . ] || ! build/testsum -total -tally $(TALLY)-long >/dev/null 2>&1; then \
 	 tools/parts.sh build capi-validators && $(MAKE) --no-print-directory kube-binaries && \
 	 $(ROOT) env SLIPWAY_KUBE=1 SLIPWAY_LONG=1 $(LONG) -timeout 60m -run '$(RUN)' ./test/kube/capi ./test/kube/walkthrough ./test/kube/metal; fi

@@ -82,8 +82,9 @@ func armBoard() []string {
 	return append([]string{"-machine", "virt,accel=tcg", "-cpu", "cortex-a57", "-m", "1024"}, nic()...)
 }
 
-// TestARM64UEFI boots a board with UEFI: GRUB by TFTP, which fetches kernel and RAM disk.
+// TestARM64UEFI boots a board with UEFI: GRUB by TFTP, which fetches kernel and RAM disk. The tests of pxe hold what boards are sent.
 func TestARM64UEFI(t *testing.T) {
+	needLong(t)
 	dir := arm64Dir(t)
 	const code, vars = "/usr/share/AAVMF/AAVMF_CODE.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"
 	s := newStand(t, "--loaders", loaders(t, map[string]string{"grubaa64.efi": filepath.Join(dir, "grubaa64.efi")}))
