@@ -123,6 +123,19 @@ func finishSpec(api *huma.OpenAPI) {
 		}
 		s.PrecomputeMessages()
 	}
+	for _, n := range noun.All() {
+		if f := n.About(); f.Screen != nil {
+			schemas[n.Type()].Extensions = map[string]any{"x-noun": described{f.One, f.Many, f.Needs, f.Screen}}
+		}
+	}
+}
+
+// described is x-noun: what draws the table and the form of a plain noun.
+type described struct {
+	One   string             `json:"one"`
+	Many  string             `json:"many"`
+	Needs inventory.UserRole `json:"needs"`
+	*noun.Screen
 }
 
 // plainLists says that lists are never null.

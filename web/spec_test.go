@@ -212,6 +212,49 @@ func TestARequestNeedsNothingThatOnlyTheServerKnows(t *testing.T) {
 	r.must(200, nil, "PUT", "/api/v1/classes/switches", `{"vendorClasses":["onie_vendor:*"]}`, "If-Match", `"1"`)
 }
 
+func TestScreensNameFieldsOfTheirNouns(t *testing.T) {
+	r := newRig(t, nil)
+	schemas := r.srv.rest.API.OpenAPI().Components.Schemas.Map()
+	has := func(s *huma.Schema, path string) bool {
+		for name := range strings.SplitSeq(path, ".") {
+			if s = s.Properties[name]; s == nil {
+				return false
+			}
+			if s.Ref != "" {
+				s = schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
+			}
+		}
+		return true
+	}
+	looked := 0
+	for _, n := range noun.All() {
+		screen := n.About().Screen
+		if screen == nil {
+			continue
+		}
+		looked++
+		s := schemas[n.Type()]
+		if s.Extensions["x-noun"] == nil {
+			t.Errorf("the description does not have the screen of %s", n.About().Many)
+		}
+		for _, f := range screen.Fields {
+			if !has(s, f.Name) {
+				t.Errorf("the screen of %s has a field %q, which its records do not have", n.About().Many, f.Name)
+			}
+		}
+		for _, c := range screen.Columns {
+			for _, f := range c.Fields {
+				if !has(s, f) {
+					t.Errorf("column %s of %s shows %q, which its records do not have", c.Name, n.About().Many, f)
+				}
+			}
+		}
+	}
+	if looked < 5 {
+		t.Errorf("only %d screens were looked at", looked)
+	}
+}
+
 // FuzzQuery holds that no query makes the server fail: it answers, or says what is wrong with it.
 func FuzzQuery(f *testing.F) {
 	r := newRigFor(f, nil)

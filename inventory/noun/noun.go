@@ -37,6 +37,8 @@ type Facts struct {
 	Gone string
 	// Optional are the fields that a request may leave out: they have a default, or the address of a PUT names them.
 	Optional []string
+	// Screen is how people read and write it; nil for a noun whose screens are written by hand.
+	Screen *Screen
 }
 
 // Stamps are the fields of a record that the server fills in.
