@@ -16,6 +16,12 @@ export const send = <T = unknown>(c: Call): Promise<T> =>
     ...(c.version !== undefined && { headers: { 'If-Match': `"${c.version}"` } }),
   })
 
+// saveOf is the call that makes one of a noun, or changes the one that was seen.
+export const saveOf = (noun: string, old: { name: string; version: number } | undefined, body: unknown): Call =>
+  old
+    ? { method: 'PUT', path: `/${noun}/${encodeURIComponent(old.name)}`, body, version: old.version }
+    : { method: 'POST', path: `/${noun}`, body }
+
 // useAct sends calls one after the other and reads anew what is shown. It shows nothing that the server has not said.
 export function useAct<T = unknown>(done?: (answer: T) => void) {
   const queries = useQueryClient()

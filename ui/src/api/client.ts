@@ -50,7 +50,6 @@ export type Machine = Nouns['machines']
 export type Operation = Nouns['operations']
 export type Event = Nouns['events']
 export type Issue = Nouns['issues']
-export type Session = Nouns['sessions']
 export type Image = Nouns['images']
 export type Artefact = Nouns['artefacts']
 export type Job = Nouns['imports']
@@ -58,8 +57,6 @@ export type CatalogueEntry = Nouns['catalogue']
 export type Profile = Nouns['profiles']
 export type Layer = Nouns['layers']
 export type Secret = Nouns['secrets']
-export type AcceptRule = Nouns['acceptrules']
-export type Golden = Nouns['goldens']
 export type User = Nouns['users']
 export type Token = Nouns['tokens']
 export type Pool = Nouns['pools']
@@ -118,7 +115,7 @@ api.use({
 
 export async function problemOf(r: Response): Promise<Problem> {
   try {
-    const p = (await r.json()) as Partial<Schemas['Problem']>
+    const p: Partial<Schemas['Problem']> = await r.json()
     return new Problem(
       r.status,
       p.title ?? r.statusText,
@@ -138,6 +135,10 @@ export async function must<T>(call: Promise<{ data?: T }>): Promise<T> {
   const { data } = await call
   return data as T
 }
+
+// isObject says whether a value that the API does not describe has fields.
+export const isObject = (v: unknown): v is Record<string, unknown> =>
+  typeof v === 'object' && v !== null && !Array.isArray(v)
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 type Untyped = (path: string, options: object) => Promise<{ data?: unknown }>

@@ -94,7 +94,7 @@ export class Live {
       if (line.startsWith('data:')) data += line.slice(5).trimStart()
     }
     if (!data) return
-    const e = JSON.parse(data) as Event
+    const e: Event = JSON.parse(data)
     for (const fn of this.listeners) fn(e)
     for (const noun of nounsOf(e)) this.touched.add(noun)
     this.timer ??= setTimeout(() => void this.flush(), gatherFor)

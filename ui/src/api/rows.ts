@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react'
-import { api, type Event, must, type Nouns } from './client'
+import { api, type Event, isObject, must, type Nouns } from './client'
 import type { Line } from './live'
 
 // HostRow is a host in a list of many.
@@ -95,7 +95,8 @@ export class Rows {
   // take notes whom an event concerns.
   take(e: Pick<Event, 'hostID' | 'kind' | 'data'>) {
     if (e.hostID) this.touched.add(e.hostID)
-    for (const id of (e.data as { hostIDs?: string[] } | undefined)?.hostIDs ?? []) this.touched.add(id)
+    const ids = isObject(e.data) ? e.data.hostIDs : undefined
+    if (Array.isArray(ids)) for (const id of ids) this.touched.add(String(id))
     if (this.touched.size > 0) this.timer ??= setTimeout(() => void this.flush(), this.wait)
   }
 
@@ -213,7 +214,7 @@ let asked: Promise<Page | undefined> | undefined
 // askEarly asks for the first page while the screen that shows it is still being made.
 export function askEarly() {
   asked ??= fetch(`/api/v1/hostrows?limit=${firstSize}`)
-    .then((r) => (r.ok ? (r.json() as Promise<Page>) : undefined))
+    .then((r): Promise<Page> | undefined => (r.ok ? r.json() : undefined))
     .catch(() => undefined)
 }
 

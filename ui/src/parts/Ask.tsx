@@ -5,7 +5,7 @@ import { type Call, send, useAct } from '../api/act'
 import { Command } from './Command'
 import { Failure } from './Failure'
 
-interface Asked {
+interface Asked<T> {
   title: string // what is asked, such as "Wipe host r1-u4?"
   verb: string // the button's word
   call: Call
@@ -15,7 +15,7 @@ interface Asked {
   typed?: string // has to be typed before the button works
   children?: ReactNode
   close: () => void
-  done?: (answer: unknown) => void
+  done?: (answer: T) => void
 }
 
 // dryOf is a call that changes nothing and says what the call itself would do. Only calls that have a dry run may be given.
@@ -35,16 +35,17 @@ function useForesight(call: Call | undefined) {
     enabled: call !== undefined,
     retry: false,
     gcTime: 0,
-    queryFn: async () => (await send<{ does?: string }>(call as Call)).does ?? '',
+    queryFn: async () => (call && (await send<{ does?: string }>(call)).does) ?? '',
   })
 }
 
 // Ask is the one way to ask before something happens: what, what is lost, the command, and what the server says if it refuses.
-export function Ask({ title, verb, call, cli, warns, foresees, typed, children, close, done }: Asked) {
+export function Ask<T = unknown>(p: Asked<T>) {
+  const { title, verb, call, cli, warns, foresees, typed, children, close, done } = p
   const [text, setText] = useState('')
   const will = useForesight(foresees)
   const isDanger = Boolean(warns || foresees)
-  const act = useAct((answer) => {
+  const act = useAct<T>((answer) => {
     close()
     done?.(answer)
   })

@@ -1,7 +1,7 @@
 import { Label } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { api, must, type Schemas } from '../api/client'
+import { Rows } from './Rows'
 
 export type Check = Schemas['Check']
 
@@ -21,24 +21,24 @@ export function Checks({ checks }: { checks: Check[] }) {
   const order = ['error', 'warning', 'ok']
   const all = [...checks].sort((a, b) => order.indexOf(a.status) - order.indexOf(b.status))
   return (
-    <Table variant="compact" aria-label="Self-check">
-      <Thead>
-        <Tr>
-          <Th>State</Th>
-          <Th>What</Th>
-          <Th>Found</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {all.map((c) => (
-          <Tr key={`${c.name} ${c.detail}`}>
-            <Td dataLabel="State">
-              <Label isCompact color={looks[c.status][0]}>
-                {looks[c.status][1]} {c.status}
-              </Label>
-            </Td>
-            <Td dataLabel="What">{c.name}</Td>
-            <Td dataLabel="Found">
+    <Rows
+      label="Self-check"
+      rows={all}
+      keyOf={(c) => `${c.name} ${c.detail}`}
+      columns={[
+        [
+          'State',
+          (c) => (
+            <Label isCompact color={looks[c.status][0]}>
+              {looks[c.status][1]} {c.status}
+            </Label>
+          ),
+        ],
+        ['What', (c) => c.name],
+        [
+          'Found',
+          (c) => (
+            <>
               {c.detail}
               {c.hint && (
                 <>
@@ -46,10 +46,10 @@ export function Checks({ checks }: { checks: Check[] }) {
                   <small>{c.hint}</small>
                 </>
               )}
-            </Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+            </>
+          ),
+        ],
+      ]}
+    />
   )
 }

@@ -1,5 +1,6 @@
 import {
   Button,
+  Checkbox,
   Form,
   FormGroup,
   FormHelperText,
@@ -14,7 +15,7 @@ import {
   TextArea,
   TextInput,
 } from '@patternfly/react-core'
-import { createContext, type FormEvent, type ReactNode, useContext, useId } from 'react'
+import { createContext, type FormEvent, type ReactNode, useContext, useId, useState } from 'react'
 import { type Call, useAct } from '../api/act'
 import { Problem } from '../api/client'
 import { Command } from './Command'
@@ -43,8 +44,15 @@ interface Field {
   set: (v: string) => void
   help?: ReactNode
   field?: string // its name in the body, for what the server says of it
+  said?: string | undefined // what is wrong with it
   isRequired?: boolean
   isDisabled?: boolean
+}
+
+// useSaid is what is wrong with a field.
+function useSaid(p: Pick<Field, 'field' | 'said'>): string | undefined {
+  const error = useContext(Refusal)
+  return p.said ?? saidOf(error, p.field ?? '')
 }
 
 function Help({ id, help, said }: { id: string; help: ReactNode; said: string | undefined }) {
@@ -60,10 +68,17 @@ function Help({ id, help, said }: { id: string; help: ReactNode; said: string | 
 
 // TextField is one line of text.
 export function TextField(
-  p: Field & { type?: 'text' | 'number' | 'password'; placeholder?: string; min?: number; list?: string[] },
+  p: Field & {
+    type?: 'text' | 'number' | 'password'
+    placeholder?: string
+    min?: number
+    max?: number
+    list?: string[]
+    complete?: string // for the browser
+  },
 ) {
   const id = useId()
-  const said = saidOf(useContext(Refusal), p.field ?? '')
+  const said = useSaid(p)
   return (
     <FormGroup label={p.label} fieldId={id} isRequired={p.isRequired ?? false}>
       <TextInput
@@ -75,9 +90,10 @@ export function TextField(
         isDisabled={p.isDisabled ?? false}
         placeholder={p.placeholder ?? ''}
         {...(p.min !== undefined && { min: p.min })}
+        {...(p.max !== undefined && { maxLength: p.max })}
         validated={said ? 'error' : 'default'}
         aria-describedby={p.help || said ? `${id}-help` : undefined}
-        autoComplete={p.type === 'password' ? 'new-password' : 'off'}
+        autoComplete={p.complete ?? (p.type === 'password' ? 'new-password' : 'off')}
         {...(p.list && { list: `${id}-list` })}
       />
       {p.list && (
@@ -93,9 +109,9 @@ export function TextField(
 }
 
 // LongField is several lines of text.
-export function LongField(p: Field & { rows?: number }) {
+export function LongField(p: Field & { rows?: number; placeholder?: string }) {
   const id = useId()
-  const said = saidOf(useContext(Refusal), p.field ?? '')
+  const said = useSaid(p)
   return (
     <FormGroup label={p.label} fieldId={id} isRequired={p.isRequired ?? false}>
       <TextArea
@@ -105,6 +121,7 @@ export function LongField(p: Field & { rows?: number }) {
         value={p.value}
         onChange={(_, v) => p.set(v)}
         isDisabled={p.isDisabled ?? false}
+        placeholder={p.placeholder ?? ''}
         validated={said ? 'error' : 'default'}
         aria-describedby={p.help || said ? `${id}-help` : undefined}
         spellCheck={false}
@@ -115,16 +132,24 @@ export function LongField(p: Field & { rows?: number }) {
   )
 }
 
+// same are choices that are called as they are.
+export const same = (words: string[]) => words.map((w): [string, string] => [w, w])
+
 // ChoiceField is one of a few values.
-export function ChoiceField(p: Field & { choices: [value: string, label: string][] }) {
+export function ChoiceField<V extends string>(
+  p: Omit<Field, 'value' | 'set'> & { value: V; set: (v: V) => void; choices: [value: V, label: string][] },
+) {
   const id = useId()
-  const said = saidOf(useContext(Refusal), p.field ?? '')
+  const said = useSaid(p)
   return (
     <FormGroup label={p.label} fieldId={id} isRequired={p.isRequired ?? false}>
       <FormSelect
         id={id}
         value={p.value}
-        onChange={(_, v) => p.set(v)}
+        onChange={(_, v) => {
+          const chosen = p.choices.find(([value]) => value === v)
+          if (chosen) p.set(chosen[0])
+        }}
         isDisabled={p.isDisabled ?? false}
         aria-describedby={p.help || said ? `${id}-help` : undefined}
       >
@@ -137,8 +162,48 @@ export function ChoiceField(p: Field & { choices: [value: string, label: string]
   )
 }
 
+// CheckField is yes or no.
+export function CheckField(p: Omit<Field, 'value' | 'set'> & { value: boolean; set: (v: boolean) => void }) {
+  return (
+    <Checkbox
+      id={useId()}
+      label={p.label}
+      description={p.help}
+      isChecked={p.value}
+      isDisabled={p.isDisabled ?? false}
+      onChange={(_, v) => p.set(v)}
+    />
+  )
+}
+
+// OptionsField holds DHCP options.
+export function OptionsField(p: Field) {
+  return (
+    <LongField
+      {...p}
+      rows={3}
+      help="One in a line: tftp-server-name=boot.lab, 224/uint16=5, vendor:1=TEXT inside option 43; always: in front sends it unasked"
+    />
+  )
+}
+
+type Held = Record<string, string | boolean>
+type Wide<T extends Held> = { [K in keyof T]: T[K] extends boolean ? boolean : string }
+
+// useFields holds what a form has; of(name) is what the field of that name takes.
+export function useFields<T extends Held>(first: T) {
+  const [all, setAll] = useState<Wide<T>>(first as Wide<T>)
+  const of = <K extends keyof T & string>(name: K) => ({
+    value: all[name],
+    set: (v: Wide<T>[K]) => setAll((old) => ({ ...old, [name]: v })),
+    field: name,
+  })
+  return [all, of, setAll] as const
+}
+
 interface Dialog {
   title: string
+  about?: string // below the title
   verb: string
   save: () => void
   isBusy: boolean
@@ -162,7 +227,7 @@ export function FormDialog(p: Dialog) {
   }
   return (
     <Modal isOpen variant={p.isSmall ? 'small' : 'medium'} onClose={p.close} aria-labelledby={`${id}-title`}>
-      <ModalHeader title={p.title} labelId={`${id}-title`} />
+      <ModalHeader title={p.title} labelId={`${id}-title`} {...(p.about && { description: p.about })} />
       <ModalBody>
         <Refusal value={p.error}>
           <Form id={`${id}-form`} onSubmit={submit} autoComplete="off">

@@ -1,11 +1,11 @@
-import { Button, Tooltip } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { type ReactNode, useState } from 'react'
 import { useSearchParams } from 'react-router'
 import type { Nouns, Query } from '../api/client'
 import { useList } from '../api/queries'
+import { Act, type Action } from './Act'
 import { Ask, dryOf } from './Ask'
 import { Loaded } from './Failure'
+import { type Cells, Rows } from './Rows'
 import { type Column, type Sort, VirtualTable } from './VirtualTable'
 
 // useChosen is which one of a list is open in its form, as the address of the page says it: '' is a new one, null is none.
@@ -18,39 +18,6 @@ export function useChosen(param: string): [string | null, (name?: string) => voi
     setParams(next)
   }
   return [params.get(param), open]
-}
-
-interface Action {
-  text: string
-  of?: string // whose action it is, for screen readers
-  not?: string | undefined // why it cannot be done now
-  act: () => void
-  variant?: 'primary' | 'secondary' | 'link'
-}
-
-// Act is a button that says why it does nothing.
-export function Act({ text, of, not, act, variant = 'link' }: Action) {
-  const button = (
-    <Button
-      variant={variant}
-      isInline={variant === 'link'}
-      {...(of && { 'aria-label': `${text} ${of}` })}
-      isAriaDisabled={not !== undefined}
-      onClick={() => not === undefined && act()}
-    >
-      {text}
-    </Button>
-  )
-  return not ? <Tooltip content={not}>{button}</Tooltip> : button
-}
-
-// Add is the button above a list that opens the form of a new one.
-export function Add(p: Pick<Action, 'text' | 'not' | 'act' | 'variant'>) {
-  return (
-    <p style={{ marginBlock: '0.5rem' }}>
-      <Act variant="primary" {...p} />
-    </p>
-  )
 }
 
 // Removal asks before one goes.
@@ -114,7 +81,13 @@ export function Plain<N extends keyof Nouns>(p: Listed<N>) {
               {p.isLong ? (
                 <VirtualTable {...p} columns={columns} rows={rows} height="28rem" />
               ) : (
-                <Short label={p.label} columns={columns} rows={rows} keyOf={keyOf} />
+                <Rows
+                  label={p.label}
+                  rows={rows}
+                  keyOf={keyOf}
+                  // as wide as its words, also where a narrow window stretches what is in a cell
+                  columns={columns.map((c): Cells<T> => [c.name, (one) => <div>{c.cell(one)}</div>])}
+                />
               )}
             </>
           )
@@ -129,42 +102,6 @@ export function Plain<N extends keyof Nouns>(p: Listed<N>) {
         />
       )}
     </>
-  )
-}
-
-function Short<T>({
-  label,
-  columns,
-  rows,
-  keyOf,
-}: {
-  label: string
-  columns: Column<T>[]
-  rows: T[]
-  keyOf: (one: T) => string
-}) {
-  return (
-    <Table aria-label={label} variant="compact">
-      <Thead>
-        <Tr>
-          {columns.map((c) =>
-            c.key === 'do' ? <Th key={c.key} screenReaderText={c.name} /> : <Th key={c.key}>{c.name}</Th>,
-          )}
-        </Tr>
-      </Thead>
-      <Tbody>
-        {rows.map((one) => (
-          <Tr key={keyOf(one)}>
-            {columns.map((c) => (
-              <Td key={c.key} dataLabel={c.name}>
-                {/* as wide as its words, also where a narrow window stretches what is in a cell */}
-                <div>{c.cell(one)}</div>
-              </Td>
-            ))}
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
   )
 }
 

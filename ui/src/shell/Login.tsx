@@ -1,4 +1,4 @@
-import { ActionGroup, Alert, Button, Form, FormGroup, LoginPage, Spinner, TextInput } from '@patternfly/react-core'
+import { ActionGroup, Alert, Button, Form, LoginPage, Spinner } from '@patternfly/react-core'
 import { type FormEvent, useEffect, useState } from 'react'
 import { Link } from 'react-router'
 import { send } from '../api/act'
@@ -6,6 +6,7 @@ import { api, must, Problem, type Schemas } from '../api/client'
 import type { Me } from '../api/me'
 import { askKey, canUseKeys, type KeyAnswer } from '../api/securityKey'
 import { Failure } from '../parts/Failure'
+import { TextField } from '../parts/Fields'
 import type { Whereabouts } from './login'
 import { comesBack } from './tabs'
 
@@ -69,7 +70,7 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
             Log in with {offers.oidc.title}
             {at === 'ended' && ' in a new tab'}
           </Button>
-          {at === 'ended' && <p>Your input stays here meanwhile.</p>}
+          {at === 'ended' && <p>Your input stays on this page.</p>}
         </>
       )}
       {offers?.password && (
@@ -103,8 +104,7 @@ export function LoggedIn() {
   return (
     <LoginPage loginTitle="You are logged in">
       <p>
-        Go back to the tab that you came from: it goes on where it was. This one can be closed, or{' '}
-        <Link to="/">used as another</Link>.
+        Go back to your first tab, and go on there. Close this tab, or <Link to="/">use it as another</Link>.
       </p>
     </LoginPage>
   )
@@ -134,16 +134,7 @@ function TokenForm({ enter }: { enter: Enter }) {
   const { isBusy, submit } = useSubmit(enter, () => ({ token: secret.trim() }))
   return (
     <Form onSubmit={submit}>
-      <FormGroup label="Token" fieldId="token" isRequired>
-        <TextInput
-          id="token"
-          type="password"
-          autoComplete="off"
-          value={secret}
-          onChange={(_, v) => setSecret(v)}
-          isRequired
-        />
-      </FormGroup>
+      <TextField label="Token" type="password" complete="off" value={secret} set={setSecret} isRequired />
       <ActionGroup>
         <Button type="submit" isDisabled={secret.trim() === '' || isBusy} isLoading={isBusy}>
           Log in
@@ -181,28 +172,28 @@ function PasswordForm({
   }
   return (
     <Form onSubmit={submit}>
-      <FormGroup label="User" fieldId="user" isRequired>
-        <TextInput id="user" autoComplete="username" value={user} onChange={(_, v) => setUser(v)} isRequired />
-      </FormGroup>
-      <FormGroup label="Password" fieldId="password" isRequired>
-        <TextInput
-          id="password"
-          type="password"
-          autoComplete="current-password"
-          value={password}
-          onChange={(_, v) => setPassword(v)}
-          isRequired
-        />
-      </FormGroup>
+      <TextField label="User" complete="username" value={user} set={setUser} isRequired />
+      <TextField
+        label="Password"
+        type="password"
+        complete="current-password"
+        value={password}
+        set={setPassword}
+        isRequired
+      />
       {withCode && canUseKeys() && (
         <Button variant="secondary" isBlock isDisabled={password === ''} onClick={() => void byKey()}>
           Use a security key
         </Button>
       )}
       {withCode && (
-        <FormGroup label="Code of the app, or a recovery code" fieldId="code" isRequired>
-          <TextInput id="code" autoComplete="one-time-code" value={code} onChange={(_, v) => setCode(v)} isRequired />
-        </FormGroup>
+        <TextField
+          label="Code of the app, or a recovery code"
+          complete="one-time-code"
+          value={code}
+          set={setCode}
+          isRequired
+        />
       )}
       <ActionGroup>
         <Button type="submit" isDisabled={user.trim() === '' || password === '' || isBusy} isLoading={isBusy}>

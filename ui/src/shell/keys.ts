@@ -8,7 +8,7 @@ export type Doing = { go: string } | 'search' | 'help' | 'wait' | undefined
 export function doingOf(key: string, before: string, places: Pick<Place, 'path' | 'key'>[]): Doing {
   if (before === 'g') {
     const place = places.find((p) => p.key === key)
-    if (place) return { go: linkOf(place as Place) || '/' }
+    if (place) return { go: linkOf(place) || '/' }
   }
   if (key === 'g') return 'wait'
   if (key === '/') return 'search'

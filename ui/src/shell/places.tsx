@@ -118,7 +118,7 @@ export const places: Place[] = [
 ]
 
 // linkOf is where the navigation goes.
-export const linkOf = (p: Place) => p.path.replace('/*', '')
+export const linkOf = (p: Pick<Place, 'path'>) => p.path.replace('/*', '')
 
 // loadAt loads the screen of a path; who shows it says why when that fails.
 export async function loadAt(pathname: string) {

@@ -1,11 +1,12 @@
-import { Button, Label } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { Label } from '@patternfly/react-core'
 import { useState } from 'react'
 import { Link } from 'react-router'
 import { mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
+import { Act } from '../../parts/Act'
 import { Loaded } from '../../parts/Failure'
 import { EditForm, TextField } from '../../parts/Fields'
+import { Rows } from '../../parts/Rows'
 import { type Address, fromText, mayChange, setOf } from './words'
 
 // Addresses is a table of the static addresses of machines: those of one machine, host, profile or subnet.
@@ -20,55 +21,43 @@ export function Addresses({ of, none }: { of: Record<string, string>; none: stri
           <p>{none}</p>
         ) : (
           <>
-            <Table variant="compact" aria-label="Static addresses">
-              <Thead>
-                <Tr>
-                  <Th>Address</Th>
-                  <Th>Machine</Th>
-                  <Th>Host</Th>
-                  <Th>Where it comes from</Th>
-                  <Th>Actions</Th>
-                </Tr>
-              </Thead>
-              <Tbody>
-                {all.map((a) => (
-                  <Row key={`${a.address} ${a.machine ?? ''} ${a.host ?? ''}`} address={a} not={not} change={change} />
-                ))}
-              </Tbody>
-            </Table>
+            <Rows
+              label="Static addresses"
+              rows={all}
+              keyOf={(a) => `${a.address} ${a.machine ?? ''} ${a.host ?? ''}`}
+              columns={[
+                [
+                  'Address',
+                  (a) => (
+                    <>
+                      <code>{a.address}</code> {a.isTwice && <Label color="red">somebody else has it, too</Label>}
+                    </>
+                  ),
+                ],
+                [
+                  'Machine',
+                  (a) => a.machine && <Link to={`/machines/${encodeURIComponent(a.machine)}`}>{a.machine}</Link>,
+                ],
+                ['Host', (a) => a.host && <Link to={`/hosts/${encodeURIComponent(a.host)}`}>{a.host}</Link>],
+                ['Where it comes from', fromText],
+                [
+                  'Actions',
+                  (a) => (
+                    <Act
+                      text="Change"
+                      of={a.address}
+                      not={mayChange(a) ? not : 'change it where the configuration says it'}
+                      act={() => change(a)}
+                    />
+                  ),
+                ],
+              ]}
+            />
             {changed && <ChangeForm address={changed} close={() => change(undefined)} />}
           </>
         )
       }
     </Loaded>
-  )
-}
-
-function Row({ address: a, not, change }: { address: Address; not: string | undefined; change: (a: Address) => void }) {
-  const why = mayChange(a) ? not : 'change it where the configuration says it'
-  return (
-    <Tr>
-      <Td dataLabel="Address">
-        <code>{a.address}</code> {a.isTwice && <Label color="red">somebody else has it, too</Label>}
-      </Td>
-      <Td dataLabel="Machine">
-        {a.machine && <Link to={`/machines/${encodeURIComponent(a.machine)}`}>{a.machine}</Link>}
-      </Td>
-      <Td dataLabel="Host">{a.host && <Link to={`/hosts/${encodeURIComponent(a.host)}`}>{a.host}</Link>}</Td>
-      <Td dataLabel="Where it comes from">{fromText(a)}</Td>
-      <Td dataLabel="Actions">
-        <Button
-          variant="link"
-          isInline
-          isAriaDisabled={!!why}
-          title={why}
-          aria-label={`Change ${a.address}`}
-          onClick={() => why || change(a)}
-        >
-          Change
-        </Button>
-      </Td>
-    </Tr>
   )
 }
 

@@ -1,9 +1,9 @@
 import { Button, Label, type LabelProps } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useState } from 'react'
 import { Link } from 'react-router'
 import { type AuditQuery, type Entry, useAudit } from '../../api/audit'
 import { Loaded, Nothing } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 import { outcome, placeOf, what } from './words'
 
@@ -47,40 +47,27 @@ export function AuditTable({ query, isHost }: { query: AuditQuery; isHost?: bool
           <Empty isFiltered={Object.keys(query).length > (isHost ? 1 : 0)} isHost={isHost ?? false} />
         ) : (
           <>
-            <Table aria-label="Audit" variant="compact">
-              <Thead>
-                <Tr>
-                  <Th>When</Th>
-                  <Th>Who</Th>
-                  <Th>What</Th>
-                  <Th>About</Th>
-                  <Th>Outcome</Th>
-                  <Th width={30}>Detail</Th>
-                </Tr>
-              </Thead>
-              <Tbody>
-                {items.map((e) => (
-                  <Tr key={e.id}>
-                    <Td dataLabel="When">
-                      <When at={e.at} />
-                    </Td>
-                    <Td dataLabel="Who">{e.actor}</Td>
-                    <Td dataLabel="What">
-                      <Link to={`/audit/${e.id}`}>{what(e.operation)}</Link>
-                    </Td>
-                    <Td dataLabel="About">
-                      <About entry={e} />
-                    </Td>
-                    <Td dataLabel="Outcome">
-                      <Outcome entry={e} />
-                    </Td>
-                    <Td dataLabel="Detail" modifier="breakWord">
+            <Rows
+              label="Audit"
+              rows={items}
+              keyOf={(e) => e.id}
+              columns={[
+                ['When', (e) => <When at={e.at} />],
+                ['Who', (e) => e.actor],
+                ['What', (e) => <Link to={`/audit/${e.id}`}>{what(e.operation)}</Link>],
+                ['About', (e) => <About entry={e} />],
+                ['Outcome', (e) => <Outcome entry={e} />],
+                [
+                  'Detail',
+                  (e) => (
+                    <>
                       {e.undoOf && <Link to={`/audit/${e.undoOf}`}>undo of {e.undoOf}</Link>} {e.detail}
-                    </Td>
-                  </Tr>
-                ))}
-              </Tbody>
-            </Table>
+                    </>
+                  ),
+                  { width: 30, modifier: 'breakWord' },
+                ],
+              ]}
+            />
             {hasMore && limit < most && (
               <Button variant="link" onClick={() => setLimit(limit + step)}>
                 Show more
@@ -98,7 +85,7 @@ function Empty({ isFiltered, isHost }: { isFiltered: boolean; isHost: boolean })
   if (isFiltered) return <Nothing title="No entry is like that">Take a filter off to see more.</Nothing>
   return (
     <Nothing title={isHost ? 'No request was about this host yet' : 'No request has come yet'}>
-      Every change, action and refusal shows here with its user and its effect. It does not matter whether it came from
+      Each change, action and refusal shows here, with its user and its effect. It does not matter whether it came from
       this page, the command line or a program.
     </Nothing>
   )

@@ -22,8 +22,8 @@ export function Chain() {
   const save = useMutation({ mutationFn: exportAll })
   if (not) return null
   return (
-    <section aria-label="Is the audit whole?" style={{ display: 'grid', gap: '1rem', marginBlock: '1rem' }}>
-      <FormGroup label="Hash that was noted earlier" fieldId="audit-noted">
+    <section aria-label="Check of the audit" style={{ display: 'grid', gap: '1rem', marginBlock: '1rem' }}>
+      <FormGroup label="Noted hash" fieldId="audit-noted">
         <TextInput
           id="audit-noted"
           value={noted}
@@ -82,7 +82,7 @@ function Result({ chain: c, noted }: { chain: Schemas['AuditChain']; noted: stri
           ? `Entry ${c.brokenID} does not fit: ${c.reason}`
           : isGood
             ? `No entry was changed: ${c.entryN} were checked`
-            : 'The hash that was noted is not in the chain: entries before it were changed'
+            : 'The noted hash is not in the chain: somebody changed entries before it'
       }
     >
       {c.head && (

@@ -72,7 +72,7 @@ function Told({ entry: e }: { entry: WholeEntry }) {
 
 // Changes shows what an edit changed, field by field; texts of several lines as lines.
 export function Changes({ changes, label }: { changes: Change[]; label: string }) {
-  if (changes.length === 0) return <p>Nothing that may be shown: the audit never shows values of secrets.</p>
+  if (changes.length === 0) return <p>The audit never shows values of secrets.</p>
   return (
     <Table aria-label={label} variant="compact">
       <Thead>
@@ -142,7 +142,7 @@ function AskUndo({ entry: e, close }: { entry: Entry; close: () => void }) {
         call={{ method: 'POST', path: `/audit/${e.id}/undo` }}
         cli={`slipway audit undo ${e.id}`}
         close={close}
-        done={(made) => void navigate(`/audit/${(made as Entry).id}`)}
+        done={(made: Entry) => void navigate(`/audit/${made.id}`)}
       >
         <Changes changes={preview.data.changes} label="What the undo would change" />
       </Ask>

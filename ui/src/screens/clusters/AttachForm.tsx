@@ -17,6 +17,7 @@ import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
 import { Failure } from '../../parts/Failure'
 import { ChoiceField, Refused, TextField } from '../../parts/Fields'
+import { wordsOf } from '../../parts/written'
 import { Results } from './Results'
 
 type Check = Schemas['ClusterCheck']
@@ -37,7 +38,7 @@ export function AttachForm({ close }: { close: () => void }) {
   const [isAnyway, setAnyway] = useState(false)
   const [check, setCheck] = useState<Check>()
   const [work, setWork] = useState<{ isBusy: boolean; error?: unknown }>({ isBusy: false })
-  const spaces = namespaces.split(/[\s,]+/).filter((n) => n !== '')
+  const spaces = wordsOf(namespaces)
   const how = { name, ...(mode && { modes: [mode] }), ...(spaces.length > 0 && { namespaces: spaces }) }
   const put = {
     method: 'PUT' as const,
@@ -118,7 +119,8 @@ export function AttachForm({ close }: { close: () => void }) {
                 spellCheck={false}
               />
               <small id="kubeconfig-help">
-                With certificates and tokens in it, not as names of files: kubectl config view --raw --flatten --minify
+                It must contain certificates and tokens, not names of files: kubectl config view --raw --flatten
+                --minify
               </small>
             </FormGroup>
             <ChoiceField
@@ -156,7 +158,7 @@ export function AttachForm({ close }: { close: () => void }) {
         {check && !check.isGood && (
           <Checkbox
             id="anyway"
-            label="Attach it anyway: Slipway tries the missing parts again and again"
+            label="Attach it anyway: Slipway tries again until nothing is missing"
             isChecked={isAnyway}
             onChange={(_, on) => setAnyway(on)}
           />

@@ -1,16 +1,4 @@
-import {
-  Button,
-  Card,
-  CardBody,
-  CardHeader,
-  CardTitle,
-  Checkbox,
-  Content,
-  FormGroup,
-  Label,
-  type LabelProps,
-  TextInput,
-} from '@patternfly/react-core'
+import { Button, Card, CardBody, CardHeader, CardTitle, Content, Label, type LabelProps } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'react-router'
@@ -18,12 +6,15 @@ import { type Call, send } from '../../api/act'
 import { api, type Cluster, must, type Schemas } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
+import { Act } from '../../parts/Act'
 import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { flags } from '../../parts/cli'
 import { Facts } from '../../parts/Facts'
 import { Loaded, Nothing } from '../../parts/Failure'
+import { CheckField, TextField, useFields } from '../../parts/Fields'
 import { When } from '../../parts/When'
+import { wordsOf } from '../../parts/written'
 import { AttachForm } from './AttachForm'
 import { Results } from './Results'
 
@@ -42,9 +33,7 @@ export function Attached() {
   const [isNew, setNew] = useState(false)
   return (
     <div style={{ paddingBlockStart: '1rem' }}>
-      <Button isAriaDisabled={why !== undefined} title={why ?? ''} onClick={() => !why && setNew(true)}>
-        Attach a cluster
-      </Button>
+      <Act text="Attach a cluster" variant="primary" not={why} act={() => setNew(true)} />
       <div style={{ marginBlock: '1rem' }}>
         <Loaded query={clusters}>
           {(all) =>
@@ -88,23 +77,8 @@ function One({ cluster: c, why }: { cluster: Cluster; why: string | undefined })
               <Button variant="secondary" onClick={() => setChecked(true)}>
                 Look it over
               </Button>
-              <Button
-                variant="secondary"
-                isAriaDisabled={why !== undefined}
-                title={why ?? ''}
-                onClick={() => !why && setGranting(true)}
-              >
-                Access
-              </Button>
-              <Button
-                variant="secondary"
-                isDanger
-                isAriaDisabled={why !== undefined}
-                title={why ?? ''}
-                onClick={() => !why && setDetaching(true)}
-              >
-                Detach
-              </Button>
+              <Act text="Access" variant="secondary" not={why} act={() => setGranting(true)} />
+              <Act text="Detach" variant="secondary" isDanger not={why} act={() => setDetaching(true)} />
             </>
           ),
         }}
@@ -152,13 +126,13 @@ function One({ cluster: c, why }: { cluster: Cluster; why: string | undefined })
 
 type Access = Schemas['ClusterAccess']
 
-const words = (text: string) => text.split(/[\s,]+/).filter(Boolean)
-
 // Grant says which hosts a cluster may use, and from which clusters it may take machines over.
 function Grant({ cluster: c, access, close }: { cluster: Cluster; access: Access; close: () => void }) {
-  const [pools, setPools] = useState((access.pools ?? []).join(' '))
-  const [from, setFrom] = useState((access.takesFrom ?? []).join(' '))
-  const body = { pools: words(pools), takesFrom: words(from) }
+  const [{ pools, from }, of] = useFields({
+    pools: (access.pools ?? []).join(' '),
+    from: (access.takesFrom ?? []).join(' '),
+  })
+  const body = { pools: wordsOf(pools), takesFrom: wordsOf(from) }
   const cli = flags({
     pool: body.pools,
     'all-pools': body.pools.length === 0,
@@ -173,15 +147,13 @@ function Grant({ cluster: c, access, close }: { cluster: Cluster; access: Access
       cli={`slipway cluster access ${c.name}${cli}`}
       close={close}
     >
-      <FormGroup label="Pools whose hosts it sees, uses and changes" fieldId="access-pools">
-        <TextInput id="access-pools" value={pools} onChange={(_, v) => setPools(v)} placeholder="all pools" />
-      </FormGroup>
-      <FormGroup label="Clusters whose machines it may take over" fieldId="access-from">
-        <TextInput id="access-from" value={from} onChange={(_, v) => setFrom(v)} placeholder="none" />
-        <small>
-          As clusterctl move needs it. Write local for machines that people made. A claim id alone is never enough.
-        </small>
-      </FormGroup>
+      <TextField label="Pools whose hosts it sees, uses and changes" {...of('pools')} placeholder="all pools" />
+      <TextField
+        label="Clusters whose machines it may take over"
+        {...of('from')}
+        placeholder="none"
+        help="For clusterctl move. Write local for machines that people created. A claim id alone is never enough."
+      />
     </Ask>
   )
 }
@@ -202,8 +174,7 @@ function Check({ name }: { name: string }) {
 }
 
 function Detach({ cluster: c, close }: { cluster: Cluster; close: () => void }) {
-  const [purge, setPurge] = useState(false)
-  const [force, setForce] = useState(false)
+  const [{ purge, force }, of] = useFields({ purge: false, force: false })
   const query = [purge && 'purge=true', force && 'force=true'].filter(Boolean).join('&')
   const call: Call = {
     method: 'DELETE',
@@ -220,17 +191,10 @@ function Detach({ cluster: c, close }: { cluster: Cluster; close: () => void }) 
       cli={`slipway cluster detach ${c.name}${flags({ purge, force })}`}
       close={close}
     >
-      <Checkbox
-        id="purge"
-        label="Take our kinds away as well, and with them all objects of them"
-        isChecked={purge}
-        onChange={(_, on) => setPurge(on)}
-      />
-      <Checkbox
-        id="force"
-        label="Even when it does not answer: its objects keep our finalizers then"
-        isChecked={force}
-        onChange={(_, on) => setForce(on)}
+      <CheckField label="Also delete Slipway's custom resources, with all their objects" {...of('purge')} />
+      <CheckField
+        label="Also if the cluster does not answer: its objects then keep Slipway's finalizers"
+        {...of('force')}
       />
     </Ask>
   )

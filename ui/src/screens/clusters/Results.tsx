@@ -1,6 +1,6 @@
 import { Alert, Label } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import type { Schemas } from '../../api/client'
+import { Rows } from '../../parts/Rows'
 
 type Result = Schemas['TargetCheckResult']
 
@@ -14,30 +14,30 @@ export function Results({ isGood, results, good }: { isGood: boolean; results: R
         title={isGood ? good : 'Something has to be done first'}
         component="h3"
       />
-      <Table variant="compact" aria-label="Checks of the cluster">
-        <Thead>
-          <Tr>
-            <Th>Is good</Th>
-            <Th>What</Th>
-            <Th>Found</Th>
-          </Tr>
-        </Thead>
-        <Tbody>
-          {(results ?? []).map((r) => (
-            <Tr key={r.name}>
-              <Td dataLabel="Is good">
-                <Label isCompact color={r.isGood ? 'green' : 'red'}>
-                  {r.isGood ? '● yes' : '✕ no'}
-                </Label>
-              </Td>
-              <Td dataLabel="What">{r.name}</Td>
-              <Td dataLabel="Found">
+      <Rows
+        label="Checks of the cluster"
+        rows={results ?? []}
+        keyOf={(r) => r.name}
+        columns={[
+          [
+            'Is good',
+            (r) => (
+              <Label isCompact color={r.isGood ? 'green' : 'red'}>
+                {r.isGood ? '● yes' : '✕ no'}
+              </Label>
+            ),
+          ],
+          ['What', (r) => r.name],
+          [
+            'Found',
+            (r) => (
+              <>
                 {r.detail} {r.hint && <small>{r.hint}</small>}
-              </Td>
-            </Tr>
-          ))}
-        </Tbody>
-      </Table>
+              </>
+            ),
+          ],
+        ]}
+      />
     </div>
   )
 }

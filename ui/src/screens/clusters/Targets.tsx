@@ -8,21 +8,23 @@ import {
   Content,
   ExpandableSection,
 } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useSearchParams } from 'react-router'
 import { api, headers, must, problemOf, type Target } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useHostNames } from '../../api/names'
+import { nouns } from '../../api/nouns'
 import { useList } from '../../api/queries'
+import { Act } from '../../parts/Act'
 import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
+import { NounForm } from '../../parts/Described'
 import { Facts } from '../../parts/Facts'
 import { Loaded, Nothing } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 import { Results } from './Results'
-import { TargetForm } from './TargetForm'
 
 export function Targets() {
   const targets = useList('targets')
@@ -33,9 +35,7 @@ export function Targets() {
   const only = params.get('target')
   return (
     <div style={{ paddingBlockStart: '1rem' }}>
-      <Button isAriaDisabled={why !== undefined} title={why ?? ''} onClick={() => !why && setNew(true)}>
-        Add a join target
-      </Button>
+      <Act text="Add a join target" variant="primary" not={why} act={() => setNew(true)} />
       <div style={{ marginBlock: '1rem' }}>
         <Loaded query={targets}>
           {(all) =>
@@ -57,7 +57,7 @@ export function Targets() {
         {only && <Link to="/clusters?tab=targets">All targets</Link>}
       </div>
       <Command cli="slipway target list" />
-      {isNew && <TargetForm close={() => setNew(false)} />}
+      {isNew && <NounForm d={nouns.targets} close={() => setNew(false)} />}
     </div>
   )
 }
@@ -75,23 +75,8 @@ function One({ target: t, why: role }: { target: Target; why: string | undefined
         actions={{
           actions: (
             <>
-              <Button
-                variant="secondary"
-                isAriaDisabled={!!why}
-                title={why ?? ''}
-                onClick={() => !why && setAsked('edit')}
-              >
-                Edit
-              </Button>
-              <Button
-                variant="secondary"
-                isDanger
-                isAriaDisabled={!!why}
-                title={why ?? ''}
-                onClick={() => !why && setAsked('delete')}
-              >
-                Delete
-              </Button>
+              <Act text="Edit" variant="secondary" not={why} act={() => setAsked('edit')} />
+              <Act text="Delete" variant="secondary" isDanger not={why} act={() => setAsked('delete')} />
             </>
           ),
         }}
@@ -136,7 +121,7 @@ function One({ target: t, why: role }: { target: Target; why: string | undefined
         {shown === 'check' && <Check name={t.name} />}
         {shown === 'rbac' && <Rbac name={t.name} />}
         {shown === 'tokens' && <Tokens name={t.name} />}
-        {asked === 'edit' && <TargetForm target={t} close={() => setAsked(undefined)} />}
+        {asked === 'edit' && <NounForm d={nouns.targets} one={t} close={() => setAsked(undefined)} />}
         {asked === 'delete' && (
           <Ask
             title={`Delete target ${t.name}?`}
@@ -213,36 +198,20 @@ function Tokens({ name }: { name: string }) {
     <Loaded query={tokens}>
       {(all) =>
         all.length === 0 ? (
-          <Content component="p">None was minted yet: that happens when a machine asks for one.</Content>
+          <Content component="p">Slipway mints a token when a machine asks for one. None did yet.</Content>
         ) : (
-          <Table variant="compact" aria-label="Tokens">
-            <Thead>
-              <Tr>
-                <Th>Token</Th>
-                <Th>Node</Th>
-                <Th>Host</Th>
-                <Th>State</Th>
-                <Th>Expires</Th>
-              </Tr>
-            </Thead>
-            <Tbody>
-              {all.slice(0, 200).map((k) => (
-                <Tr key={k.id}>
-                  <Td dataLabel="Token">
-                    <code>{k.id}</code>
-                  </Td>
-                  <Td dataLabel="Node">{k.nodeName}</Td>
-                  <Td dataLabel="Host">
-                    <Link to={`/hosts/${encodeURIComponent(named(k.hostID))}`}>{named(k.hostID)}</Link>
-                  </Td>
-                  <Td dataLabel="State">{k.state}</Td>
-                  <Td dataLabel="Expires">
-                    <When at={k.expiresAt} />
-                  </Td>
-                </Tr>
-              ))}
-            </Tbody>
-          </Table>
+          <Rows
+            label="Tokens"
+            rows={all.slice(0, 200)}
+            keyOf={(k) => k.id}
+            columns={[
+              ['Token', (k) => <code>{k.id}</code>],
+              ['Node', (k) => k.nodeName],
+              ['Host', (k) => <Link to={`/hosts/${encodeURIComponent(named(k.hostID))}`}>{named(k.hostID)}</Link>],
+              ['State', (k) => k.state],
+              ['Expires', (k) => <When at={k.expiresAt} />],
+            ]}
+          />
         )
       }
     </Loaded>

@@ -16,7 +16,8 @@ import { mayNot, useMayNotOn, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
 import { Ask } from '../../parts/Ask'
 import { flags } from '../../parts/cli'
-import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
+import { CheckField, ChoiceField, EditForm, TextField, useFields } from '../../parts/Fields'
+import type { BulkRequest } from '../hosts/verbs'
 import { useBMC } from './BMC'
 import { EditHost } from './EditHost'
 import { Foreseen, requestOf } from './Foreseen'
@@ -101,6 +102,8 @@ export function Actions({ host }: { host: Host }) {
   )
 }
 
+type CleanMode = NonNullable<BulkRequest['mode']>
+
 interface Form1 {
   host: Host
   close: () => void
@@ -159,7 +162,7 @@ function Forget({ host, verb, close, done }: Form1 & { verb: Verb; done: () => v
       <Checkbox
         id="forget-force"
         label="Also while something is under way with it"
-        description="That is cancelled first. Without this it is refused then."
+        description="Slipway cancels the operation first. Otherwise it refuses."
         isChecked={force}
         onChange={(_, on) => setForce(on)}
       />
@@ -168,11 +171,13 @@ function Forget({ host, verb, close, done }: Form1 & { verb: Verb; done: () => v
 }
 
 function Inspect({ host, close }: Form1) {
-  const [mayRestart, setRestart] = useState(false)
-  const [burnIn, setBurnIn] = useState('')
   const [mayWrite, setWrite] = useState(false)
-  const [bmcUser, setUser] = useState('')
-  const [bmcNetwork, setNetwork] = useState('')
+  const [{ mayRestart, burnInFor: burnIn, bmcUser, bmcNetwork }, of] = useFields({
+    mayRestart: false,
+    burnInFor: '',
+    bmcUser: '',
+    bmcNetwork: '',
+  })
   return (
     <EditForm
       title={`Inspect ${host.name}`}
@@ -191,21 +196,15 @@ function Inspect({ host, close }: Form1) {
         host={host.name}
         ask={{ verb: 'inspect', inspect: { mayRestart, ...(/^\d+[smh]$/.test(burnIn) && { burnInFor: burnIn }) } }}
       />
-      <p>
-        Our agent boots on it and reports what it is made of. Nothing on its disks changes, unless you allow it below.
-      </p>
-      <Checkbox
-        id="inspect-restart"
+      <p>Our agent boots on it and reports its hardware. It changes nothing on the disks, unless you allow it below.</p>
+      <CheckField
         label="Restart it if it runs"
-        description="Without this our agent inspects it at its next boot. A restart ends what runs on it."
-        isChecked={mayRestart}
-        onChange={(_, on) => setRestart(on)}
+        help="Otherwise our agent inspects it at its next boot. A restart stops all programs on it."
+        {...of('mayRestart')}
       />
       <TextField
         label="Burn it in for"
-        value={burnIn}
-        set={setBurnIn}
-        field="burnInFor"
+        {...of('burnInFor')}
         placeholder="10m"
         help="Loads CPU, memory, disks and network. Empty: not at all."
       />
@@ -219,26 +218,22 @@ function Inspect({ host, close }: Form1) {
       />
       <TextField
         label="Account to make on its controller"
-        value={bmcUser}
-        set={setUser}
-        field="bmcUser"
+        {...of('bmcUser')}
         placeholder="slipway"
-        help="Made from the host itself, with a password that nobody sees; the host is powered by it from then on. Empty: none."
+        help="The agent makes it, with a random password that nobody sees. Slipway then powers the host with it. Empty: none."
       />
       <TextField
         label="Address or network of that controller"
-        value={bmcNetwork}
-        set={setNetwork}
-        field="bmcNetwork"
+        {...of('bmcNetwork')}
         placeholder="10.1.0.0/16"
-        help="The host itself says where its controller is. Empty: only an address that an earlier inspection found is taken."
+        help="Slipway accepts only a controller in this network. Empty: only at an address of an earlier inspection."
       />
     </EditForm>
   )
 }
 
 function Clean({ host, close }: Form1) {
-  const [mode, setMode] = useState('quick')
+  const [mode, setMode] = useState<CleanMode>('quick')
   return (
     <Ask
       title={`Wipe ${host.name}?`}
@@ -246,14 +241,14 @@ function Clean({ host, close }: Form1) {
       warns={
         mode === 'none'
           ? 'It counts as clean, whatever is on its disks.'
-          : 'Everything on its disks is lost, but for the disks that are kept.'
+          : 'All data on its disks is lost, except on the disks to keep.'
       }
       typed={host.name}
       call={post(host, 'clean', { mode })}
       cli={`slipway host clean ${host.name} --mode ${mode}`}
       close={close}
     >
-      <Foreseen host={host.name} ask={{ verb: 'clean', mode: mode as 'quick' }} />
+      <Foreseen host={host.name} ask={{ verb: 'clean', mode }} />
       <Form onSubmit={(e) => e.preventDefault()}>
         <ChoiceField
           label="How"
@@ -263,7 +258,7 @@ function Clean({ host, close }: Form1) {
             ['quick', 'quick: signatures and partition tables, in seconds'],
             ['full', 'full: every block, in hours'],
             ['secure', "secure: the disks' own erase"],
-            ['none', 'none: only call it clean'],
+            ['none', 'none: only mark it as clean'],
           ]}
         />
       </Form>

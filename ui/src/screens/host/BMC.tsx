@@ -1,5 +1,4 @@
 import { Alert, Button, Label, Title } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { type Call, send } from '../../api/act'
@@ -9,6 +8,7 @@ import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 import { SetBMC, SetBoot, SetMedia, SetUser } from './BMCForms'
 import type { Controller } from './verbs'
@@ -395,33 +395,24 @@ function Sensors({ of }: { of: Schemas['BMCSensors'] }) {
     <>
       {of.health && <p>The controller says: {of.health}</p>}
       <LeftOut of={of.leftOut} />
-      <Table aria-label="Sensors" variant="compact">
-        <Thead>
-          <Tr>
-            <Th>Sensor</Th>
-            <Th>Kind</Th>
-            <Th>Reading</Th>
-            <Th>State</Th>
-          </Tr>
-        </Thead>
-        <Tbody>
-          {of.items.map((s, i) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: controllers give two sensors one name
-            <Tr key={i}>
-              <Td dataLabel="Sensor">{s.name}</Td>
-              <Td dataLabel="Kind">{s.kind}</Td>
-              <Td dataLabel="Reading">
-                {s.value} {s.unit}
-              </Td>
-              <Td dataLabel="State">
-                <Label isCompact color={colours[s.status] ?? 'grey'}>
-                  {s.status || 'unknown'}
-                </Label>
-              </Td>
-            </Tr>
-          ))}
-        </Tbody>
-      </Table>
+      <Rows
+        label="Sensors"
+        rows={of.items}
+        keyOf={(_, i) => i}
+        columns={[
+          ['Sensor', (s) => s.name],
+          ['Kind', (s) => s.kind],
+          ['Reading', (s) => `${s.value} ${s.unit}`],
+          [
+            'State',
+            (s) => (
+              <Label isCompact color={colours[s.status] ?? 'grey'}>
+                {s.status || 'unknown'}
+              </Label>
+            ),
+          ],
+        ]}
+      />
     </>
   )
 }
@@ -443,26 +434,23 @@ function Entries({ of }: { of: Schemas['LogEntry'][] }) {
 
 function Accounts({ of, own }: { of: Schemas['BMCUser'][]; own: string | undefined }) {
   return (
-    <Table aria-label="Accounts" variant="compact">
-      <Thead>
-        <Tr>
-          <Th>Account</Th>
-          <Th>Role</Th>
-          <Th>State</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {of.map((u) => (
-          <Tr key={u.id}>
-            <Td dataLabel="Account">
+    <Rows
+      label="Accounts"
+      rows={of}
+      keyOf={(u) => u.id}
+      columns={[
+        [
+          'Account',
+          (u) => (
+            <>
               {u.name}
               {u.name === own && ' (ours)'}
-            </Td>
-            <Td dataLabel="Role">{u.role}</Td>
-            <Td dataLabel="State">{u.enabled ? 'enabled' : 'disabled'}</Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+            </>
+          ),
+        ],
+        ['Role', (u) => u.role],
+        ['State', (u) => (u.enabled ? 'enabled' : 'disabled')],
+      ]}
+    />
   )
 }

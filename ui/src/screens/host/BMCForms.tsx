@@ -3,8 +3,9 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { type Call, send } from '../../api/act'
 import type { Schemas } from '../../api/client'
+import { flags } from '../../parts/cli'
 import { Failure } from '../../parts/Failure'
-import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
+import { CheckField, ChoiceField, EditForm, LongField, same, TextField, useFields } from '../../parts/Fields'
 import { begin, bodyOf, drivers, type Entered } from './controller'
 
 export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC'] | null; close: () => void }) {
@@ -14,9 +15,8 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
   const body = bodyOf(e)
   // The password is sent, but shown nowhere.
   const shown = { ...body, ...(e.password && { password: '…' }) }
-  const cli = ['driver', 'address', 'username', 'system', 'fingerprint', 'mac']
-    .flatMap((k) => ((body as Record<string, unknown>)[k] ? [`--${k} ${(body as Record<string, unknown>)[k]}`] : []))
-    .join(' ')
+  const { driver, address, username, system, fingerprint, mac } = body
+  const cli = flags({ driver, address, username, system, fingerprint, mac })
   const at = `/hosts/${encodeURIComponent(host)}/bmc`
   return (
     <EditForm
@@ -24,7 +24,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
       verb="Save"
       call={{ method: 'PUT', path: at, body, version: seen?.version }}
       shown={shown}
-      cli={`slipway host bmc ${host} ${cli}${e.password ? ' --password-file -' : ''}`}
+      cli={`slipway host bmc ${host}${cli}${e.password ? ' --password-file -' : ''}`}
       close={close}
     >
       <ChoiceField
@@ -32,8 +32,8 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
         value={e.driver}
         set={(driver) => enter(begin(driver, seen))}
         field="driver"
-        help="With another driver the form begins again, because its settings differ."
-        choices={drivers.map((d): [string, string] => [d, d])}
+        help="Another driver has other settings: the form starts empty."
+        choices={same(drivers)}
       />
       <TextField
         label="Address"
@@ -51,7 +51,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
         field="password"
         help={
           seen
-            ? 'Empty: the one that is stored stays, while driver, address and account do.'
+            ? 'Empty: the stored password stays, as long as driver, address and account stay.'
             : 'Sealed, and never shown again.'
         }
       />
@@ -60,7 +60,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
         value={e.system}
         set={set('system')}
         field="system"
-        help="Which machine behind the address it is: a Redfish system, a libvirt domain."
+        help="The machine at that address: a Redfish system or a libvirt domain."
       />
       <TextField
         label="Fingerprint of its certificate"
@@ -82,7 +82,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
         value={e.options}
         set={set('options')}
         field="options"
-        help="key=value, one on a line."
+        help="key=value, one in a line."
       />
       <TestConnection call={{ method: 'POST', path: `${at}/test`, body }} />
     </EditForm>
@@ -117,10 +117,7 @@ function TestConnection({ call }: { call: Call }) {
 }
 
 export function SetBoot({ host, close }: { host: string; close: () => void }) {
-  const [device, setDevice] = useState('pxe')
-  const [mode, setMode] = useState('')
-  const [uri, setURI] = useState('')
-  const [isPersistent, setPersistent] = useState(false)
+  const [{ device, uri, mode, isPersistent }, of] = useFields({ device: 'pxe', uri: '', mode: '', isPersistent: false })
   return (
     <EditForm
       title={`Where ${host} boots from`}
@@ -140,32 +137,23 @@ export function SetBoot({ host, close }: { host: string; close: () => void }) {
     >
       <ChoiceField
         label="Device"
-        value={device}
-        set={setDevice}
-        field="device"
+        {...of('device')}
         choices={['none', 'pxe', 'http', 'disk', 'virtual-media', 'setup'].map((d): [string, string] => [
           d,
           d === 'none' ? 'none: its own order' : d,
         ])}
       />
-      {device === 'http' && <TextField label="Address to boot" value={uri} set={setURI} field="uri" />}
+      {device === 'http' && <TextField label="Address to boot" {...of('uri')} />}
       <ChoiceField
         label="Firmware mode"
-        value={mode}
-        set={setMode}
-        field="mode"
+        {...of('mode')}
         choices={[
           ['', 'as it is set'],
           ['uefi', 'uefi'],
           ['bios', 'bios'],
         ]}
       />
-      <Checkbox
-        id="boot-persistent"
-        label="At every boot, not only the next"
-        isChecked={isPersistent}
-        onChange={(_, on) => setPersistent(on)}
-      />
+      <CheckField label="At every boot, not only the next" {...of('isPersistent')} />
     </EditForm>
   )
 }
@@ -193,9 +181,7 @@ export function SetMedia({ host, close }: { host: string; close: () => void }) {
 }
 
 export function SetUser({ host, close }: { host: string; close: () => void }) {
-  const [user, setUser] = useState('')
-  const [password, setPassword] = useState('')
-  const [remove, setRemove] = useState(false)
+  const [{ user, password, remove }, of] = useFields({ user: '', password: '', remove: false })
   const body = remove ? { user, remove } : { user, password }
   return (
     <EditForm
@@ -209,16 +195,12 @@ export function SetUser({ host, close }: { host: string; close: () => void }) {
     >
       <TextField
         label="Account"
-        value={user}
-        set={setUser}
-        field="user"
+        {...of('user')}
         isRequired
-        help="A new one becomes an administrator; one that is there gets a new password."
+        help="A new account becomes an administrator. An existing one gets a new password."
       />
-      {!remove && (
-        <TextField label="Password" type="password" value={password} set={setPassword} field="password" isRequired />
-      )}
-      <Checkbox id="user-remove" label="Delete the account" isChecked={remove} onChange={(_, on) => setRemove(on)} />
+      {!remove && <TextField label="Password" type="password" {...of('password')} isRequired />}
+      <CheckField label="Delete the account" {...of('remove')} />
     </EditForm>
   )
 }

@@ -31,7 +31,7 @@ export function BootPreview({ host }: { host: Host }) {
                 <CodeBlockCode>{x.script}</CodeBlockCode>
               </CodeBlock>
             ) : (
-              <p>It gets none: it is answered without a boot loader.</p>
+              <p>None: Slipway answers it without a boot loader.</p>
             )}
           </>
         )}

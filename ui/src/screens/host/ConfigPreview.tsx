@@ -70,7 +70,9 @@ export function ConfigPreview({ host }: { host: Host }) {
               </section>
             ))}
             {p.documents.length === 0 && p.findings.length === 0 && (
-              <Nothing title="It is given no configuration">Neither its profile nor a layer says anything.</Nothing>
+              <Nothing title="It is given no configuration">
+                Neither its profile nor a layer has a configuration for it.
+              </Nothing>
             )}
             <Against host={host.name} now={p} />
           </>

@@ -3,11 +3,22 @@ import type { Call } from '../../api/act'
 import type { Host, Schemas } from '../../api/client'
 import { useList } from '../../api/queries'
 import { flags } from '../../parts/cli'
-import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
-import { readPairs } from './pairs'
+import { ChoiceField, EditForm, LongField, TextField, useFields } from '../../parts/Fields'
+import { linesOf, readPairs, writePairs } from '../../parts/written'
 
 type Disk = Schemas['DiskHint']
-type Patch = Record<string, unknown>
+type Place = { site?: string; row?: string; rack?: string; unit?: number }
+
+interface Patch {
+  name?: string
+  profile?: string
+  assetTag?: string
+  diskBoot?: string
+  place?: Place
+  labels?: Record<string, string | null>
+  rootDisk?: object
+  keepDisks?: object[]
+}
 
 // labelPatch is what changes labels from one set to another: null takes one away.
 export function labelPatch(old: Record<string, string>, now: Record<string, string>): Record<string, string | null> {
@@ -17,13 +28,8 @@ export function labelPatch(old: Record<string, string>, now: Record<string, stri
   return out
 }
 
-const writePairs = (all: Record<string, string>) =>
-  Object.entries(all)
-    .map(([k, v]) => `${k}=${v}`)
-    .join('\n')
-
 // readDisk reads a disk as it is written on one line: serial=S4XY model=PM9A3.
-export function readDisk(text: string): Disk {
+export function readDisk(text: string): object {
   const out: Record<string, unknown> = {}
   for (const word of text.match(/\S+?=(?:"[^"]*"|\S*)/g) ?? []) {
     const [k = '', ...rest] = word.split('=')
@@ -31,7 +37,7 @@ export function readDisk(text: string): Disk {
     if (v === '') continue
     out[k] = k.endsWith('Bytes') ? Number(v) : k.startsWith('is') ? v === 'true' : v
   }
-  return out as Disk
+  return out
 }
 
 export const writeDisk = (d: Disk | undefined) =>
@@ -40,43 +46,44 @@ export const writeDisk = (d: Disk | undefined) =>
     .map(([k, v]) => `${k}=${/\s/.test(String(v)) ? `"${v}"` : v}`)
     .join(' ')
 
+// textsOf are the texts that the form begins with.
+const textsOf = (h: Host) => ({
+  name: h.name,
+  site: h.place.site ?? '',
+  row: h.place.row ?? '',
+  rack: h.place.rack ?? '',
+  unit: h.place.unit ? String(h.place.unit) : '',
+  labels: writePairs(h.labels ?? {}),
+  profile: h.profile ?? '',
+  assetTag: h.assetTag ?? '',
+  rootDisk: writeDisk(h.rootDisk),
+  keepDisks: (h.keepDisks ?? []).map(writeDisk).join('\n'),
+  diskBoot: h.diskBoot ?? '',
+})
+
+// bodyOf has what was changed.
+function bodyOf(seen: Host, form: Record<keyof ReturnType<typeof textsOf>, string>): Patch {
+  const was = textsOf(seen)
+  const body: Patch = {}
+  const place: Place = {}
+  for (const key of ['name', 'profile', 'assetTag', 'diskBoot'] as const)
+    if (form[key].trim() !== was[key]) body[key] = form[key].trim()
+  for (const key of ['site', 'row', 'rack'] as const) if (form[key] !== was[key]) place[key] = form[key]
+  if (Number(form.unit) !== Number(was.unit)) place.unit = Number(form.unit)
+  if (Object.keys(place).length > 0) body.place = place
+  const labels = labelPatch(seen.labels ?? {}, readPairs(form.labels))
+  if (Object.keys(labels).length > 0) body.labels = labels
+  if (form.rootDisk.trim() !== was.rootDisk) body.rootDisk = readDisk(form.rootDisk)
+  if (form.keepDisks.trim() !== was.keepDisks) body.keepDisks = linesOf(form.keepDisks).map(readDisk)
+  return body
+}
+
 // EditHost changes what an admin says of a host. Only what was changed is sent, with the version that was seen.
 export function EditHost({ host: h, close }: { host: Host; close: () => void }) {
   const profiles = useList('profiles')
   const [seen] = useState(h) // events that come while the form is open change nothing in it
-  const [name, setName] = useState(h.name)
-  const [site, setSite] = useState(h.place.site ?? '')
-  const [row, setRow] = useState(h.place.row ?? '')
-  const [rack, setRack] = useState(h.place.rack ?? '')
-  const [unit, setUnit] = useState(h.place.unit ? String(h.place.unit) : '')
-  const [profile, setProfile] = useState(h.profile ?? '')
-  const [labels, setLabels] = useState(writePairs(h.labels ?? {}))
-  const [asset, setAsset] = useState(h.assetTag ?? '')
-  const [disk, setDisk] = useState(writeDisk(h.rootDisk))
-  const [keep, setKeep] = useState((h.keepDisks ?? []).map(writeDisk).join('\n'))
-  const [way, setWay] = useState<string>(h.diskBoot ?? '')
-  const body: Patch = {}
-  const put = (key: string, was: unknown, is: unknown) => {
-    if (JSON.stringify(was) !== JSON.stringify(is)) body[key] = is
-  }
-  put('name', seen.name, name.trim())
-  put('profile', seen.profile ?? '', profile)
-  put('assetTag', seen.assetTag ?? '', asset)
-  put('diskBoot', seen.diskBoot ?? '', way)
-  const place: Patch = {}
-  if (site !== (seen.place.site ?? '')) place.site = site
-  if (row !== (seen.place.row ?? '')) place.row = row
-  if (rack !== (seen.place.rack ?? '')) place.rack = rack
-  if (Number(unit || 0) !== (seen.place.unit ?? 0)) place.unit = Number(unit || 0)
-  if (Object.keys(place).length > 0) body.place = place
-  const changed = labelPatch(seen.labels ?? {}, readPairs(labels))
-  if (Object.keys(changed).length > 0) body.labels = changed
-  if (disk.trim() !== writeDisk(seen.rootDisk)) body.rootDisk = readDisk(disk)
-  if (keep.trim() !== (seen.keepDisks ?? []).map(writeDisk).join('\n'))
-    body.keepDisks = keep
-      .split('\n')
-      .filter((l) => l.trim())
-      .map(readDisk)
+  const [form, of] = useFields(textsOf(seen))
+  const body = bodyOf(seen, form)
   const call: Call = {
     method: 'PATCH',
     path: `/hosts/${encodeURIComponent(seen.name)}`,
@@ -92,43 +99,30 @@ export function EditHost({ host: h, close }: { host: Host; close: () => void }) 
       ready={Object.keys(body).length > 0}
       close={close}
     >
-      <TextField label="Name" value={name} set={setName} field="name" isRequired />
-      <TextField label="Site" value={site} set={setSite} field="site" />
-      <TextField label="Row" value={row} set={setRow} field="row" />
-      <TextField label="Rack" value={rack} set={setRack} field="rack" />
+      <TextField label="Name" {...of('name')} isRequired />
+      <TextField label="Site" {...of('site')} />
+      <TextField label="Row" {...of('row')} />
+      <TextField label="Rack" {...of('rack')} />
       <TextField
         label="Rack unit"
         type="number"
-        value={unit}
-        set={setUnit}
-        field="unit"
-        help="The lowest that it fills, counted from the bottom."
+        {...of('unit')}
+        help="The lowest unit of the host, counted from the bottom."
       />
-      <LongField
-        label="Labels"
-        rows={3}
-        value={labels}
-        set={setLabels}
-        field="labels"
-        help="key=value, one on a line."
-      />
+      <LongField label="Labels" rows={3} {...of('labels')} help="key=value, one in a line." />
       <ChoiceField
         label="Profile"
-        value={profile}
-        set={setProfile}
-        field="profile"
+        {...of('profile')}
         choices={[
           ['', 'the selectors decide'],
           ...(profiles.data ?? []).map((p): [string, string] => [p.name, p.name]),
-          ...orphan(profile, profiles.data),
+          ...orphan(form.profile, profiles.data),
         ]}
       />
-      <TextField label="Asset tag" value={asset} set={setAsset} field="assetTag" />
+      <TextField label="Asset tag" {...of('assetTag')} />
       <TextField
         label="Root disk"
-        value={disk}
-        set={setDisk}
-        field="rootDisk"
+        {...of('rootDisk')}
         help={
           'The disk for operating systems, such as serial=S4XY or transport=nvme minBytes=400000000000. Empty: chosen by size.'
         }
@@ -136,16 +130,12 @@ export function EditHost({ host: h, close }: { host: Host; close: () => void }) 
       <LongField
         label="Disks to keep"
         rows={2}
-        value={keep}
-        set={setKeep}
-        field="keepDisks"
-        help="Never wiped and never chosen; one on a line, written as the root disk."
+        {...of('keepDisks')}
+        help="Slipway never wipes or chooses them. One in a line, in the form of the root disk."
       />
       <ChoiceField
         label="Way to its own disk"
-        value={way}
-        set={setWay}
-        field="diskBoot"
+        {...of('diskBoot')}
         choices={[
           ['', 'as the quirk table says'],
           ['no-offer', 'no-offer: the firmware tries its next entry'],
@@ -163,23 +153,18 @@ const orphan = (profile: string, all: { name: string }[] | undefined): [string, 
 // cliOf are the commands that make the same changes; there is one for each kind of change.
 export function cliOf(name: string, body: Patch): string {
   const out: string[] = []
-  const place = body.place as Record<string, string | number> | undefined
-  if (place)
+  if (body.place)
     out.push(
-      `slipway host place ${name}${flags(Object.fromEntries(Object.entries(place).map(([k, v]) => [k, String(v) || "''"])))}`,
+      `slipway host place ${name}${flags(Object.fromEntries(Object.entries(body.place).map(([k, v]) => [k, String(v) || "''"])))}`,
     )
-  const labels = body.labels as Record<string, string | null> | undefined
-  if (labels)
+  if (body.labels)
     out.push(
-      `slipway host label ${name} ${Object.entries(labels)
+      `slipway host label ${name} ${Object.entries(body.labels)
         .map(([k, v]) => (v === null ? `${k}-` : `${k}=${v}`))
         .join(' ')}`,
     )
-  const set: Record<string, string> = {}
-  if (body.name !== undefined) set.name = String(body.name)
-  if (body.profile !== undefined) set.profile = String(body.profile) || "''"
-  if (body.assetTag !== undefined) set['asset-tag'] = String(body.assetTag) || "''"
-  if (body.diskBoot !== undefined) set['disk-boot'] = String(body.diskBoot) || "''"
-  if (Object.keys(set).length > 0) out.push(`slipway host set ${name}${flags(set)}`)
+  const given = { name: body.name, profile: body.profile, 'asset-tag': body.assetTag, 'disk-boot': body.diskBoot }
+  const set = flags(Object.fromEntries(Object.entries(given).map(([k, v]) => [k, v === '' ? "''" : v])))
+  if (set) out.push(`slipway host set ${name}${set}`)
   return out.join(' && ') || `slipway host set ${name} --help`
 }

@@ -2,7 +2,7 @@ import { Button, FormSelect, FormSelectOption, Title } from '@patternfly/react-c
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { useSearchParams } from 'react-router'
-import { type Event, readPage } from '../../api/client'
+import { type Event, isObject, readPage } from '../../api/client'
 import { Command } from '../../parts/Command'
 import { Failure, Nothing } from '../../parts/Failure'
 import { When } from '../../parts/When'
@@ -137,7 +137,7 @@ export function Events({
 function Row({ event: e, before, isAt }: { event: Event; before: Event | undefined; isAt: boolean }) {
   const [params] = useSearchParams()
   const [isOpen, setOpen] = useState(isAt)
-  const data = e.data && typeof e.data === 'object' ? Object.entries(e.data as Record<string, unknown>) : []
+  const data = isObject(e.data) ? Object.entries(e.data) : []
   const more = data.filter(([, v]) => v !== '' && v !== null && v !== undefined)
   const link = new URLSearchParams({ ...(params.get('kind') && { kind: params.get('kind') ?? '' }), at: String(e.id) })
   const after =

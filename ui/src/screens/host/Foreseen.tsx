@@ -1,6 +1,7 @@
 import { Alert } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { send } from '../../api/act'
+import { isObject } from '../../api/client'
 import { type BulkRequest, type BulkResult, foreseen } from '../hosts/verbs'
 import type { Verb } from './verbs'
 
@@ -25,9 +26,11 @@ export function Foreseen({ host, ask }: { host: string; ask: BulkRequest | undef
   )
 }
 
+const powers = ['on', 'off', 'shutdown', 'cycle', 'reset'] as const
+
 // requestOf is what a verb asks for, as many hosts are asked; undefined for verbs that are for one host only.
 export function requestOf(v: Pick<Verb, 'key' | 'call'>): BulkRequest | undefined {
-  const body = (v.call?.body ?? {}) as { on?: boolean; action?: string }
+  const body = isObject(v.call?.body) ? v.call.body : {}
   const [key, action] = v.key.split('-')
   switch (key) {
     case 'accept':
@@ -35,14 +38,14 @@ export function requestOf(v: Pick<Verb, 'key' | 'call'>): BulkRequest | undefine
     case 'confirm':
       return v.key === key ? { verb: key } : undefined
     case 'power':
-      return { verb: 'power', action: action as NonNullable<BulkRequest['action']> }
+      return powers.flatMap((p) => (p === action ? [{ verb: 'power' as const, action: p }] : []))[0]
     case 'maintain':
     case 'protect':
     case 'cordon':
     case 'retain':
     case 'adopt':
     case 'locate':
-      return body.on === undefined ? undefined : { verb: key, on: body.on }
+      return typeof body.on === 'boolean' ? { verb: key, on: body.on } : undefined
   }
   return undefined
 }

@@ -1,9 +1,8 @@
-import { useState } from 'react'
 import type { Host } from '../../api/client'
 import { useOne } from '../../api/queries'
 import { flags, shell } from '../../parts/cli'
 import { Failure } from '../../parts/Failure'
-import { EditForm, TextField } from '../../parts/Fields'
+import { EditForm, TextField, useFields } from '../../parts/Fields'
 
 // GoldenForm makes what a host is made of the measure for those like it.
 export function GoldenForm({ host, close }: { host: Host; close: () => void }) {
@@ -14,8 +13,10 @@ export function GoldenForm({ host, close }: { host: Host; close: () => void }) {
       .replace(/[^a-z0-9]+/g, '-')
       .replace(/^-|-$/g, '')
       .slice(0, 60)
-  const [name, setName] = useState(word(host.product) || 'golden')
-  const [selector, setSelector] = useState(host.product ? `product=${host.product}` : '')
+  const [{ name, selector }, of] = useFields({
+    name: word(host.product) || 'golden',
+    selector: host.product ? `product=${host.product}` : '',
+  })
   const hw = found.data?.hardware
   return (
     <EditForm
@@ -46,15 +47,12 @@ export function GoldenForm({ host, close }: { host: Host; close: () => void }) {
       close={close}
     >
       <p>
-        Hosts that the selector matches are compared with it whenever they are inspected; what they lack becomes an
-        issue.
+        Each inspection compares the hosts that match the selector with this hardware. A missing part becomes an issue.
       </p>
-      <TextField label="Name" value={name} set={setName} field="name" isRequired />
+      <TextField label="Name" {...of('name')} isRequired />
       <TextField
         label="Selector"
-        value={selector}
-        set={setSelector}
-        field="selector"
+        {...of('selector')}
         isRequired
         help="Which hosts should be like it, such as product=R650."
       />

@@ -1,5 +1,4 @@
 import { Alert, Button, FormSelect, FormSelectOption, Title } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useSearchParams } from 'react-router'
@@ -9,6 +8,7 @@ import { Command } from '../../parts/Command'
 import { Diff } from '../../parts/Diff'
 import { Facts } from '../../parts/Facts'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
+import { type Cells, Rows as Table } from '../../parts/Rows'
 import { When } from '../../parts/When'
 
 type Inspection = Schemas['Inspection']
@@ -123,27 +123,12 @@ export function Rows({
       <Title headingLevel="h3">
         {label} ({rows.length})
       </Title>
-      <Table aria-label={label} variant="compact">
-        <Thead>
-          <Tr>
-            {head.map((t) => (
-              <Th key={t}>{t}</Th>
-            ))}
-          </Tr>
-        </Thead>
-        <Tbody>
-          {rows.slice(0, 500).map((r, i) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: two modules may be the same in all they say
-            <Tr key={i}>
-              {head.map((t, k) => (
-                <Td key={t} dataLabel={t}>
-                  {r[k] || '–'}
-                </Td>
-              ))}
-            </Tr>
-          ))}
-        </Tbody>
-      </Table>
+      <Table
+        label={label}
+        rows={rows.slice(0, 500)}
+        keyOf={(_, i) => i}
+        columns={head.map((name, k): Cells<(string | number | undefined)[]> => [name, (r) => r[k] || '–'])}
+      />
     </>
   )
 }

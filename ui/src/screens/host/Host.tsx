@@ -39,7 +39,7 @@ export function Host() {
   const last = useRef<HostRow>(undefined)
   if (host.data?.name === name) last.current = host.data
   const [params, setParams] = useSearchParams()
-  const tab = tabs.some(([k]) => k === params.get('tab')) ? (params.get('tab') as string) : 'timeline'
+  const tab = tabs.find(([k]) => k === params.get('tab'))?.[0] ?? 'timeline'
   const isGone = host.error instanceof Problem && host.error.status === 404
   if (isGone) return <Gone name={name} />
   return (

@@ -119,7 +119,7 @@ export function Recorded({ name }: { name: string }) {
         {(l) =>
           l.end === 0 ? (
             <Nothing title="Nothing was recorded">
-              It is recorded while somebody looks at it, and while something is done with the host.
+              Slipway records it while somebody reads it, and during operations on the host.
             </Nothing>
           ) : (
             <>
@@ -157,7 +157,7 @@ export function Recorded({ name }: { name: string }) {
         cli={`slipway host console ${name} --log${flags({ search: late })}`}
         call={{
           method: 'GET',
-          path: `/hosts/${encodeURIComponent(name)}/console/log${isPart ? `?${new URLSearchParams(q as Record<string, string>)}` : ''}`,
+          path: `/hosts/${encodeURIComponent(name)}/console/log${isPart ? `?${new URLSearchParams(Object.entries(q).map(([k, v]) => [k, String(v)]))}` : ''}`,
         }}
       />
     </section>

@@ -1,5 +1,4 @@
 import { Alert, Label, Title } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { ask, type Host, type Schemas } from '../../api/client'
 import { useOne } from '../../api/queries'
@@ -7,6 +6,7 @@ import { bytesOf } from '../../parts/bytes'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
 import { Loaded, Nothing } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 import { writeDisk } from './EditHost'
 
@@ -52,19 +52,16 @@ export function Storage({ host: h }: { host: Host }) {
               </Alert>
             )}
             {d.items.length > 0 && (
-              <Table aria-label="Disks" variant="compact">
-                <Thead>
-                  <Tr>
-                    {['Disk', 'Use', 'Size', 'Model', 'Serial', 'Kind', 'On it', 'Health'].map((t) => (
-                      <Th key={t}>{t}</Th>
-                    ))}
-                  </Tr>
-                </Thead>
-                <Tbody>
-                  {d.items.map(({ disk: x, ...of }) => (
-                    <Tr key={`${x.name} ${x.serial}`}>
-                      <Td dataLabel="Disk">{x.name}</Td>
-                      <Td dataLabel="Use">
+              <Rows
+                label="Disks"
+                rows={d.items}
+                keyOf={({ disk: x }) => `${x.name} ${x.serial}`}
+                columns={[
+                  ['Disk', ({ disk: x }) => x.name],
+                  [
+                    'Use',
+                    ({ disk: x, ...of }) => (
+                      <>
                         {of.isRoot && (
                           <Label isCompact color="blue">
                             root
@@ -76,28 +73,31 @@ export function Storage({ host: h }: { host: Host }) {
                           </Label>
                         )}{' '}
                         {of.reason}
-                      </Td>
-                      <Td dataLabel="Size">{bytesOf(x.sizeBytes)}</Td>
-                      <Td dataLabel="Model">{[x.vendor, x.model].filter(Boolean).join(' ') || '–'}</Td>
-                      <Td dataLabel="Serial">{x.serial || '–'}</Td>
-                      <Td dataLabel="Kind">
-                        {[
-                          x.transport,
-                          x.isRotational ? 'rotating' : 'solid state',
-                          x.isRemovable && 'removable',
-                          x.isReadOnly && 'read-only',
-                        ]
-                          .filter(Boolean)
-                          .join(', ')}
-                      </Td>
-                      <Td dataLabel="On it">{x.contents || '–'}</Td>
-                      <Td dataLabel="Health">
-                        {isWell(x.health) ? x.health || '–' : <Label color="red">{x.health}</Label>}
-                      </Td>
-                    </Tr>
-                  ))}
-                </Tbody>
-              </Table>
+                      </>
+                    ),
+                  ],
+                  ['Size', ({ disk: x }) => bytesOf(x.sizeBytes)],
+                  ['Model', ({ disk: x }) => [x.vendor, x.model].filter(Boolean).join(' ') || '–'],
+                  ['Serial', ({ disk: x }) => x.serial || '–'],
+                  [
+                    'Kind',
+                    ({ disk: x }) =>
+                      [
+                        x.transport,
+                        x.isRotational ? 'rotating' : 'solid state',
+                        x.isRemovable && 'removable',
+                        x.isReadOnly && 'read-only',
+                      ]
+                        .filter(Boolean)
+                        .join(', '),
+                  ],
+                  ['On it', ({ disk: x }) => x.contents || '–'],
+                  [
+                    'Health',
+                    ({ disk: x }) => (isWell(x.health) ? x.health || '–' : <Label color="red">{x.health}</Label>),
+                  ],
+                ]}
+              />
             )}
           </>
         )}
@@ -108,33 +108,21 @@ export function Storage({ host: h }: { host: Host }) {
           all.length === 0 ? (
             <Nothing title="It was not wiped yet">A wipe leaves a permanent certificate for each disk here.</Nothing>
           ) : (
-            <Table aria-label="Wipe certificates" variant="compact">
-              <Thead>
-                <Tr>
-                  {['When', 'Disk', 'Serial', 'Mode', 'How', 'Bytes', 'Read back', 'Result'].map((t) => (
-                    <Th key={t}>{t}</Th>
-                  ))}
-                </Tr>
-              </Thead>
-              <Tbody>
-                {all.flatMap((r) =>
-                  (r.body ?? []).map((c) => (
-                    <Tr key={`${r.id} ${c.disk.name}`}>
-                      <Td dataLabel="When">
-                        <When at={r.createdAt} />
-                      </Td>
-                      <Td dataLabel="Disk">{c.disk.name}</Td>
-                      <Td dataLabel="Serial">{c.disk.serial || '–'}</Td>
-                      <Td dataLabel="Mode">{c.mode}</Td>
-                      <Td dataLabel="How">{c.method}</Td>
-                      <Td dataLabel="Bytes">{bytesOf(c.bytes)}</Td>
-                      <Td dataLabel="Read back">{c.verifiedN} samples</Td>
-                      <Td dataLabel="Result">{c.error ? `not clean: ${c.error}` : c.isKept ? 'kept' : 'clean'}</Td>
-                    </Tr>
-                  )),
-                )}
-              </Tbody>
-            </Table>
+            <Rows
+              label="Wipe certificates"
+              rows={all.flatMap((r) => (r.body ?? []).map((c) => ({ ...c, of: r })))}
+              keyOf={(c) => `${c.of.id} ${c.disk.name}`}
+              columns={[
+                ['When', (c) => <When at={c.of.createdAt} />],
+                ['Disk', (c) => c.disk.name],
+                ['Serial', (c) => c.disk.serial || '–'],
+                ['Mode', (c) => c.mode],
+                ['How', (c) => c.method],
+                ['Bytes', (c) => bytesOf(c.bytes)],
+                ['Read back', (c) => `${c.verifiedN} samples`],
+                ['Result', (c) => (c.error ? `not clean: ${c.error}` : c.isKept ? 'kept' : 'clean')],
+              ]}
+            />
           )
         }
       </Loaded>

@@ -152,7 +152,7 @@ function Expects({ of: x, now, isSaid = false }: { of: Expected; now: number; is
       )}
       {!x.by && (
         <p>
-          It began to wait <When at={x.since} />, and goes on until a person acts or what it waits for happens.
+          It began to wait <When at={x.since} />, and waits for a person or an event.
         </p>
       )}
       {x.hint && !isSaid && (late || !x.by || x.reason) && <p>{x.hint}</p>}

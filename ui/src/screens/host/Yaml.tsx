@@ -2,7 +2,7 @@ import { Alert, Button, CodeBlock, CodeBlockCode } from '@patternfly/react-core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { type Call, send } from '../../api/act'
-import { type Host, Problem } from '../../api/client'
+import { type Host, isObject, Problem } from '../../api/client'
 import { useMayNotOn, useMe } from '../../api/me'
 import { Command } from '../../parts/Command'
 import { Diff } from '../../parts/Diff'
@@ -117,7 +117,7 @@ function Edit({ host, close }: { host: Host; close: () => void }) {
   })
   const isBehind = d.isBehind && !isOnlyNewer
   const theirs = editable(host)
-  const base = JSON.parse(d.base) as Record<string, unknown>
+  const base: Record<string, unknown> = JSON.parse(d.base)
   const joined = body && merge(base, body, theirs)
   const take = (v: Record<string, unknown>) => {
     d.rest(stored, host.version, json(v))
@@ -170,7 +170,7 @@ function Edit({ host, close }: { host: Host; close: () => void }) {
 function read(text: string): { body?: Record<string, unknown>; mark?: Mark } {
   try {
     const v: unknown = JSON.parse(text)
-    if (typeof v === 'object' && v !== null && !Array.isArray(v)) return { body: v as Record<string, unknown> }
+    if (isObject(v)) return { body: v }
     return { mark: { line: 1, severity: 'error', message: 'it has to be an object: { … }' } }
   } catch (e) {
     const message = e instanceof Error ? e.message : String(e)

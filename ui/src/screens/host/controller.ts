@@ -1,4 +1,4 @@
-import { readPairs } from './pairs'
+import { readPairs, writePairs } from '../../parts/written'
 
 // Entered is what the form of a controller holds.
 export interface Entered {
@@ -39,9 +39,7 @@ export function begin(driver: string, stored: Stored | null): Entered {
     fingerprint: s?.fingerprint ?? '',
     mac: s?.mac ?? '',
     insecure: s?.insecureSkipVerify ?? false,
-    options: Object.entries(s?.options ?? {})
-      .map(([k, v]) => `${k}=${v}`)
-      .join('\n'),
+    options: writePairs(s?.options ?? {}),
   }
 }
 

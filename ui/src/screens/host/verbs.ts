@@ -169,7 +169,7 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
       about: 'more',
       call: { method: 'DELETE', path: at },
       cli: `slipway host delete ${h.name}`,
-      warns: 'All that is known of it goes. If the machine boots again, it is discovered again.',
+      warns: 'Slipway forgets all it knows of this host. If the machine boots again, it is discovered again.',
       typed: true,
       ...why(h.isProtected ? 'it is protected' : h.machine ? `machine ${h.machine} has it` : undefined),
     },

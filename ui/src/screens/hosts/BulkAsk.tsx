@@ -4,11 +4,6 @@ import {
   ExpandableSection,
   Form,
   FormGroup,
-  FormHelperText,
-  FormSelect,
-  FormSelectOption,
-  HelperText,
-  HelperTextItem,
   Modal,
   ModalBody,
   ModalFooter,
@@ -22,6 +17,7 @@ import { useList } from '../../api/queries'
 import type { HostRow } from '../../api/rows'
 import { Command } from '../../parts/Command'
 import { Failure } from '../../parts/Failure'
+import { ChoiceField, same, TextField } from '../../parts/Fields'
 import {
   type BulkItem,
   type BulkResult,
@@ -247,46 +243,22 @@ function Fields({
   give: (g: Given) => void
   fault?: string | undefined
 }) {
+  const profiles = useList('profiles')
+  const names = (profiles.data ?? []).map((p) => p.name)
   return (
     <Form onSubmit={(e) => e.preventDefault()}>
       {verb.fields?.map((f) => {
-        const id = `bulk-${f.name}`
-        const set = (v: string) => give({ ...given, [f.name]: v })
-        return (
-          <FormGroup key={f.name} label={f.label} fieldId={id}>
-            {f.from === 'profiles' ? (
-              <Profiles id={id} value={given[f.name] ?? ''} set={set} />
-            ) : f.choices ? (
-              <FormSelect id={id} value={given[f.name] ?? f.choices[0]} onChange={(_, v) => set(v)}>
-                {f.choices.map((c) => (
-                  <FormSelectOption key={c} value={c} label={c} />
-                ))}
-              </FormSelect>
-            ) : (
-              <TextInput id={id} value={given[f.name] ?? ''} onChange={(_, v) => set(v)} maxLength={1000} />
-            )}
-            {(f.help || fault) && (
-              <FormHelperText>
-                <HelperText>
-                  <HelperTextItem variant={fault ? 'error' : 'default'}>{fault ?? f.help}</HelperTextItem>
-                </HelperText>
-              </FormHelperText>
-            )}
-          </FormGroup>
-        )
+        const choices: [string, string][] | undefined =
+          f.from === 'profiles' ? [['', '(none)'], ...same(names)] : f.choices && same(f.choices)
+        const p = {
+          label: f.label,
+          value: given[f.name] ?? f.choices?.[0] ?? '',
+          set: (v: string) => give({ ...given, [f.name]: v }),
+          said: fault,
+          help: f.help,
+        }
+        return choices ? <ChoiceField key={f.name} {...p} choices={choices} /> : <TextField key={f.name} {...p} />
       })}
     </Form>
-  )
-}
-
-function Profiles({ id, value, set }: { id: string; value: string; set: (v: string) => void }) {
-  const profiles = useList('profiles')
-  return (
-    <FormSelect id={id} value={value} onChange={(_, v) => set(v)}>
-      <FormSelectOption value="" label="(none)" />
-      {profiles.data?.map((p) => (
-        <FormSelectOption key={p.name} value={p.name} label={p.name} />
-      ))}
-    </FormSelect>
   )
 }

@@ -140,7 +140,7 @@ function Found({ rows, isWhole, url }: { rows: readonly HostRow[]; isWhole: bool
           groups={groups}
         />
         {found.length === 0 && (
-          <Nothing title="No host is like that">
+          <Nothing title="No host matches">
             <Button variant="link" onClick={() => type('')}>
               Show all {rows.length}
             </Button>

@@ -1,22 +1,12 @@
-import {
-  Button,
-  Checkbox,
-  Form,
-  FormGroup,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  TextInput,
-} from '@patternfly/react-core'
+import { Button } from '@patternfly/react-core'
 import { memo, useState } from 'react'
-import { type Call, useAct } from '../../api/act'
+import type { Call } from '../../api/act'
 import type { Schemas } from '../../api/client'
 import { type Me, may, mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
 import { Ask } from '../../parts/Ask'
-import { Command } from '../../parts/Command'
-import { Failure } from '../../parts/Failure'
+import { CheckField, EditForm, TextField, useFields } from '../../parts/Fields'
+import { wordsOf } from '../../parts/written'
 
 export type View = Schemas['KeptView'] & { name: string } // the server always says it
 export type Shown = Pick<View, 'query' | 'columns' | 'group' | 'sort'>
@@ -87,14 +77,11 @@ function Keep({ shown, close }: { shown: Shown; close: () => void }) {
   const me = useMe()
   const isUser = Boolean(me?.user)
   const notShare = me ? mayNot(me, 'operator') : undefined
-  const [name, setName] = useState('')
-  const [isShared, share] = useState(!isUser)
-  const [only, setOnly] = useState('')
+  const [{ name, isShared, only }, of] = useFields({ name: '', isShared: !isUser, only: '' })
   const mine = ownPools(me)
-  const pools = mine ? [] : [...new Set(only.split(/[\s,]+/).filter(Boolean))]
+  const pools = mine ? [] : [...new Set(wordsOf(only))]
   const known = useList('pools')
   const kept = useList('views').data?.find((v) => v.isShared && v.name === name.trim())?.pools
-  const act = useAct(close)
   const call: Call = {
     method: 'PUT',
     path: `/views/${encodeURIComponent(name.trim())}`,
@@ -117,55 +104,22 @@ function Keep({ shown, close }: { shown: Shown; close: () => void }) {
     .filter(Boolean)
     .join(' ')
   return (
-    <Modal isOpen variant="small" onClose={close} aria-labelledby="keep-title">
-      <ModalHeader labelId="keep-title" title="Keep this view" />
-      <ModalBody>
-        <Form
-          onSubmit={(e) => {
-            e.preventDefault()
-            if (name.trim()) act.mutate(call)
-          }}
-        >
-          <FormGroup label="Name" fieldId="view-name" isRequired>
-            <TextInput id="view-name" value={name} onChange={(_, v) => setName(v)} maxLength={64} autoComplete="off" />
-          </FormGroup>
-          <Checkbox
-            id="view-shared"
-            label={mine ? `For all who have a role in ${mine.join(', ')}` : 'For others, too'}
-            description={!isUser ? 'You did not log in as a user: your views are always shared.' : notShare}
-            isChecked={isShared}
-            isDisabled={!isUser || Boolean(notShare)}
-            onChange={(_, v) => share(v)}
-          />
-          {isShared && !mine && (
-            <FormGroup label="Only for those with a role in these pools" fieldId="view-pools">
-              <TextInput
-                id="view-pools"
-                value={only}
-                onChange={(_, v) => setOnly(v)}
-                list="view-pool-names"
-                placeholder={kept?.length ? `none named: for ${kept.join(', ')}, as before` : 'none named: for all'}
-                autoComplete="off"
-              />
-              <datalist id="view-pool-names">
-                {(known.data ?? []).map((p) => (
-                  <option key={p.name} value={p.name} />
-                ))}
-              </datalist>
-            </FormGroup>
-          )}
-        </Form>
-        {act.error && <Failure error={act.error} />}
-        <Command cli={cli} call={call} />
-      </ModalBody>
-      <ModalFooter>
-        <Button isDisabled={!name.trim() || act.isPending} isLoading={act.isPending} onClick={() => act.mutate(call)}>
-          Keep
-        </Button>
-        <Button variant="link" onClick={close}>
-          Cancel
-        </Button>
-      </ModalFooter>
-    </Modal>
+    <EditForm title="Keep this view" verb="Keep" isSmall ready={name.trim() !== ''} call={call} cli={cli} close={close}>
+      <TextField label="Name" {...of('name')} isRequired max={64} />
+      <CheckField
+        label={mine ? `For all who have a role in ${mine.join(', ')}` : 'For others, too'}
+        {...of('isShared')}
+        help={!isUser ? 'You did not log in as a user: your views are always shared.' : notShare}
+        isDisabled={!isUser || Boolean(notShare)}
+      />
+      {isShared && !mine && (
+        <TextField
+          label="Only for those with a role in these pools"
+          {...of('only')}
+          list={(known.data ?? []).map((p) => p.name)}
+          placeholder={kept?.length ? `none named: for ${kept.join(', ')}, as before` : 'none named: for all'}
+        />
+      )}
+    </EditForm>
   )
 }

@@ -148,17 +148,16 @@ export const usual = [
   'lastSeen',
 ]
 
+const ofLabel = (label: string) => plain(`label:${label}`, label, (h) => h.labels?.[label])
+
 // columnOf finds a column; label:KEY is one for every label there is.
 export function columnOf(key: string): Column<HostRow> | undefined {
-  if (key.startsWith('label:') && key.length > 6) return plain(key, key.slice(6), (h) => h.labels?.[key.slice(6)])
+  if (key.startsWith('label:') && key.length > 6) return ofLabel(key.slice(6))
   return all.find((c) => c.key === key)
 }
 
 // allColumns are all that may be chosen, those of labels too.
-export const allColumns = (labels: readonly string[]): Column<HostRow>[] => [
-  ...all,
-  ...labels.map((l) => columnOf(`label:${l}`) as Column<HostRow>),
-]
+export const allColumns = (labels: readonly string[]): Column<HostRow>[] => [...all, ...labels.map(ofLabel)]
 
 // textOf is what an export says in a column.
 export function textOf(h: HostRow, key: string): string {

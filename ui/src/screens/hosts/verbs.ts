@@ -1,4 +1,6 @@
 import type { Schemas } from '../../api/client'
+import { shell } from '../../parts/cli'
+import { wordsOf } from '../../parts/written'
 
 export type BulkRequest = Schemas['BulkRequest']
 export type BulkItem = Schemas['BulkItem']
@@ -43,14 +45,14 @@ const power = (action: 'on' | 'off' | 'shutdown' | 'cycle' | 'reset', title: str
   flags: () => `--action ${action}`,
 })
 
-const shell = (s: string) => (/^[\w@%+=:,./-]+$/.test(s) ? s : `'${s.replaceAll("'", `'\\''`)}'`)
+const modes = ['quick', 'full', 'secure', 'none'] as const
 
 // labelsOf reads KEY=VALUE and KEY-, as the command line has them.
 export function labelsOf(text: string): { labels: Record<string, string | null>; fault?: string } {
   const labels: Record<string, string | null> = {}
-  for (const w of text.split(/[\s,]+/).filter(Boolean)) {
-    const m = /^([^=]+)=(.*)$/.exec(w)
-    if (m) labels[m[1] as string] = m[2] as string
+  for (const w of wordsOf(text)) {
+    const [, key, value = ''] = /^([^=]+)=(.*)$/.exec(w) ?? []
+    if (key) labels[key] = value
     else if (w.endsWith('-') && w.length > 1) labels[w.slice(0, -1)] = null
     else return { labels, fault: `"${w}" is not a label: write KEY=VALUE to set one and KEY- to remove it` }
   }
@@ -93,7 +95,7 @@ export const verbs: Verb[] = [
     key: 'release',
     title: 'Release',
     group: 'Life',
-    warns: 'Whatever is under way on these hosts ends.',
+    warns: 'Running operations on these hosts end.',
     body: () => ({ verb: 'release' }),
     flags: () => '',
   },
@@ -101,7 +103,7 @@ export const verbs: Verb[] = [
     key: 'confirm',
     title: 'Confirm boots',
     group: 'Life',
-    warns: 'The machines that boot as these hosts now, or next within an hour, are given their secrets.',
+    warns: 'The machines that boot as these hosts now, or next within an hour, get their secrets.',
     body: () => ({ verb: 'confirm' }),
     flags: () => '',
   },
@@ -109,16 +111,16 @@ export const verbs: Verb[] = [
     key: 'clean',
     title: 'Clean',
     group: 'Life',
-    fields: [{ name: 'mode', label: 'Way', choices: ['quick', 'full', 'secure', 'none'] }],
-    warns: 'What is on the disks of these hosts is lost.',
-    body: (g) => ({ verb: 'clean', mode: (g.mode ?? 'quick') as NonNullable<BulkRequest['mode']> }),
+    fields: [{ name: 'mode', label: 'Way', choices: [...modes] }],
+    warns: 'All data on the disks of these hosts is lost, except on the disks to keep.',
+    body: (g) => ({ verb: 'clean', mode: modes.find((m) => m === g.mode) ?? 'quick' }),
     flags: (g) => `--mode ${g.mode ?? 'quick'}`,
   },
   power('on', 'Switch on'),
-  power('shutdown', 'Shut down', 'What runs on these hosts ends.'),
-  power('off', 'Switch off', 'What runs on these hosts stops at once.'),
-  power('cycle', 'Power cycle', 'What runs on these hosts stops at once.'),
-  power('reset', 'Reset', 'What runs on these hosts starts anew at once.'),
+  power('shutdown', 'Shut down', 'The operating systems of these hosts get an order to stop.'),
+  power('off', 'Switch off', 'All programs on these hosts stop at once.'),
+  power('cycle', 'Power cycle', 'All programs on these hosts stop at once.'),
+  power('reset', 'Reset', 'The systems of these hosts restart at once.'),
   flag('locate', true, 'Light the identify LED', 'Power'),
   flag('locate', false, 'Switch the identify LED off', 'Power'),
   flag('maintain', true, 'Begin maintenance', 'Flags'),
@@ -137,9 +139,7 @@ export const verbs: Verb[] = [
     fields: [{ name: 'labels', label: 'Labels', help: 'KEY=VALUE sets one, KEY- removes it: pool=web tier-' }],
     body: (g) => ({ verb: 'set', set: { labels: labelsOf(g.labels ?? '').labels as Record<string, string> } }),
     flags: (g) =>
-      (g.labels ?? '')
-        .split(/[\s,]+/)
-        .filter(Boolean)
+      wordsOf(g.labels ?? '')
         .map((l) => `--label ${shell(l)}`)
         .join(' '),
   },
@@ -148,7 +148,7 @@ export const verbs: Verb[] = [
     title: 'Set place',
     group: 'Change',
     fields: [
-      { name: 'site', label: 'Site', help: 'What is left empty stays as it is.' },
+      { name: 'site', label: 'Site', help: 'Empty fields stay as they are.' },
       { name: 'row', label: 'Row' },
       { name: 'rack', label: 'Rack' },
     ],
@@ -161,7 +161,7 @@ export const verbs: Verb[] = [
     flags: (g) =>
       ['site', 'row', 'rack']
         .filter((k) => g[k])
-        .map((k) => `--${k} ${shell(g[k] as string)}`)
+        .map((k) => `--${k} ${shell(g[k] ?? '')}`)
         .join(' '),
   },
   {
@@ -178,7 +178,7 @@ export const verbs: Verb[] = [
     key: 'delete',
     title: 'Forget',
     group: 'Change',
-    warns: 'What is known of these hosts is lost. A machine that boots again is discovered again.',
+    warns: 'Slipway forgets all it knows of these hosts. A machine that boots again is discovered again.',
     body: () => ({ verb: 'delete' }),
     flags: () => '',
   },

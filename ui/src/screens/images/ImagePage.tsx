@@ -1,5 +1,4 @@
 import { Button, Title, Tooltip } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useState } from 'react'
 import { Link, useNavigate } from 'react-router'
 import type { Image } from '../../api/client'
@@ -9,6 +8,7 @@ import { Ask, dryOf } from '../../parts/Ask'
 import { bytesOf } from '../../parts/bytes'
 import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
 import { kindOf } from './words'
@@ -137,41 +137,19 @@ function Files({ image }: { image: Image }) {
       <Title headingLevel="h2" size="lg">
         Files
       </Title>
-      <Table aria-label={`Files of ${image.name}`} variant="compact">
-        <Thead>
-          <Tr>
-            <Th>Role</Th>
-            <Th>Name</Th>
-            <Th>Size</Th>
-            <Th width={35}>SHA-256</Th>
-            <Th>From</Th>
-            <Th>Arrived</Th>
-          </Tr>
-        </Thead>
-        <Tbody>
-          {image.files.map((f) => {
-            const a = known.get(f.digest)
-            return (
-              <Tr key={f.name}>
-                <Td dataLabel="Role">{f.role}</Td>
-                <Td dataLabel="Name">{f.name}</Td>
-                <Td dataLabel="Size" modifier="nowrap">
-                  {a && bytesOf(a.sizeBytes)}
-                </Td>
-                <Td dataLabel="SHA-256" className="digest">
-                  {f.digest.replace('sha256:', '')}
-                </Td>
-                <Td dataLabel="From" className="digest">
-                  {a?.source}
-                </Td>
-                <Td dataLabel="Arrived" modifier="nowrap">
-                  {a && <When at={a.createdAt} />}
-                </Td>
-              </Tr>
-            )
-          })}
-        </Tbody>
-      </Table>
+      <Rows
+        label={`Files of ${image.name}`}
+        rows={image.files.map((f) => ({ ...f, stored: known.get(f.digest) }))}
+        keyOf={(f) => f.name}
+        columns={[
+          ['Role', (f) => f.role],
+          ['Name', (f) => f.name],
+          ['Size', ({ stored }) => stored && bytesOf(stored.sizeBytes), { modifier: 'nowrap' }],
+          ['SHA-256', (f) => f.digest.replace('sha256:', ''), { width: 35, className: 'digest' }],
+          ['From', ({ stored }) => stored?.source, { className: 'digest' }],
+          ['Arrived', ({ stored }) => stored && <When at={stored.createdAt} />, { modifier: 'nowrap' }],
+        ]}
+      />
       <small>Every file was hashed when it arrived. Verify on the list of images reads all of them again.</small>
     </section>
   )

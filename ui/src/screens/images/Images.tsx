@@ -1,5 +1,4 @@
-import { Alert, Button, Label, Tooltip } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { Button, Label, Tooltip } from '@patternfly/react-core'
 import { Link, Route, Routes, useParams, useSearchParams } from 'react-router'
 import type { Image } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
@@ -14,6 +13,7 @@ import { ImagePage } from './ImagePage'
 import { ImportForm } from './ImportForm'
 import { Imports } from './Imports'
 import './images.css'
+import { Rows } from '../../parts/Rows'
 import { Prune, Verify } from './Upkeep'
 import { kindOf, sizeOf } from './words'
 
@@ -99,52 +99,27 @@ function ImageTable({ images }: { images: Image[] }) {
     return ps.length === 0 ? 'nothing' : `${word(ps.length, 'profile')}, ${word(ms.length, 'machine')}`
   }
   return (
-    <Table aria-label="Images" variant="compact">
-      <Thead>
-        <Tr>
-          <Th>Name</Th>
-          <Th>System</Th>
-          <Th>Architecture</Th>
-          <Th>Kind</Th>
-          <Th>Reads</Th>
-          <Th>Size</Th>
-          <Th>Used by</Th>
-          <Th>Imported</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {images.map((i) => (
-          <Tr key={i.name}>
-            <Td dataLabel="Name">
-              <Link to={`/images/${i.name}`}>{i.name}</Link>
-            </Td>
-            <Td dataLabel="System">
-              {i.os} {i.release}
-            </Td>
-            <Td dataLabel="Architecture">{i.arch}</Td>
-            <Td dataLabel="Kind">
-              <Label isCompact color={i.isInstaller ? 'orange' : 'grey'}>
-                {kindOf(i)}
-              </Label>
-            </Td>
-            <Td dataLabel="Reads">{(i.configs ?? []).map((c) => c.format).join(', ') || 'nothing'}</Td>
-            <Td dataLabel="Size">{artefacts.data ? bytesOf(sizeOf(i, artefacts.data)) : ''}</Td>
-            <Td dataLabel="Used by">{profiles.data && machines.data ? ofImage(i.name) : ''}</Td>
-            <Td dataLabel="Imported">
-              <When at={i.updatedAt} />
-            </Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
-  )
-}
-
-// Hint is for what needs a person at the server.
-export function Hint({ title, children }: { title: string; children: React.ReactNode }) {
-  return (
-    <Alert variant="info" isInline isPlain title={title} component="p">
-      {children}
-    </Alert>
+    <Rows
+      label="Images"
+      rows={images}
+      keyOf={(i) => i.name}
+      columns={[
+        ['Name', (i) => <Link to={`/images/${i.name}`}>{i.name}</Link>],
+        ['System', (i) => `${i.os} ${i.release}`],
+        ['Architecture', (i) => i.arch],
+        [
+          'Kind',
+          (i) => (
+            <Label isCompact color={i.isInstaller ? 'orange' : 'grey'}>
+              {kindOf(i)}
+            </Label>
+          ),
+        ],
+        ['Reads', (i) => (i.configs ?? []).map((c) => c.format).join(', ') || 'nothing'],
+        ['Size', (i) => (artefacts.data ? bytesOf(sizeOf(i, artefacts.data)) : '')],
+        ['Used by', (i) => (profiles.data && machines.data ? ofImage(i.name) : '')],
+        ['Imported', (i) => <When at={i.updatedAt} />],
+      ]}
+    />
   )
 }

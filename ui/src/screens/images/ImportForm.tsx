@@ -1,29 +1,11 @@
-import {
-  Button,
-  Checkbox,
-  Form,
-  FormGroup,
-  FormHelperText,
-  FormSelect,
-  FormSelectOption,
-  HelperText,
-  HelperTextItem,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  Progress,
-  Radio,
-  TextArea,
-  TextInput,
-} from '@patternfly/react-core'
-import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { Button, FormGroup, Progress, Radio, TextInput } from '@patternfly/react-core'
+import { useEffect, useRef, useState } from 'react'
 import { type Call, useAct } from '../../api/act'
 import type { CatalogueEntry } from '../../api/client'
 import { useList } from '../../api/queries'
 import { bytesOf } from '../../parts/bytes'
-import { Command } from '../../parts/Command'
 import { Failure } from '../../parts/Failure'
+import { CheckField, ChoiceField, FormDialog, LongField, same, TextField } from '../../parts/Fields'
 import { upload } from './imports'
 import { commandOf, type Kind, lacking, nameFor, nothing, requestOf, type Source, type Wanted } from './request'
 
@@ -43,94 +25,77 @@ export function ImportForm({ close }: { close: () => void }) {
   const call: Call = { method: 'POST', path: '/imports', body: request }
   const lacks = lacking(w)
   return (
-    <Modal isOpen variant="medium" onClose={close} aria-labelledby="import-title">
-      <ModalHeader
-        labelId="import-title"
-        title="Import an image"
-        description="Its files are fetched and checked by the server."
-      />
-      <ModalBody tabIndex={0}>
-        <Form
-          onSubmit={(e) => {
-            e.preventDefault()
-            if (!lacks && !act.isPending) act.mutate(call)
-          }}
-        >
-          <FormGroup role="radiogroup" label="What" fieldId="import-kind" isStack>
-            {kinds.map(([k, label, about]) => (
-              <Radio
-                key={k}
-                id={`import-kind-${k}`}
-                name="import-kind"
-                label={label}
-                description={about}
-                isChecked={w.kind === k}
-                onChange={() => set({ kind: k })}
-              />
-            ))}
-          </FormGroup>
-          {w.kind === 'catalogue' && <FromCatalogue w={w} set={set} />}
-          {w.kind === 'kernel' && <OwnKernel w={w} set={set} />}
-          {w.kind === 'disk' && (
-            <>
-              <FileField
-                label="Disk image"
-                source={w.disk}
-                change={(disk) =>
-                  set({ disk, ...(disk.name && { name: w.name || nameFor(disk.name.replace(/\..*$/, ''), '') }) })
-                }
-              />
-              <Text
-                label="SHA-256 of it"
-                value={w.sha256}
-                change={(sha256) => set({ sha256 })}
-                help="Where you have it. A file with another sum is refused."
-              />
-            </>
-          )}
-          {w.kind === 'oci' && (
-            <Text
-              label="Where"
-              value={w.remote}
-              change={(remote) => set({ remote })}
-              help="oci://registry/repository@sha256:… — by digest, so that it cannot change"
-            />
-          )}
-          {(w.kind === 'disk' || w.kind === 'oci') && (
-            <Choice
-              label="Packed as"
-              value={w.diskFormat}
-              change={(diskFormat) => set({ diskFormat })}
-              options={[
-                ['', 'as the name says'],
-                ...['raw', 'raw.gz', 'raw.zst', 'raw.xz', 'qcow2'].map((f): [string, string] => [f, f]),
-              ]}
-            />
-          )}
-          {w.kind !== 'oci' && <Checked w={w} set={set} />}
-          {w.kind !== 'catalogue' && <Reads w={w} set={set} />}
-          {w.kind !== 'catalogue' && <Arch w={w} set={set} archs={['x86_64', 'arm64']} />}
-          <Text
-            label="Name"
-            isRequired
-            value={w.name}
-            change={(name) => set({ name })}
-            help="Small letters, digits and -. An image of that name that is here becomes a new version."
+    <FormDialog
+      title="Import an image"
+      about="Its files are fetched and checked by the server."
+      verb="Import"
+      save={() => act.mutate(call)}
+      isBusy={act.isPending}
+      error={act.error}
+      lacks={lacks}
+      cli={commandOf(request)}
+      call={call}
+      close={close}
+    >
+      <FormGroup role="radiogroup" label="What" fieldId="import-kind" isStack>
+        {kinds.map(([k, label, about]) => (
+          <Radio
+            key={k}
+            id={`import-kind-${k}`}
+            name="import-kind"
+            label={label}
+            description={about}
+            isChecked={w.kind === k}
+            onChange={() => set({ kind: k })}
           />
-        </Form>
-        {act.error && <Failure error={act.error} />}
-        <Command cli={commandOf(request)} call={call} />
-      </ModalBody>
-      <ModalFooter>
-        <Button isDisabled={lacks !== '' || act.isPending} isLoading={act.isPending} onClick={() => act.mutate(call)}>
-          Import
-        </Button>
-        <Button variant="link" onClick={close}>
-          Cancel
-        </Button>
-        {lacks && <small>Not yet: {lacks}.</small>}
-      </ModalFooter>
-    </Modal>
+        ))}
+      </FormGroup>
+      {w.kind === 'catalogue' && <FromCatalogue w={w} set={set} />}
+      {w.kind === 'kernel' && <OwnKernel w={w} set={set} />}
+      {w.kind === 'disk' && (
+        <>
+          <FileField
+            label="Disk image"
+            source={w.disk}
+            change={(disk) =>
+              set({ disk, ...(disk.name && { name: w.name || nameFor(disk.name.replace(/\..*$/, ''), '') }) })
+            }
+          />
+          <TextField
+            label="SHA-256 of it"
+            value={w.sha256}
+            set={(sha256) => set({ sha256 })}
+            help="If you have it: Slipway refuses a file with another sum."
+          />
+        </>
+      )}
+      {w.kind === 'oci' && (
+        <TextField
+          label="Where"
+          value={w.remote}
+          set={(remote) => set({ remote })}
+          help="oci://registry/repository@sha256:… — by digest, so that it cannot change"
+        />
+      )}
+      {(w.kind === 'disk' || w.kind === 'oci') && (
+        <ChoiceField
+          label="Packed as"
+          value={w.diskFormat}
+          set={(diskFormat) => set({ diskFormat })}
+          choices={[['', 'as the name says'], ...same(['raw', 'raw.gz', 'raw.zst', 'raw.xz', 'qcow2'])]}
+        />
+      )}
+      {w.kind !== 'oci' && <Checked w={w} set={set} />}
+      {w.kind !== 'catalogue' && <Reads w={w} set={set} />}
+      {w.kind !== 'catalogue' && <Arch w={w} set={set} archs={['x86_64', 'arm64']} />}
+      <TextField
+        label="Name"
+        isRequired
+        value={w.name}
+        set={(name) => set({ name })}
+        help="Small letters, digits and -. An existing image of that name gets a new version."
+      />
+    </FormDialog>
   )
 }
 
@@ -160,35 +125,28 @@ function FromCatalogue({ w, set }: Part) {
   return (
     <>
       {catalogue.error && <Failure error={catalogue.error} again={() => void catalogue.refetch()} />}
-      <Choice
+      <ChoiceField
         label="System"
         isRequired
         value={w.os}
-        change={(os) => {
+        set={(os) => {
           const known = entries
             .filter((e) => e.os === os)
             .flatMap((e) => e.releases)
             .filter((r) => r !== '*')
           choose(os, known.length === 1 ? (known[0] ?? '') : '')
         }}
-        options={[['', 'choose'], ...systems]}
+        choices={[['', 'choose'], ...systems]}
       />
       {w.os && (
-        <FormGroup label="Release" fieldId="import-release" isRequired>
-          <TextInput
-            id="import-release"
-            value={w.release}
-            list="import-releases"
-            onChange={(_, v) => choose(w.os, v)}
-            autoComplete="off"
-          />
-          <datalist id="import-releases">
-            {releases.map((r) => (
-              <option key={r} value={r} />
-            ))}
-          </datalist>
-          <Help>{releases.length > 0 ? `Known: ${releases.join(', ')}` : 'The version as its publisher calls it'}</Help>
-        </FormGroup>
+        <TextField
+          label="Release"
+          isRequired
+          value={w.release}
+          set={(v) => choose(w.os, v)}
+          list={releases}
+          help={releases.length > 0 ? `Known: ${releases.join(', ')}` : 'The version as its publisher calls it'}
+        />
       )}
       {entry && <Arch w={w} set={set} archs={Object.keys(entry.arch)} />}
       {entry && <From w={w} set={set} entry={entry} />}
@@ -230,17 +188,17 @@ function From({ w, set, entry }: Part & { entry: CatalogueEntry }) {
         />
       </FormGroup>
       {w.place === 'mirror' && (
-        <Text
+        <TextField
           label="Address of the mirror"
           isRequired
           value={w.mirror}
-          change={(mirror) => set({ mirror })}
+          set={(mirror) => set({ mirror })}
           help="http or https"
         />
       )}
-      {entry.notes && <Help>{entry.notes}</Help>}
+      {entry.notes && <p>{entry.notes}</p>}
       {entry.isInstaller && (
-        <Help>It is an installer: it overwrites a disk, and runs only on hosts with an order to install it.</Help>
+        <p>It is an installer: it overwrites a disk, and runs only on hosts with an order to install it.</p>
       )}
     </>
   )
@@ -251,22 +209,12 @@ function OwnKernel({ w, set }: Part) {
     <>
       <FileField label="Kernel" source={w.kernel} change={(kernel) => set({ kernel })} />
       <FileField label="Initrd" isOptional source={w.initrd} change={(initrd) => set({ initrd })} />
-      <FormGroup label="Kernel arguments" fieldId="import-args">
-        <TextArea
-          id="import-args"
-          value={w.args}
-          onChange={(_, v) => set({ args: v })}
-          rows={3}
-          resizeOrientation="vertical"
-        />
-        <Help>One in a line.</Help>
-      </FormGroup>
-      <Checkbox
-        id="import-installs"
+      <LongField label="Kernel arguments" value={w.args} set={(args) => set({ args })} rows={3} help="One in a line." />
+      <CheckField
         label="Booting it may overwrite a disk"
-        description="Then it runs only on hosts with an order to install."
-        isChecked={w.isInstaller}
-        onChange={(_, v) => set({ isInstaller: v })}
+        help="Then it runs only on hosts with an order to install."
+        value={w.isInstaller}
+        set={(isInstaller) => set({ isInstaller })}
       />
     </>
   )
@@ -276,29 +224,24 @@ function OwnKernel({ w, set }: Part) {
 function Checked({ w, set }: Part) {
   return (
     <>
-      <Text
+      <TextField
         label="List of checksums"
         value={w.sums}
-        change={(sums) => set({ sums })}
+        set={(sums) => set({ sums })}
         help={
           w.kind === 'catalogue'
             ? "Address of a list in place of the publisher's own."
-            : 'Address of a list of SHA-256 or SHA-512 sums. With it, each file must be in it and fit.'
+            : 'Address of a list of SHA-256 or SHA-512 sums. With a list, Slipway refuses files that are not in it or differ.'
         }
       />
-      <FormGroup label="Key of the publisher" fieldId="import-key">
-        <TextArea
-          id="import-key"
-          value={w.signatureKey}
-          onChange={(_, v) => set({ signatureKey: v })}
-          rows={2}
-          resizeOrientation="vertical"
-          placeholder="-----BEGIN PGP PUBLIC KEY BLOCK-----"
-        />
-        <Help>
-          With it, the list must be signed, or without a list the only file. Slipway looks for the signature next to it.
-        </Help>
-      </FormGroup>
+      <LongField
+        label="Key of the publisher"
+        value={w.signatureKey}
+        set={(signatureKey) => set({ signatureKey })}
+        rows={2}
+        placeholder="-----BEGIN PGP PUBLIC KEY BLOCK-----"
+        help="With a key, the list must be signed; without a list, the file itself. Slipway looks for the signature next to it."
+      />
     </>
   )
 }
@@ -310,20 +253,20 @@ function Reads({ w, set }: Part) {
       : ['ignition', 'cloud-init']
   return (
     <>
-      <Choice
+      <ChoiceField
         label="Configuration it reads"
         value={w.format}
-        change={(format) =>
+        set={(format) =>
           set({ format, formatVersion: format === 'ignition' ? '3.4.0' : format === 'cloud-init' ? '24.1' : '1' })
         }
-        options={[['', 'none'], ...formats.map((f): [string, string] => [f, f])]}
+        choices={[['', 'none'], ...same(formats)]}
       />
       {w.format && (
-        <Text
+        <TextField
           label="Version of what reads it"
           isRequired
           value={w.formatVersion}
-          change={(formatVersion) => set({ formatVersion })}
+          set={(formatVersion) => set({ formatVersion })}
           help="The newest Ignition spec, the cloud-init version, or the installer's release."
         />
       )}
@@ -332,56 +275,10 @@ function Reads({ w, set }: Part) {
 }
 
 function Arch({ w, set, archs }: Part & { archs: string[] }) {
-  return (
-    <Choice
-      label="Architecture"
-      value={w.arch}
-      change={(arch) => set({ arch })}
-      options={archs.map((a): [string, string] => [a, a])}
-    />
-  )
-}
-
-function Help({ children }: { children: ReactNode }) {
-  return (
-    <FormHelperText>
-      <HelperText>
-        <HelperTextItem>{children}</HelperTextItem>
-      </HelperText>
-    </FormHelperText>
-  )
-}
-
-interface Field {
-  label: string
-  value: string
-  change: (value: string) => void
-  help?: string
-  isRequired?: boolean
+  return <ChoiceField label="Architecture" value={w.arch} set={(arch) => set({ arch })} choices={same(archs)} />
 }
 
 const idOf = (label: string) => `import-${label.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`
-
-function Text({ label, value, change, help, isRequired }: Field) {
-  return (
-    <FormGroup label={label} fieldId={idOf(label)} {...(isRequired && { isRequired })}>
-      <TextInput id={idOf(label)} value={value} onChange={(_, v) => change(v)} autoComplete="off" />
-      {help && <Help>{help}</Help>}
-    </FormGroup>
-  )
-}
-
-function Choice({ label, value, change, options, isRequired }: Field & { options: [string, string][] }) {
-  return (
-    <FormGroup label={label} fieldId={idOf(label)} {...(isRequired && { isRequired })}>
-      <FormSelect id={idOf(label)} value={value} onChange={(_, v) => change(v)}>
-        {options.map(([v, text]) => (
-          <FormSelectOption key={v} value={v} label={text} />
-        ))}
-      </FormSelect>
-    </FormGroup>
-  )
-}
 
 // FileField takes an address, or a file of this computer that is sent to the server first.
 function FileField({

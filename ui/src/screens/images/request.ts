@@ -1,4 +1,5 @@
 import type { Schemas } from '../../api/client'
+import { linesOf } from '../../parts/written'
 
 export type ImportRequest = Schemas['ImportRequest']
 export type Kind = 'catalogue' | 'kernel' | 'disk' | 'oci'
@@ -89,10 +90,7 @@ const fileOf = (role: string, s: Source, sha256 = '') => ({
 // requestOf is what is sent.
 export function requestOf(w: Wanted): ImportRequest {
   const r: ImportRequest = { name: w.name.trim(), arch: w.arch }
-  const args = w.args
-    .split('\n')
-    .map((a) => a.trim())
-    .filter(Boolean)
+  const args = linesOf(w.args)
   if (w.kind === 'catalogue') {
     r.os = w.os
     r.release = w.release.trim()

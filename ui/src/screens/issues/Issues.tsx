@@ -1,23 +1,13 @@
-import {
-  Alert,
-  Checkbox,
-  FormSelect,
-  FormSelectOption,
-  Label,
-  Stack,
-  StackItem,
-  Title,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from '@patternfly/react-core'
+import { Alert, Label, Stack, StackItem, Title } from '@patternfly/react-core'
 import { useEffect } from 'react'
-import { Link, useSearchParams } from 'react-router'
+import { Link } from 'react-router'
 import type { Issue } from '../../api/client'
 import { useHostNames } from '../../api/names'
 import { useList } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { Loaded, Nothing } from '../../parts/Failure'
+import { CheckField } from '../../parts/Fields'
+import { ChoiceFilter, Filters, useAddress } from '../../parts/Filters'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
 
@@ -32,64 +22,49 @@ export function grouped(issues: Issue[]): [type: string, Issue[]][] {
 }
 
 export function Issues() {
-  const [params, setParams] = useSearchParams()
-  const isAll = params.has('all')
-  const type = params.get('type') ?? ''
-  const severity = params.get('severity') ?? ''
+  const { get, set } = useAddress()
+  const isAll = get('all') !== ''
+  const type = get('type')
+  const severity = get('severity')
   const issues = useList('issues', isAll ? { all: true } : {})
-  const set = (key: string, value: string) =>
-    setParams(
-      (p) => {
-        if (value) p.set(key, value)
-        else p.delete(key)
-        return p
-      },
-      { replace: true },
-    )
   const types = grouped(issues.data ?? []).map(([t]) => t)
   return (
     <Screen
       title="Issues"
-      about="Open problems, with their cause and what to do. An issue closes by itself when its cause is gone: nobody has to tick it off."
+      about="Open problems, with their cause and what to do. An issue closes by itself when its cause is gone."
     >
-      <Toolbar>
-        <ToolbarContent>
-          <ToolbarItem>
-            <FormSelect aria-label="Type" value={type} onChange={(_, v) => set('type', v)}>
-              <FormSelectOption value="" label="every type" />
-              {[...new Set([...types, ...(type ? [type] : [])])].map((t) => (
-                <FormSelectOption key={t} value={t} label={t} />
-              ))}
-            </FormSelect>
-          </ToolbarItem>
-          <ToolbarItem>
-            <FormSelect aria-label="Severity" value={severity} onChange={(_, v) => set('severity', v)}>
-              <FormSelectOption value="" label="errors and warnings" />
-              <FormSelectOption value="error" label="errors: a machine is stopped" />
-              <FormSelectOption value="warning" label="warnings" />
-            </FormSelect>
-          </ToolbarItem>
-          <ToolbarItem alignSelf="center">
-            <Checkbox
-              id="closed"
-              label="closed ones too"
-              isChecked={isAll}
-              onChange={(_, on) => set('all', on ? 'yes' : '')}
-            />
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
+      <Filters>
+        <ChoiceFilter
+          label="Type"
+          value={type}
+          set={(v) => set('type', v)}
+          choices={[
+            ['', 'every type'],
+            ...[...new Set([...types, ...(type ? [type] : [])])].map((t): [string, string] => [t, t]),
+          ]}
+        />
+        <ChoiceFilter
+          label="Severity"
+          value={severity}
+          set={(v) => set('severity', v)}
+          choices={[
+            ['', 'errors and warnings'],
+            ['error', 'errors: a machine is stopped'],
+            ['warning', 'warnings'],
+          ]}
+        />
+        <CheckField label="closed ones too" value={isAll} set={(on) => set('all', on ? 'yes' : '')} />
+      </Filters>
       <Loaded query={issues}>
         {(all) => {
           const shown = all.filter((i) => (!type || i.type === type) && (!severity || i.severity === severity))
-          if (shown.length === 0)
-            return <Nothing title={all.length === 0 ? 'Nothing is wrong' : 'No issue is like that'} />
+          if (shown.length === 0) return <Nothing title={all.length === 0 ? 'Nothing is wrong' : 'No issue matches'} />
           return grouped(shown).map(([t, list]) => (
             <section key={t} aria-label={t} style={{ marginBlockEnd: '1.5rem' }}>
               <Title headingLevel="h2" style={{ marginBlockEnd: '0.5rem' }}>
                 {t} <Label isCompact>{list.length}</Label>
               </Title>
-              <IssueList issues={list.slice(0, 100)} at={Number(params.get('id') ?? 0)} />
+              <IssueList issues={list.slice(0, 100)} at={Number(get('id'))} />
               {list.length > 100 && <p>and {list.length - 100} more of the same</p>}
             </section>
           ))

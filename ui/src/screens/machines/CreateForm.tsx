@@ -1,21 +1,10 @@
-import {
-  Alert,
-  Button,
-  ExpandableSection,
-  Form,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-} from '@patternfly/react-core'
+import { Alert, ExpandableSection } from '@patternfly/react-core'
 import { useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { send } from '../../api/act'
 import { useList } from '../../api/queries'
-import { Command } from '../../parts/Command'
-import { Failure } from '../../parts/Failure'
-import { ChoiceField, LongField, Refused, TextField } from '../../parts/Fields'
-import { bodyOf, cliOf, countMax, namesOf, nothingWanted, type Wanted } from './wanted'
+import { ChoiceField, FormDialog, LongField, same, TextField } from '../../parts/Fields'
+import { bodyOf, cleaning, cliOf, countMax, namesOf, nothingWanted, type Wanted } from './wanted'
 
 // CreateForm asks for one or several machines. Each is checked by the server before the first is made.
 export function CreateForm({ close, done }: { close: () => void; done: (names: string[]) => void }) {
@@ -28,9 +17,7 @@ export function CreateForm({ close, done }: { close: () => void; done: (names: s
   const names = namesOf(w)
   const isReady = w.name.trim() !== '' && w.profile !== ''
   const left = names.filter((n) => !work.made.includes(n))
-  const save = async (e: FormEvent) => {
-    e.preventDefault()
-    if (!isReady || work.isBusy) return
+  const save = async () => {
     const made = [...work.made]
     let at = ''
     setWork({ isBusy: true, made })
@@ -49,43 +36,29 @@ export function CreateForm({ close, done }: { close: () => void; done: (names: s
     }
   }
   return (
-    <Modal isOpen variant="medium" onClose={close} aria-labelledby="create-title">
-      <ModalHeader title="Create machines" labelId="create-title" />
-      <ModalBody>
-        <Refused error={work.error}>
-          <Form id="create-form" onSubmit={save}>
-            <Fields w={w} change={(f) => setW({ ...w, ...f })} />
-            {names.length > 1 && (
-              <p>
-                {names.length} machines: {names[0]} to {names.at(-1)}
-              </p>
-            )}
-            {work.made.length > 0 && <Alert isInline variant="info" title={`Made so far: ${work.made.join(', ')}`} />}
-            {work.error !== undefined && (
-              <>
-                {work.at && names.length > 1 && <p>{work.at} was refused:</p>}
-                <Failure error={work.error} />
-              </>
-            )}
-          </Form>
-        </Refused>
-        <Command
-          cli={names
-            .map((n) => cliOf(w, n))
-            .slice(0, 10)
-            .join('\n')}
-          call={{ method: 'POST', path: '/machines', body: bodyOf(w, names[0] ?? '') }}
-        />
-      </ModalBody>
-      <ModalFooter>
-        <Button type="submit" form="create-form" isLoading={work.isBusy} isDisabled={!isReady || work.isBusy}>
-          {names.length > 1 ? `Create ${left.length} machines` : 'Create'}
-        </Button>
-        <Button variant="link" onClick={close}>
-          Cancel
-        </Button>
-      </ModalFooter>
-    </Modal>
+    <FormDialog
+      title="Create machines"
+      verb={names.length > 1 ? `Create ${left.length} machines` : 'Create'}
+      save={save}
+      isBusy={work.isBusy}
+      error={work.error}
+      ready={isReady}
+      cli={names
+        .map((n) => cliOf(w, n))
+        .slice(0, 10)
+        .join('\n')}
+      call={{ method: 'POST', path: '/machines', body: bodyOf(w, names[0] ?? '') }}
+      close={close}
+    >
+      <Fields w={w} change={(f) => setW({ ...w, ...f })} />
+      {names.length > 1 && (
+        <p>
+          {names.length} machines: {names[0]} to {names.at(-1)}
+        </p>
+      )}
+      {work.made.length > 0 && <Alert isInline variant="info" title={`Made so far: ${work.made.join(', ')}`} />}
+      {work.error !== undefined && work.at && names.length > 1 && <p>{work.at} was refused:</p>}
+    </FormDialog>
   )
 }
 
@@ -93,35 +66,29 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
   const profiles = useList('profiles')
   const pools = useList('pools')
   const [isMore, setMore] = useState(false)
-  const set = (key: keyof Wanted) => (v: string) => change({ [key]: v })
+  const of = (key: keyof Wanted) => ({ field: key, value: w[key], set: (v: string) => change({ [key]: v }) })
   const poolNames = (pools.data ?? []).map((p) => p.name)
   return (
     <>
       <TextField
         label="Name"
-        field="name"
-        value={w.name}
-        set={set('name')}
+        {...of('name')}
         isRequired
         help="Small letters, digits and dashes. With several machines, # is the number; at the end without it."
       />
-      <TextField label="How many" type="number" value={w.count} set={set('count')} help={`1 to ${countMax}`} />
+      <TextField label="How many" type="number" {...of('count')} help={`1 to ${countMax}`} />
       <ChoiceField
         label="Profile"
-        field="profile"
-        value={w.profile}
-        set={set('profile')}
+        {...of('profile')}
         isRequired
-        choices={[['', 'choose a profile'], ...(profiles.data ?? []).map((p): [string, string] => [p.name, p.name])]}
+        choices={[['', 'choose a profile'], ...same((profiles.data ?? []).map((p) => p.name))]}
         help={profiles.data?.length === 0 ? 'There is none yet: make one under Profiles first.' : 'What is installed'}
       />
       <ChoiceField
         label="Pool"
-        field="pool"
-        value={w.pool}
-        set={set('pool')}
-        choices={[['', 'default'], ...poolNames.filter((p) => p !== 'default').map((p): [string, string] => [p, p])]}
-        help="The hosts that one is taken from"
+        {...of('pool')}
+        choices={[['', 'default'], ...same(poolNames.filter((p) => p !== 'default'))]}
+        help="Slipway takes a host from it"
       />
       <ExpandableSection
         toggleText="Placement, parameters and more"
@@ -131,78 +98,40 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
       >
         <TextField
           label="Exactly this host"
+          {...of('host')}
           field="placement.host"
-          value={w.host}
-          set={set('host')}
-          help="Leave empty to have one chosen."
+          help="Empty: Slipway chooses one."
         />
         <TextField
           label="Hosts that match"
+          {...of('selector')}
           field="placement.selector"
-          value={w.selector}
-          set={set('selector')}
           placeholder="rack=r1,product=~R6.*"
-          help="A selector: terms with commas between, all of which must hold"
+          help="A selector: all terms must match, with commas between them"
         />
         <TextField
           label="Failure domain"
+          {...of('domain')}
           field="failureDomain"
-          value={w.domain}
-          set={set('domain')}
           help="A site, row or rack; with prefer: before it, if possible"
         />
-        <TextField
-          label="Host name of its system"
-          field="hostname"
-          value={w.hostname}
-          set={set('hostname')}
-          help="Its own name when empty"
-        />
+        <TextField label="Host name of its system" {...of('hostname')} help="Its own name when empty" />
         <TextField
           label="Revision of the profile"
-          field="profileRevision"
           type="number"
-          value={w.revision}
-          set={set('revision')}
+          {...of('revision')}
+          field="profileRevision"
           help="The newest when empty"
         />
-        <LongField
-          label="Parameters"
-          field="parameters"
-          value={w.parameters}
-          set={set('parameters')}
-          rows={3}
-          help="NAME=VALUE, one a line"
-        />
-        <LongField
-          label="Configuration of its own"
-          field="config"
-          value={w.config}
-          set={set('config')}
-          rows={4}
-          help="The narrowest layer, in YAML as layers are"
-        />
+        <LongField label="Parameters" {...of('parameters')} rows={3} help="NAME=VALUE, one in a line" />
+        <LongField label="Configuration of its own" {...of('config')} rows={4} help="The last layer, in YAML" />
         <LongField
           label="Hooks"
-          field="hooks"
-          value={w.hooks}
-          set={set('hooks')}
+          {...of('hooks')}
           rows={2}
-          help="STEP:OWNER, one a line, such as pre-fence:storage: the step waits until its owner acknowledges it"
+          help="STEP:OWNER, one in a line, such as pre-fence:storage. The step waits until its owner acknowledges it"
         />
-        <ChoiceField
-          label="Disks when it goes"
-          field="clean"
-          value={w.clean}
-          set={set('clean')}
-          choices={[
-            ['', 'as the pool says'],
-            ['none', 'leave them'],
-            ['quick', 'quick wipe'],
-            ['full', 'full wipe'],
-            ['secure', 'secure erase'],
-          ]}
-        />
+        <ChoiceField label="Disks when it goes" {...of('clean')} choices={cleaning} />
       </ExpandableSection>
     </>
   )

@@ -1,13 +1,4 @@
-import {
-  Checkbox,
-  Dropdown,
-  DropdownItem,
-  DropdownList,
-  FormGroup,
-  MenuToggle,
-  Radio,
-  TextInput,
-} from '@patternfly/react-core'
+import { Dropdown, DropdownItem, DropdownList, MenuToggle, Radio } from '@patternfly/react-core'
 import { useState } from 'react'
 import { useNavigate } from 'react-router'
 import type { Call } from '../../api/act'
@@ -15,6 +6,7 @@ import type { Machine } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
+import { CheckField, TextField } from '../../parts/Fields'
 import { EditMachine } from './EditMachine'
 
 type Verb = 'reinstall' | 'remediate' | 'retry' | 'edit' | 'delete'
@@ -133,13 +125,7 @@ function Remediate({ machine: m, close }: { machine: Machine; close: () => void 
     >
       <p>That is the first step. Each of the others is taken when the one before it has failed:</p>
       {rungs.map(([step, word]) => (
-        <Checkbox
-          key={step}
-          id={`rung-${step}`}
-          label={`${step}: ${word}`}
-          isChecked={steps.includes(step)}
-          onChange={(_, on) => turn(step, on)}
-        />
+        <CheckField key={step} label={`${step}: ${word}`} value={steps.includes(step)} set={(on) => turn(step, on)} />
       ))}
       {all.length === 0 && <p>None chosen: the server tries all of them.</p>}
     </Ask>
@@ -204,9 +190,7 @@ export function HoldHook({ machine, hook, close }: HookOf) {
       <p>
         The machine, its operation and its timeline show it until the hook is acknowledged. An empty text takes it back.
       </p>
-      <FormGroup label="Why it is not acknowledged yet" fieldId="hold-reason">
-        <TextInput id="hold-reason" value={reason} maxLength={300} onChange={(_, v) => setReason(v)} />
-      </FormGroup>
+      <TextField label="Why it is not acknowledged yet" value={reason} set={setReason} max={300} />
     </Ask>
   )
 }

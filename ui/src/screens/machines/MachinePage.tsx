@@ -1,5 +1,4 @@
 import { Alert, Card, CardBody, CardTitle, Content, Grid, GridItem, Label } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useState } from 'react'
 import { Link, useParams } from 'react-router'
 import type { Machine } from '../../api/client'
@@ -9,6 +8,7 @@ import { useList, useOne } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { Screen } from '../../parts/Screen'
 import { State } from '../../parts/State'
 import { When } from '../../parts/When'
@@ -167,48 +167,42 @@ function Hooks({ machine: m }: { machine: Machine }) {
       <CardTitle component="h2">Hooks</CardTitle>
       <CardBody>
         {(m.hooks ?? []).length === 0 ? (
-          <Content component="p">No step of its life waits for anybody.</Content>
+          <Content component="p">It has no hooks.</Content>
         ) : (
-          <Table variant="compact" aria-label="Hooks">
-            <Thead>
-              <Tr>
-                <Th>Step</Th>
-                <Th>Who acknowledges</Th>
-                <Th>Acknowledged</Th>
-              </Tr>
-            </Thead>
-            <Tbody>
-              {(m.hooks ?? []).map((h) => (
-                <Tr key={`${h.step} ${h.owner}`}>
-                  <Td dataLabel="Step">{h.step}</Td>
-                  <Td dataLabel="Who acknowledges">{h.owner}</Td>
-                  <Td dataLabel="Acknowledged">
-                    {h.ackedAt ? (
-                      <When at={h.ackedAt} />
-                    ) : (
-                      <>
-                        <button
-                          type="button"
-                          className="pf-v6-c-button pf-m-link pf-m-inline"
-                          onClick={() => setAcked({ step: h.step, owner: h.owner })}
-                        >
-                          Acknowledge
-                        </button>
-                        {h.reason && <div>Not yet: {h.reason}</div>}
-                        <button
-                          type="button"
-                          className="pf-v6-c-button pf-m-link pf-m-inline"
-                          onClick={() => setHeld({ step: h.step, owner: h.owner })}
-                        >
-                          Say why not yet
-                        </button>
-                      </>
-                    )}
-                  </Td>
-                </Tr>
-              ))}
-            </Tbody>
-          </Table>
+          <Rows
+            label="Hooks"
+            rows={m.hooks ?? []}
+            keyOf={(h) => `${h.step} ${h.owner}`}
+            columns={[
+              ['Step', (h) => h.step],
+              ['Who acknowledges', (h) => h.owner],
+              [
+                'Acknowledged',
+                (h) =>
+                  h.ackedAt ? (
+                    <When at={h.ackedAt} />
+                  ) : (
+                    <>
+                      <button
+                        type="button"
+                        className="pf-v6-c-button pf-m-link pf-m-inline"
+                        onClick={() => setAcked({ step: h.step, owner: h.owner })}
+                      >
+                        Acknowledge
+                      </button>
+                      {h.reason && <div>Not yet: {h.reason}</div>}
+                      <button
+                        type="button"
+                        className="pf-v6-c-button pf-m-link pf-m-inline"
+                        onClick={() => setHeld({ step: h.step, owner: h.owner })}
+                      >
+                        Say why not yet
+                      </button>
+                    </>
+                  ),
+              ],
+            ]}
+          />
         )}
         {held && <HoldHook machine={m.name} hook={held} close={() => setHeld(undefined)} />}
         {acked && <AckHook machine={m.name} hook={acked} close={() => setAcked(undefined)} />}

@@ -1,4 +1,5 @@
 import { flags, shell } from '../../parts/cli'
+import { linesOf } from '../../parts/written'
 
 // Wanted is what the form of a machine holds, as text.
 export interface Wanted {
@@ -11,7 +12,7 @@ export interface Wanted {
   selector: string
   domain: string
   hostname: string
-  parameters: string // NAME=VALUE, one a line
+  parameters: string // NAME=VALUE, one in a line
   clean: string
   hooks: string // STEP:OWNER, one a line
   config: string
@@ -33,6 +34,15 @@ export const nothingWanted: Wanted = {
   config: '',
 }
 
+// cleaning is how disks are wiped when a machine goes.
+export const cleaning: [string, string][] = [
+  ['', 'as the pool says'],
+  ['none', 'leave them'],
+  ['quick', 'quick wipe'],
+  ['full', 'full wipe'],
+  ['secure', 'secure erase'],
+]
+
 export const countMax = 100
 
 // namesOf are the names that a form asks for: web for one, web-1 to web-3 for three; a # stands for the number.
@@ -43,14 +53,8 @@ export function namesOf(w: Pick<Wanted, 'name' | 'count'>): string[] {
   return Array.from({ length: n }, (_, i) => name.replace('#', String(i + 1)))
 }
 
-const lines = (text: string) =>
-  text
-    .split('\n')
-    .map((l) => l.trim())
-    .filter((l) => l !== '')
-
 function halves(text: string, by: string): [string, string][] {
-  return lines(text).map((l) => {
+  return linesOf(text).map((l) => {
     const at = l.indexOf(by)
     return at < 0 ? [l, ''] : [l.slice(0, at).trim(), l.slice(at + 1).trim()]
   })
@@ -91,9 +95,9 @@ export function cliOf(w: Wanted, name: string): string {
     selector: w.selector,
     'failure-domain': w.domain,
     hostname: w.hostname,
-    set: lines(w.parameters),
+    set: linesOf(w.parameters),
     clean: w.clean,
-    hook: lines(w.hooks),
+    hook: linesOf(w.hooks),
   })
   return `slipway machine create ${shell(name)}${more}`
 }

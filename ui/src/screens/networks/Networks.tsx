@@ -1,27 +1,30 @@
 import { Alert, Button, Tab, Tabs, TabTitleText } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, Route, Routes, useParams, useSearchParams } from 'react-router'
 import { api, type Issue, must } from '../../api/client'
 import { useMayNot } from '../../api/me'
+import { nouns } from '../../api/nouns'
 import { useList } from '../../api/queries'
 import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
+import { NounList } from '../../parts/Described'
 import { Facts } from '../../parts/Facts'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
+import { linesOf, linesOfOptions } from '../../parts/written'
 import { Addresses } from '../addresses/Addresses'
-import { Classes } from './Classes'
 import { Leases } from './Leases'
 import { Reservations } from './Reservations'
 import { Snippets } from './Snippets'
 import { SubnetForm } from './SubnetForm'
 import { UseBars } from './UseBars'
-import { linesOfOptions, modes } from './words'
+import { modes } from './words'
 import './networks.css'
+import { Act } from '../../parts/Act'
+import { Rows } from '../../parts/Rows'
 
 export function Networks() {
   return (
@@ -46,52 +49,37 @@ function All() {
     <Screen
       title="Networks"
       about="Subnets that Slipway serves, and their addresses."
-      actions={
-        <Button isAriaDisabled={!!not} title={not} onClick={() => not || setNew(true)}>
-          Add a subnet
-        </Button>
-      }
+      actions={<Act text="Add a subnet" variant="primary" not={not} act={() => setNew(true)} />}
     >
       {isNew && <SubnetForm close={() => setNew(false)} />}
       <Loaded query={subnets}>
         {(all) =>
           all.length === 0 ? (
             <Nothing title="No subnet yet">
-              Without one, nobody is answered. Add the network of an interface below, or: slipway subnet create NAME
+              Without one, Slipway answers nobody. Add the network of an interface below, or: slipway subnet create NAME
               --cidr 10.0.0.0/24 --interface eno1
             </Nothing>
           ) : (
-            <Table aria-label="Subnets" variant="compact">
-              <Thead>
-                <Tr>
-                  {['Name', 'Network', 'Mode', 'Interface', 'Unknown machines', 'Addresses'].map((c) => (
-                    <Th key={c}>{c}</Th>
-                  ))}
-                </Tr>
-              </Thead>
-              <Tbody>
-                {all.map((s) => (
-                  <Tr key={s.name}>
-                    <Td dataLabel="Name">
-                      <Link to={`/networks/${s.name}`}>{s.name}</Link>
-                    </Td>
-                    <Td dataLabel="Network">{s.cidr}</Td>
-                    <Td dataLabel="Mode">
-                      {s.mode}: {modes[s.mode]}
-                    </Td>
-                    <Td dataLabel="Interface">{s.interface || 'by relay'}</Td>
-                    <Td dataLabel="Unknown machines">{s.unknown}</Td>
-                    <Td dataLabel="Addresses" style={{ minInlineSize: '14rem' }}>
-                      <UseBars subnet={s.name} isBrief />
-                    </Td>
-                  </Tr>
-                ))}
-              </Tbody>
-            </Table>
+            <Rows
+              label="Subnets"
+              rows={all}
+              keyOf={(s) => s.name}
+              columns={[
+                ['Name', (s) => <Link to={`/networks/${s.name}`}>{s.name}</Link>],
+                ['Network', (s) => s.cidr],
+                ['Mode', (s) => `${s.mode}: ${modes[s.mode]}`],
+                ['Interface', (s) => s.interface || 'by relay'],
+                ['Unknown machines', (s) => s.unknown],
+                ['Addresses', (s) => <UseBars subnet={s.name} isBrief />, { style: { minInlineSize: '14rem' } }],
+              ]}
+            />
           )
         }
       </Loaded>
-      <Classes />
+      <section aria-label="Classes of clients" className="network-part">
+        <h2>Classes of DHCP clients</h2>
+        <NounList d={nouns.classes} variant="secondary" />
+      </section>
       <Interfaces />
       <Others />
     </Screen>
@@ -108,37 +96,32 @@ function Interfaces() {
       <h2>Interfaces of the server</h2>
       <Loaded query={list}>
         {({ items }) => (
-          <Table aria-label="Interfaces" variant="compact">
-            <Thead>
-              <Tr>
-                {['Name', 'MAC', 'Link', 'Addresses', 'Subnet', 'Boot URL'].map((c) => (
-                  <Th key={c}>{c}</Th>
-                ))}
-              </Tr>
-            </Thead>
-            <Tbody>
-              {items.map((i) => (
-                <Tr key={i.name}>
-                  <Td dataLabel="Name">{i.name}</Td>
-                  <Td dataLabel="MAC">{i.mac}</Td>
-                  <Td dataLabel="Link">{i.isUp ? 'up' : 'down'}</Td>
-                  <Td dataLabel="Addresses">{(i.addresses ?? []).join(' ')}</Td>
-                  <Td dataLabel="Subnet">
-                    {i.subnet ? (
-                      <Link to={`/networks/${i.subnet}`}>{i.subnet}</Link>
-                    ) : i.isServed ? (
-                      'none: nobody is answered'
-                    ) : (
-                      ''
-                    )}
-                  </Td>
-                  <Td dataLabel="Boot URL">
-                    {i.bootURL ?? (i.isServed ? 'no address yet' : 'not served: start with --interface to serve it')}
-                  </Td>
-                </Tr>
-              ))}
-            </Tbody>
-          </Table>
+          <Rows
+            label="Interfaces"
+            rows={items}
+            keyOf={(i) => i.name}
+            columns={[
+              ['Name', (i) => i.name],
+              ['MAC', (i) => i.mac],
+              ['Link', (i) => (i.isUp ? 'up' : 'down')],
+              ['Addresses', (i) => (i.addresses ?? []).join(' ')],
+              [
+                'Subnet',
+                (i) =>
+                  i.subnet ? (
+                    <Link to={`/networks/${i.subnet}`}>{i.subnet}</Link>
+                  ) : i.isServed ? (
+                    'none: Slipway answers nobody'
+                  ) : (
+                    ''
+                  ),
+              ],
+              [
+                'Boot URL',
+                (i) => i.bootURL ?? (i.isServed ? 'no address yet' : 'not served: start with --interface to serve it'),
+              ],
+            ]}
+          />
         )}
       </Loaded>
     </section>
@@ -221,15 +204,13 @@ function One() {
                   ['Routes', (s.routes ?? []).map((r) => `${r.to} via ${r.via}`).join(', ')],
                   ['Leases', `${s.leaseFor} for systems, ${s.bootLeaseFor} for firmware`],
                   ['Unknown machines', s.unknown],
-                  ['DHCP options', linesOfOptions(s.options).split('\n').join(', ')],
+                  ['DHCP options', linesOf(linesOfOptions(s.options)).join(', ')],
                   ['Advertised', s.advertise && advertised[s.advertise]],
                   ['Default router', s.advertise && (s.isRouter ? 'this server' : 'another one')],
                 ]}
               />
               <p className="network-acts">
-                <Button variant="secondary" isAriaDisabled={!!not} title={not} onClick={() => not || ask('edit')}>
-                  Edit
-                </Button>{' '}
+                <Act text="Edit" variant="secondary" not={not} act={() => ask('edit')} />{' '}
                 <Button variant="link" isDanger isAriaDisabled={!!not} title={not} onClick={() => not || ask('delete')}>
                   Delete
                 </Button>
@@ -265,7 +246,7 @@ function One() {
                 </Tab>
                 <Tab eventKey="static" title={<TabTitleText>Static addresses</TabTitleText>}>
                   {tab === 'static' && (
-                    <Addresses of={{ subnet: s.name }} none="No machine has an address out of its static ranges." />
+                    <Addresses of={{ subnet: s.name }} none="No machine has an address of its static ranges." />
                   )}
                 </Tab>
                 <Tab eventKey="conflicts" title={<TabTitleText>Conflicts</TabTitleText>}>

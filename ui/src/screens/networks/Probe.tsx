@@ -1,5 +1,4 @@
 import { Button, Label } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useMutation } from '@tanstack/react-query'
 import { api, must } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
@@ -7,6 +6,7 @@ import { useOne } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
 import { Failure, Loaded } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 
 const kinds: Record<string, string> = {
@@ -35,30 +35,18 @@ export function Probe({ subnet }: { subnet: string }) {
           items.length === 0 ? (
             <p>No other DHCP server was noticed here in the last hour.</p>
           ) : (
-            <Table aria-label="Other DHCP servers" variant="compact">
-              <Thead>
-                <Tr>
-                  <Th>Server</Th>
-                  <Th>MAC</Th>
-                  <Th>Interface</Th>
-                  <Th>Noticed by</Th>
-                  <Th>Last</Th>
-                </Tr>
-              </Thead>
-              <Tbody>
-                {items.map((s) => (
-                  <Tr key={`${s.interface} ${s.server} ${s.duid} ${s.isHeard}`}>
-                    <Td dataLabel="Server">{s.duid ? `${s.server} DUID ${s.duid}` : s.server}</Td>
-                    <Td dataLabel="MAC">{s.mac ?? ''}</Td>
-                    <Td dataLabel="Interface">{s.interface}</Td>
-                    <Td dataLabel="Noticed by">{s.isHeard ? 'its own answer' : 'what a machine said'}</Td>
-                    <Td dataLabel="Last">
-                      <When at={s.lastAt} />
-                    </Td>
-                  </Tr>
-                ))}
-              </Tbody>
-            </Table>
+            <Rows
+              label="Other DHCP servers"
+              rows={items}
+              keyOf={(s) => `${s.interface} ${s.server} ${s.duid} ${s.isHeard}`}
+              columns={[
+                ['Server', (s) => (s.duid ? `${s.server} DUID ${s.duid}` : s.server)],
+                ['MAC', (s) => s.mac ?? ''],
+                ['Interface', (s) => s.interface],
+                ['Noticed by', (s) => (s.isHeard ? 'its own answer' : 'what a machine said')],
+                ['Last', (s) => <When at={s.lastAt} />],
+              ]}
+            />
           )
         }
       </Loaded>
@@ -74,29 +62,24 @@ export function Probe({ subnet }: { subnet: string }) {
       </Button>
       {ask.isError && <Failure error={ask.error} />}
       {ask.data && (
-        <Table aria-label="Where machines are led" variant="compact">
-          <Thead>
-            <Tr>
-              <Th>Machines</Th>
-              <Th>Led</Th>
-              <Th>Why</Th>
-            </Tr>
-          </Thead>
-          <Tbody>
-            {ask.data.items.map((l) => (
-              <Tr key={l.kind}>
-                <Td dataLabel="Machines">{kinds[l.kind] ?? l.kind}</Td>
-                <Td dataLabel="Led">
-                  <Label color={ends[l.leadsTo][0]}>{ends[l.leadsTo][1]}</Label>
-                </Td>
-                <Td dataLabel="Why">
+        <Rows
+          label="Where machines are led"
+          rows={ask.data.items}
+          keyOf={(l) => l.kind}
+          columns={[
+            ['Machines', (l) => kinds[l.kind] ?? l.kind],
+            ['Led', (l) => <Label color={ends[l.leadsTo][0]}>{ends[l.leadsTo][1]}</Label>],
+            [
+              'Why',
+              (l) => (
+                <>
                   {l.detail}
                   {l.hint && <div>→ {l.hint}</div>}
-                </Td>
-              </Tr>
-            ))}
-          </Tbody>
-        </Table>
+                </>
+              ),
+            ],
+          ]}
+        />
       )}
       <Command cli={`slipway subnet probe ${shell(subnet)}`} />
     </>

@@ -1,11 +1,13 @@
 import { useState } from 'react'
+import { saveOf } from '../../api/act'
 import { useMayNot } from '../../api/me'
+import { Add } from '../../parts/Act'
 import { flags, shell } from '../../parts/cli'
 import { Nothing } from '../../parts/Failure'
-import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
-import { Add, Plain } from '../../parts/Plain'
-import { OptionsField } from './OptionsField'
-import { flagsOfOptions, linesOfOptions, optionsOf, type Reservation } from './words'
+import { ChoiceField, EditForm, OptionsField, TextField, useFields } from '../../parts/Fields'
+import { Plain } from '../../parts/Plain'
+import { linesOf, linesOfOptions, optionsOf } from '../../parts/written'
+import type { Reservation } from './words'
 
 export function Reservations({ subnet }: { subnet: string }) {
   const [edited, edit] = useState<Partial<Reservation>>()
@@ -37,8 +39,8 @@ export function Reservations({ subnet }: { subnet: string }) {
         })}
         nothing={
           <Nothing title="No address is reserved">
-            A reservation gives one machine one address permanently, inside or outside of the ranges. Make one here, or
-            from a lease.
+            A reservation gives one machine a permanent address, inside or outside of the ranges. Add one here, or from
+            a lease.
           </Nothing>
         }
       />
@@ -57,37 +59,28 @@ export function ReservationForm({
   given: Partial<Reservation>
   close: () => void
 }) {
-  const [address, setAddress] = useState(given.address ?? '')
-  const [by, setBy] = useState(given.uuid ? 'uuid' : given.clientID ? 'clientID' : given.port ? 'port' : 'mac')
-  const [who, setWho] = useState(given.mac ?? given.uuid ?? given.clientID ?? given.port ?? '')
-  const [name, setName] = useState(given.hostname ?? '')
-  const [options, setOptions] = useState(linesOfOptions(given.options))
-  const isStored = given.version !== undefined
-  const body = {
-    subnet,
-    address,
-    [by]: who.trim(),
-    ...(name && { hostname: name }),
-    options: optionsOf(options),
-  }
+  const [{ address, by, who, hostname, options }, of] = useFields({
+    address: given.address ?? '',
+    by: given.uuid ? 'uuid' : given.clientID ? 'clientID' : given.port ? 'port' : 'mac',
+    who: given.mac ?? given.uuid ?? given.clientID ?? given.port ?? '',
+    hostname: given.hostname ?? '',
+    options: linesOfOptions(given.options),
+  })
+  const stored = given.version === undefined ? undefined : { name: address, version: given.version }
+  const body = { subnet, address, [by]: who.trim(), ...(hostname && { hostname }), options: optionsOf(options) }
   return (
     <EditForm
-      title={isStored ? `Reservation of ${address}` : 'Reserve an address'}
+      title={stored ? `Reservation of ${address}` : 'Reserve an address'}
       verb="Reserve"
       close={close}
       ready={address !== '' && who !== ''}
-      call={
-        isStored
-          ? { method: 'PUT', path: `/reservations/${encodeURIComponent(address)}`, body, version: given.version }
-          : { method: 'POST', path: '/reservations', body }
-      }
-      cli={`slipway reservation create ${shell(address || 'ADDRESS')}${flags({ [by === 'clientID' ? 'client-id' : by]: who.trim(), hostname: name, option: flagsOfOptions(options) })}`}
+      call={saveOf('reservations', stored, body)}
+      cli={`slipway reservation create ${shell(address || 'ADDRESS')}${flags({ [by === 'clientID' ? 'client-id' : by]: who.trim(), hostname, option: linesOf(options) })}`}
     >
-      <TextField label="Address" value={address} set={setAddress} field="address" isRequired isDisabled={isStored} />
+      <TextField label="Address" {...of('address')} isRequired isDisabled={stored !== undefined} />
       <ChoiceField
         label="The machine is known by"
-        value={by}
-        set={setBy}
+        {...of('by')}
         choices={[
           ['mac', 'its MAC'],
           ['uuid', 'its SMBIOS UUID'],
@@ -97,13 +90,12 @@ export function ReservationForm({
       />
       <TextField
         label={by === 'mac' ? 'MAC' : by === 'uuid' ? 'UUID' : by === 'port' ? 'Switch port' : 'Client id'}
-        value={who}
-        set={setWho}
+        {...of('who')}
         field={by}
         isRequired
       />
-      <TextField label="Host name" value={name} set={setName} field="hostname" />
-      <OptionsField value={options} set={setOptions} field="options" />
+      <TextField label="Host name" {...of('hostname')} />
+      <OptionsField label="DHCP options" {...of('options')} />
     </EditForm>
   )
 }

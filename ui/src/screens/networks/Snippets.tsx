@@ -17,8 +17,7 @@ export function Snippets({ subnet }: { subnet: string }) {
     <>
       <Probe subnet={subnet} />
       <p style={{ paddingBlock: '1rem' }}>
-        Where another DHCP server has to stay, set this subnet to mode off or reservations, and tell that server to send
-        machines here:
+        To keep another DHCP server, set this subnet to mode off or reservations. Then add this to that server:
       </p>
       <Loaded query={list}>
         {({ items }) => {
@@ -32,7 +31,7 @@ export function Snippets({ subnet }: { subnet: string }) {
                 set={(v) => setParams({ tab: 'others', server: v }, { replace: true })}
                 choices={items.map((x) => [x.server, x.name])}
               />
-              {s.file && <p>It goes to {s.file}.</p>}
+              {s.file && <p>Put it into {s.file}.</p>}
               {s.note && <p>{s.note}</p>}
               <CodeBlock
                 actions={

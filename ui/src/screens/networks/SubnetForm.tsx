@@ -1,160 +1,92 @@
-import { Checkbox } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
 import { api, must } from '../../api/client'
-import { flags, shell } from '../../parts/cli'
-import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
-import { OptionsField } from './OptionsField'
-import {
-  choicesOf,
-  flagsOfOptions,
-  is6,
-  linesOfOptions,
-  modes,
-  optionsOf,
-  rangesOf,
-  type Subnet,
-  unknowns,
-  wordsOf,
-} from './words'
+import { NounForm } from '../../parts/Described'
+import type { Filled, Form } from '../../parts/kinds'
+import { choicesOf, is6, modes, type Subnet, unknowns } from './words'
+
+const isIPv6 = (f: Filled) => is6(f.cidr ?? '')
+
+const form = (interfaces: string[]): Form => ({
+  one: 'subnet',
+  many: 'subnets',
+  needs: 'admin',
+  own: ['createdAt', 'updatedAt', 'version'],
+  add: 'Add a subnet',
+  verb: 'Save',
+  cmds: ['create', 'update'],
+  fields: [
+    { name: 'name', label: 'Name', isMust: true },
+    { name: 'cidr', label: 'Network', isMust: true, help: 'such as 10.0.0.0/24', flag: 'cidr' },
+    {
+      name: 'interface',
+      label: 'Interface',
+      kind: 'choice',
+      flag: 'interface',
+      choices: ['', ...interfaces].map((i) => [i, i || 'none: reached by relay only']),
+    },
+    { name: 'mode', label: 'Mode', kind: 'choice', choices: choicesOf(modes), first: 'full', flag: 'mode' },
+    {
+      name: 'ranges',
+      label: 'Ranges',
+      kind: 'ranges',
+      rows: 2,
+      help: 'Addresses that DHCP leases to any machine: FIRST-LAST, one in a line',
+      flag: 'range',
+    },
+    {
+      name: 'staticRanges',
+      label: 'Static ranges',
+      kind: 'ranges',
+      rows: 2,
+      help: 'Addresses that machines with fromSubnets keep as long as they live: FIRST-LAST, one in a line',
+      flag: 'static-range',
+    },
+    {
+      name: 'advertise',
+      label: 'Addresses of machines',
+      kind: 'choice',
+      when: isIPv6,
+      first: 'managed',
+      choices: [
+        ['managed', 'managed: DHCPv6 gives them, and this server advertises that'],
+        ['slaac', 'slaac: machines make their own, and DHCPv6 says what to boot'],
+        ['off', 'off: another router advertises, with the M or the O flag'],
+      ],
+      flag: 'advertise',
+    },
+    {
+      name: 'isRouter',
+      label: 'This server is advertised as the default router',
+      kind: 'flag',
+      when: isIPv6,
+      flag: 'router',
+    },
+    { name: 'gateway', label: 'Gateway', flag: 'gateway' },
+    { name: 'dns', label: 'Name servers', kind: 'words', help: 'with a space between', flag: 'dns' },
+    { name: 'ntp', label: 'Time servers', kind: 'words', flag: 'ntp' },
+    { name: 'domain', label: 'Domain', flag: 'domain' },
+    { name: 'mtu', label: 'MTU', kind: 'number', flag: 'mtu' },
+    { name: 'leaseFor', label: 'Leases of systems last', first: '24h', flag: 'lease-for' },
+    { name: 'bootLeaseFor', label: 'Leases of firmware last', first: '10m', flag: 'boot-lease-for' },
+    {
+      name: 'unknown',
+      label: 'Unknown machines',
+      kind: 'choice',
+      choices: choicesOf(unknowns),
+      first: 'wait',
+      flag: 'unknown',
+    },
+    { name: 'options', label: 'DHCP options', kind: 'options', flag: 'option' },
+  ],
+})
 
 // SubnetForm makes or changes a subnet. What is wrong with it is for the server to say, field by field.
-export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () => void }) {
-  const [subnet] = useState(now) // as it was seen; a change meanwhile is refused, not overwritten
-  const [name, setName] = useState(subnet?.name ?? '')
-  const [cidr, setCIDR] = useState(subnet?.cidr ?? '')
-  const [iface, setInterface] = useState(subnet?.interface ?? '')
-  const [mode, setMode] = useState<string>(subnet?.mode ?? 'full')
-  const [gateway, setGateway] = useState(subnet?.gateway ?? '')
-  const [dns, setDNS] = useState((subnet?.dns ?? []).join(' '))
-  const [ntp, setNTP] = useState((subnet?.ntp ?? []).join(' '))
-  const [domain, setDomain] = useState(subnet?.domain ?? '')
-  const [mtu, setMTU] = useState(subnet?.mtu ? String(subnet.mtu) : '')
-  const [ranges, setRanges] = useState((subnet?.ranges ?? []).map((r) => `${r.first}-${r.last}`).join('\n'))
-  const [statics, setStatics] = useState((subnet?.staticRanges ?? []).map((r) => `${r.first}-${r.last}`).join('\n'))
-  const [leaseFor, setLeaseFor] = useState(subnet?.leaseFor ?? '24h')
-  const [bootLeaseFor, setBootLeaseFor] = useState(subnet?.bootLeaseFor ?? '10m')
-  const [unknown, setUnknown] = useState<string>(subnet?.unknown ?? 'wait')
-  const [advertise, setAdvertise] = useState(subnet?.advertise ?? 'managed')
-  const [isRouter, setRouter] = useState(subnet?.isRouter ?? false)
-  const [options, setOptions] = useState(linesOfOptions(subnet?.options))
-  const isIPv6 = is6(cidr)
+export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => void }) {
   const interfaces = useQuery({
     queryKey: ['subnets', 'interfaces'],
     queryFn: () => must(api.GET('/api/v1/interfaces')),
-  })
-  const body = {
-    name,
-    cidr,
-    ...(iface && { interface: iface }),
-    mode,
-    ...(gateway && { gateway }),
-    dns: wordsOf(dns),
-    ntp: wordsOf(ntp),
-    ...(domain && { domain }),
-    ...(mtu && { mtu: Number(mtu) }),
-    routes: subnet?.routes ?? [],
-    ranges: rangesOf(ranges),
-    staticRanges: rangesOf(statics),
-    options: optionsOf(options),
-    leaseFor,
-    bootLeaseFor,
-    unknown,
-    ...(isIPv6 && { advertise, isRouter }),
-  }
-  const words = flags({
-    cidr,
-    interface: iface,
-    mode,
-    gateway,
-    dns: wordsOf(dns),
-    ntp: wordsOf(ntp),
-    domain,
-    mtu,
-    range: wordsOf(ranges),
-    'static-range': wordsOf(statics),
-    option: flagsOfOptions(options),
-    'lease-for': leaseFor,
-    'boot-lease-for': bootLeaseFor,
-    unknown,
-    ...(isIPv6 && { advertise, router: isRouter }),
-  })
-  const choices = new Set(['', ...(iface ? [iface] : []), ...(interfaces.data?.items ?? []).map((i) => i.name)])
-  return (
-    <EditForm
-      title={subnet ? `Subnet ${subnet.name}` : 'Add a subnet'}
-      verb="Save"
-      close={close}
-      ready={name !== '' && cidr !== ''}
-      call={
-        subnet
-          ? { method: 'PUT', path: `/subnets/${subnet.name}`, body, version: subnet.version }
-          : { method: 'POST', path: '/subnets', body }
-      }
-      cli={`slipway subnet ${subnet ? 'update' : 'create'} ${shell(name || 'NAME')}${words}`}
-    >
-      {!subnet && <TextField label="Name" value={name} set={setName} field="name" isRequired />}
-      <TextField label="Network" value={cidr} set={setCIDR} field="cidr" isRequired help="such as 10.0.0.0/24" />
-      <ChoiceField
-        label="Interface"
-        value={iface}
-        set={setInterface}
-        field="interface"
-        choices={[...choices].map((c) => [c, c || 'none: reached by relay only'])}
-      />
-      <ChoiceField label="Mode" value={mode} set={setMode} field="mode" choices={choicesOf(modes)} />
-      <LongField
-        label="Ranges"
-        value={ranges}
-        set={setRanges}
-        field="ranges"
-        rows={2}
-        help="Addresses that DHCP leases to any machine: FIRST-LAST, one in a line"
-      />
-      <LongField
-        label="Static ranges"
-        value={statics}
-        set={setStatics}
-        field="staticRanges"
-        rows={2}
-        help="Addresses that machines with fromSubnets keep as long as they live: FIRST-LAST, one in a line"
-      />
-      {isIPv6 && (
-        <>
-          <ChoiceField
-            label="Addresses of machines"
-            value={advertise}
-            set={setAdvertise}
-            field="advertise"
-            choices={[
-              ['managed', 'managed: DHCPv6 gives them, and this server advertises that'],
-              ['slaac', 'slaac: machines make their own, and DHCPv6 says what to boot'],
-              ['off', 'off: another router advertises, with the M or the O flag'],
-            ]}
-          />
-          <Checkbox
-            id="subnet-router"
-            label="This server is advertised as the default router"
-            isChecked={isRouter}
-            onChange={(_, is) => setRouter(is)}
-          />
-        </>
-      )}
-      <TextField label="Gateway" value={gateway} set={setGateway} field="gateway" />
-      <TextField label="Name servers" value={dns} set={setDNS} field="dns" help="with a space between" />
-      <TextField label="Time servers" value={ntp} set={setNTP} field="ntp" />
-      <TextField label="Domain" value={domain} set={setDomain} field="domain" />
-      <TextField label="MTU" type="number" value={mtu} set={setMTU} field="mtu" />
-      <TextField label="Leases of systems last" value={leaseFor} set={setLeaseFor} field="leaseFor" />
-      <TextField label="Leases of firmware last" value={bootLeaseFor} set={setBootLeaseFor} field="bootLeaseFor" />
-      <ChoiceField
-        label="Unknown machines"
-        value={unknown}
-        set={setUnknown}
-        field="unknown"
-        choices={choicesOf(unknowns)}
-      />
-      <OptionsField value={options} set={setOptions} field="options" />
-    </EditForm>
-  )
+  }).data
+  const names = new Set((interfaces?.items ?? []).map((i) => i.name))
+  if (subnet?.interface) names.add(subnet.interface)
+  return <NounForm d={form([...names])} one={subnet} close={close} />
 }

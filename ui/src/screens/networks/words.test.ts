@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { addressKey, hostname, type Lease, linesOfOptions, optionsOf, rangesOf, stateOf, wordsOf } from './words'
+import { linesOfOptions, optionsOf, rangesOf, wordsOf } from '../../parts/written'
+import { addressKey, hostname, type Lease, stateOf } from './words'
 
 const now = Date.parse('2026-11-22T12:00:00Z')
 

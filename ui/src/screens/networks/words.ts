@@ -1,22 +1,20 @@
-import type { Nouns, Schemas } from '../../api/client'
+import type { Nouns } from '../../api/client'
 
 export type Subnet = Nouns['subnets']
 export type Lease = Nouns['leases']
 export type Reservation = Nouns['reservations']
-export type Class = Nouns['classes']
-export type Option = Schemas['Option']
 
 // modes say who answers machines on a network.
 export const modes: Record<string, string> = {
   full: 'Slipway is the DHCP server',
   reservations: 'Slipway answers only reserved machines; another server answers the others',
   proxy: 'another server gives addresses, Slipway names the boot file',
-  off: 'nobody is answered',
+  off: 'Slipway answers nobody',
 }
 
 // unknowns say what becomes of machines that nobody has accepted.
 export const unknowns: Record<string, string> = {
-  wait: 'are held until they are accepted',
+  wait: 'wait until they are accepted',
   disk: 'boot their own disk',
   ignore: 'get an address, and no boot',
 }
@@ -50,16 +48,6 @@ export function addressKey(a: string): string {
   return [...head, ...zeros, ...tail].map((part) => hex(part, 16, 4)).join('')
 }
 
-// wordsOf reads a list that is written with spaces, commas or line ends.
-export const wordsOf = (text: string) => text.split(/[\s,]+/).filter(Boolean)
-
-// rangesOf reads ranges FIRST-LAST. What is none is sent as it is, so that the server says what is wrong with it.
-export const rangesOf = (text: string) =>
-  wordsOf(text).map((w) => {
-    const [first = '', last = first] = w.split('-')
-    return { first, last }
-  })
-
 // hostname makes a name that a reservation may have out of what a machine calls itself; '' when nothing is left.
 export const hostname = (said: string | undefined) =>
   (said ?? '')
@@ -68,37 +56,3 @@ export const hostname = (said: string | undefined) =>
     ?.replaceAll(/[^a-z0-9-]+/g, '-')
     .replaceAll(/^-+|-+$/g, '')
     .slice(0, 63) ?? ''
-
-// linesOfOptions writes options one in a line: [always:][vendor:|vendor-N:]NAME|NUMBER[/TYPE]=VALUE.
-export const linesOfOptions = (all: Option[] | null | undefined) =>
-  (all ?? [])
-    .map(
-      (o) =>
-        `${o.isAlways ? 'always:' : ''}${o.space ? `${o.space}:` : ''}${o.name || o.code}${o.type ? `/${o.type}` : ''}=${o.value}`,
-    )
-    .join('\n')
-
-// optionsOf reads such lines. What is none is sent as a name, so that the server says what is wrong with it.
-export const optionsOf = (text: string): Option[] =>
-  text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter(Boolean)
-    .map((line) => {
-      const [, always, space, key = line, type, value = ''] =
-        /^(always:)?(?:([^:=/]+):)?([^:=/]+)(?:\/([^=]*))?(?:=(.*))?$/.exec(line) ?? []
-      return {
-        ...(/^\d+$/.test(key) ? { code: Number(key) } : { name: key }),
-        ...(space && { space }),
-        ...(type && { type }),
-        value,
-        ...(always && { isAlways: true }),
-      }
-    })
-
-// flagsOfOptions are the lines as the command line takes them.
-export const flagsOfOptions = (text: string) =>
-  text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter(Boolean)

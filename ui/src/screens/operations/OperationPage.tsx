@@ -1,14 +1,14 @@
 import { Alert, Button, Card, CardBody, CardTitle, Content } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useState } from 'react'
 import { Link, useParams } from 'react-router'
-import type { Event, Operation } from '../../api/client'
+import { type Event, isObject, type Operation } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useHostNames } from '../../api/names'
 import { useList, useOne } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
 import { CancelOperation, HowFar, isOpen, OperationState } from './OperationTable'
@@ -90,7 +90,7 @@ function About({ o, host }: { o: Operation; host: string }) {
           ['Asked for by', o.by],
           ['Began', <When key="b" at={o.startedAt} />],
           ['This step since', isOpen(o) && <When at={o.stepAt} />],
-          ['Has to be through', isOpen(o) && o.deadlineAt && <When at={o.deadlineAt} />],
+          ['Deadline', isOpen(o) && o.deadlineAt && <When at={o.deadlineAt} />],
           ['Ended', o.endedAt && <When at={o.endedAt} />],
           ['Id', <code key="i">{o.id}</code>],
         ]}
@@ -99,7 +99,7 @@ function About({ o, host }: { o: Operation; host: string }) {
   )
 }
 
-type Said = Event & { data?: { operation?: string; step?: string; state?: string; attempt?: number } }
+const of = (e: Event, field: string) => (isObject(e.data) ? String(e.data[field] ?? '') : '')
 
 function Steps({ o }: { o: Operation }) {
   const events = useList('events', { kind: 'operation', host: o.hostID })
@@ -109,30 +109,20 @@ function Steps({ o }: { o: Operation }) {
       <CardBody>
         <Loaded query={events}>
           {(every) => {
-            const all = (every as Said[]).filter((e) => e.data?.operation === o.id)
+            const all = every.filter((e) => of(e, 'operation') === o.id)
             return all.length === 0 ? (
-              <Content component="p">Nothing was noted of it, or that is too long ago.</Content>
+              <Content component="p">Slipway has no events of it, or deleted them since.</Content>
             ) : (
-              <Table variant="compact" aria-label="Steps">
-                <Thead>
-                  <Tr>
-                    <Th>Time</Th>
-                    <Th>Step</Th>
-                    <Th>What happened</Th>
-                  </Tr>
-                </Thead>
-                <Tbody>
-                  {all.map((e) => (
-                    <Tr key={e.id}>
-                      <Td dataLabel="Time">
-                        <When at={e.at} exact />
-                      </Td>
-                      <Td dataLabel="Step">{e.data?.step}</Td>
-                      <Td dataLabel="What happened">{e.detail}</Td>
-                    </Tr>
-                  ))}
-                </Tbody>
-              </Table>
+              <Rows
+                label="Steps"
+                rows={all}
+                keyOf={(e) => e.id}
+                columns={[
+                  ['Time', (e) => <When at={e.at} exact />],
+                  ['Step', (e) => of(e, 'step')],
+                  ['What happened', (e) => e.detail],
+                ]}
+              />
             )
           }}
         </Loaded>

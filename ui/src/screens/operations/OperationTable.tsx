@@ -1,11 +1,11 @@
 import { Button, Label, type LabelProps, Progress } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useState } from 'react'
 import { Link } from 'react-router'
 import type { Operation } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useHostNames } from '../../api/names'
 import { Ask } from '../../parts/Ask'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 
 const colours: Record<string, LabelProps['color']> = {
@@ -66,7 +66,7 @@ export function CancelOperation({
       verb="Cancel the operation"
       call={{ method: 'POST', path: `/operations/${encodeURIComponent(o.id)}/cancel` }}
       cli={`slipway operation cancel ${o.id}`}
-      warns="The host is quarantined where it would not be safe to go on from there."
+      warns="Slipway quarantines the host if it is not safe to go on."
       close={close}
     />
   )
@@ -76,70 +76,57 @@ export function OperationTable({ operations, label = 'Operations' }: { operation
   const named = useHostNames(operations.map((o) => o.hostID))
   const me = useMe()
   const [asked, setAsked] = useState<Operation>()
+  const cancel = (o: Operation) => {
+    const why = me && mayNot(me, 'operator', o.pool || undefined)
+    return (
+      isOpen(o) && (
+        <Button
+          variant="link"
+          isInline
+          isDanger
+          isAriaDisabled={why !== undefined}
+          title={why ?? ''}
+          aria-label={`Cancel ${o.kind} of ${named(o.hostID)}${why ? `: ${why}` : ''}`}
+          onClick={() => !why && setAsked(o)}
+        >
+          Cancel
+        </Button>
+      )
+    )
+  }
   return (
     <>
-      <Table aria-label={label} variant="compact">
-        <Thead>
-          <Tr>
-            <Th modifier="nowrap">Operation</Th>
-            <Th>Host</Th>
-            <Th modifier="nowrap">Machine</Th>
-            <Th width={20}>Step</Th>
-            <Th>State</Th>
-            <Th width={25}>Reason</Th>
-            <Th>Began</Th>
-            <Th screenReaderText="Actions" />
-          </Tr>
-        </Thead>
-        <Tbody>
-          {operations.map((o) => {
-            const host = named(o.hostID)
-            const why = me && mayNot(me, 'operator', o.pool || undefined)
-            return (
-              <Tr key={o.id}>
-                <Td dataLabel="Operation">
-                  <Link to={`/operations/${o.id}`} aria-label={`${o.kind} of ${host}`}>
-                    {o.kind}
-                  </Link>
-                </Td>
-                <Td dataLabel="Host">
-                  <Link to={`/hosts/${encodeURIComponent(host)}`}>{host}</Link>
-                </Td>
-                <Td dataLabel="Machine">
-                  {o.machine && <Link to={`/machines/${encodeURIComponent(o.machine)}`}>{o.machine}</Link>}
-                </Td>
-                <Td dataLabel="Step">
-                  <HowFar operation={o} of={host} />
-                </Td>
-                <Td dataLabel="State">
-                  <OperationState state={o.state} />
-                </Td>
-                <Td dataLabel="Reason">
-                  {o.reason} {o.hint && <small>{o.hint}</small>}
-                </Td>
-                <Td dataLabel="Began">
-                  <When at={o.startedAt} />
-                </Td>
-                <Td isActionCell>
-                  {isOpen(o) && (
-                    <Button
-                      variant="link"
-                      isInline
-                      isDanger
-                      isAriaDisabled={why !== undefined}
-                      title={why ?? ''}
-                      aria-label={`Cancel ${o.kind} of ${host}${why ? `: ${why}` : ''}`}
-                      onClick={() => !why && setAsked(o)}
-                    >
-                      Cancel
-                    </Button>
-                  )}
-                </Td>
-              </Tr>
-            )
-          })}
-        </Tbody>
-      </Table>
+      <Rows
+        label={label}
+        rows={operations}
+        keyOf={(o) => o.id}
+        columns={[
+          [
+            'Operation',
+            (o) => (
+              <Link to={`/operations/${o.id}`} aria-label={`${o.kind} of ${named(o.hostID)}`}>
+                {o.kind}
+              </Link>
+            ),
+            { modifier: 'nowrap' },
+          ],
+          ['Host', (o) => <Link to={`/hosts/${encodeURIComponent(named(o.hostID))}`}>{named(o.hostID)}</Link>],
+          ['Machine', (o) => o.machine && <Link to={`/machines/${encodeURIComponent(o.machine)}`}>{o.machine}</Link>],
+          ['Step', (o) => <HowFar operation={o} of={named(o.hostID)} />, { width: 20 }],
+          ['State', (o) => <OperationState state={o.state} />],
+          [
+            'Reason',
+            (o) => (
+              <>
+                {o.reason} {o.hint && <small>{o.hint}</small>}
+              </>
+            ),
+            { width: 25 },
+          ],
+          ['Began', (o) => <When at={o.startedAt} />],
+          ['Actions', cancel],
+        ]}
+      />
       {asked && <CancelOperation operation={asked} host={named(asked.hostID)} close={() => setAsked(undefined)} />}
     </>
   )

@@ -1,19 +1,11 @@
-import {
-  Button,
-  Checkbox,
-  FormSelect,
-  FormSelectOption,
-  SearchInput,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from '@patternfly/react-core'
 import { useState } from 'react'
-import { Route, Routes, useSearchParams } from 'react-router'
+import { Route, Routes } from 'react-router'
 import { usePage } from '../../api/page'
 import { Command } from '../../parts/Command'
 import { flags } from '../../parts/cli'
 import { Loaded, Nothing } from '../../parts/Failure'
+import { CheckField } from '../../parts/Fields'
+import { ChoiceFilter, ExactFilter, Filters, More, useAddress } from '../../parts/Filters'
 import { Screen } from '../../parts/Screen'
 import { OperationPage } from './OperationPage'
 import { OperationTable } from './OperationTable'
@@ -34,18 +26,8 @@ const page = 100
 const pageMax = 1000
 
 function OperationList() {
-  const [params, setParams] = useSearchParams()
   const [shown, setShown] = useState(page)
-  const get = (key: string) => params.get(key) ?? ''
-  const set = (key: string, value: string) =>
-    setParams(
-      (p) => {
-        if (value) p.set(key, value)
-        else p.delete(key)
-        return p
-      },
-      { replace: true },
-    )
+  const { get, set } = useAddress()
   const query = {
     ...(get('kind') && { kind: get('kind') }),
     ...(get('host') && { host: get('host') }),
@@ -55,48 +37,38 @@ function OperationList() {
   const operations = usePage('operations', query, shown)
   return (
     <Screen title="Operations" about="Running and past operations on hosts, step by step.">
-      <Toolbar>
-        <ToolbarContent>
-          <ToolbarItem>
-            <FormSelect aria-label="Kind" value={get('kind')} onChange={(_, v) => set('kind', v)}>
-              <FormSelectOption value="" label="every kind" />
-              {kinds.map((k) => (
-                <FormSelectOption key={k} value={k} label={k} />
-              ))}
-            </FormSelect>
-          </ToolbarItem>
-          {['host', 'machine'].map((key) => (
-            <ToolbarItem key={key}>
-              <Filter key={get(key)} name={key} value={get(key)} set={(v) => set(key, v)} />
-            </ToolbarItem>
-          ))}
-          <ToolbarItem alignSelf="center">
-            <Checkbox
-              id="open-only"
-              label="running or waiting only"
-              isChecked={get('open') !== ''}
-              onChange={(_, on) => set('open', on ? 'yes' : '')}
-            />
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
+      <Filters>
+        <ChoiceFilter
+          label="Kind"
+          value={get('kind')}
+          set={(v) => set('kind', v)}
+          choices={[['', 'every kind'], ...kinds.map((k): [string, string] => [k, k])]}
+        />
+        {['host', 'machine'].map((key) => (
+          <ExactFilter
+            key={key}
+            label={`Of ${key}`}
+            placeholder={`${key} (press Enter)`}
+            value={get(key)}
+            set={(v) => set(key, v)}
+          />
+        ))}
+        <CheckField
+          label="running or waiting only"
+          value={get('open') !== ''}
+          set={(on) => set('open', on ? 'yes' : '')}
+        />
+      </Filters>
       <Loaded query={operations}>
         {({ items: all, hasMore }) =>
           all.length === 0 ? (
-            <Nothing title={Object.keys(query).length > 0 ? 'No operation is like that' : 'Nothing was done yet'}>
-              Installing, inspecting, wiping and powering hosts shows here.
+            <Nothing title={Object.keys(query).length > 0 ? 'No operation matches' : 'Nothing was done yet'}>
+              Installations, inspections, wipes and power actions show here.
             </Nothing>
           ) : (
             <>
               <OperationTable operations={all} />
-              {hasMore &&
-                (shown < pageMax ? (
-                  <Button variant="link" onClick={() => setShown(shown + page)}>
-                    Show more
-                  </Button>
-                ) : (
-                  <p>There are more: narrow the list, or read them by the command below.</p>
-                ))}
+              <More has={hasMore} shown={shown} most={pageMax} more={() => setShown(shown + page)} />
             </>
           )
         }
@@ -105,23 +77,5 @@ function OperationList() {
         cli={`slipway operation list${flags({ kind: get('kind'), host: get('host'), machine: get('machine'), all: get('open') === '' })}`}
       />
     </Screen>
-  )
-}
-
-// Filter is applied with Enter: the server looks for exactly that name.
-function Filter({ name, value, set }: { name: string; value: string; set: (v: string) => void }) {
-  const [text, setText] = useState(value)
-  return (
-    <SearchInput
-      aria-label={`Of ${name}`}
-      placeholder={`${name} (press Enter)`}
-      value={text}
-      onChange={(_, v) => setText(v)}
-      onSearch={(_, v) => set(v.trim())}
-      onClear={() => {
-        setText('')
-        set('')
-      }}
-    />
   )
 }

@@ -1,11 +1,11 @@
 import { Card, CardBody, CardTitle, Content, ExpandableSection, Grid, GridItem } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { api, must, type Schemas } from '../../api/client'
 import { Loaded } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
-import { type Line, Plot } from './Plot'
+import { Plot } from './Plot'
 import { bytesText, perMinute, perSecond } from './rates'
 
 type Sample = Schemas['Sample']
@@ -30,12 +30,12 @@ function Plots({ samples }: { samples: Sample[] }) {
       dhcp: [
         { name: 'answers', values: of((s) => s.dhcpReplies) },
         { name: 'dropped', values: of((s) => s.dhcpDrops) },
-      ] as Line[],
+      ],
       bytes: [
         { name: 'HTTP', values: of((s) => s.httpBytes) },
         { name: 'TFTP', values: of((s) => s.tftpBytes) },
-      ] as Line[],
-      boots: [{ name: 'boots', values: of((s) => s.boots * 60) }] as Line[],
+      ],
+      boots: [{ name: 'boots', values: of((s) => s.boots * 60) }],
     }
   }, [samples])
   const last = samples.at(-1)
@@ -76,31 +76,18 @@ function One({ title, now, children }: { title: string; now: string; children: R
 
 function SampleTable({ samples }: { samples: Sample[] }) {
   return (
-    <Table variant="compact" aria-label="Throughput by minute">
-      <Thead>
-        <Tr>
-          <Th>Minute until</Th>
-          <Th>DHCP answers</Th>
-          <Th>DHCP dropped</Th>
-          <Th>HTTP</Th>
-          <Th>TFTP</Th>
-          <Th>Boots</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {[...samples].reverse().map((s) => (
-          <Tr key={s.at}>
-            <Td dataLabel="Minute until">
-              <When at={s.at} exact />
-            </Td>
-            <Td dataLabel="DHCP answers">{perSecond(s.dhcpReplies)}</Td>
-            <Td dataLabel="DHCP dropped">{perSecond(s.dhcpDrops)}</Td>
-            <Td dataLabel="HTTP">{bytesText(s.httpBytes)}</Td>
-            <Td dataLabel="TFTP">{bytesText(s.tftpBytes)}</Td>
-            <Td dataLabel="Boots">{perMinute(s.boots * 60)}</Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+    <Rows
+      label="Throughput by minute"
+      rows={[...samples].reverse()}
+      keyOf={(s) => s.at}
+      columns={[
+        ['Minute until', (s) => <When at={s.at} exact />],
+        ['DHCP answers', (s) => perSecond(s.dhcpReplies)],
+        ['DHCP dropped', (s) => perSecond(s.dhcpDrops)],
+        ['HTTP', (s) => bytesText(s.httpBytes)],
+        ['TFTP', (s) => bytesText(s.tftpBytes)],
+        ['Boots', (s) => perMinute(s.boots * 60)],
+      ]}
+    />
   )
 }

@@ -1,14 +1,16 @@
-import { Button, Content } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { Content } from '@patternfly/react-core'
 import { useState } from 'react'
 import { Link } from 'react-router'
 import type { Pool } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
+import { nouns } from '../../api/nouns'
 import { useList } from '../../api/queries'
+import { Act } from '../../parts/Act'
 import { Command } from '../../parts/Command'
+import { NounForm } from '../../parts/Described'
 import { Loaded, Nothing } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { Screen } from '../../parts/Screen'
-import { PoolForm } from './PoolForm'
 
 export function PoolList() {
   const pools = useList('pools')
@@ -18,20 +20,16 @@ export function PoolList() {
   return (
     <Screen
       title="Pools"
-      about="Sets of hosts that machines are taken from, with how much may happen in them at once."
-      actions={
-        <Button isAriaDisabled={why !== undefined} title={why ?? ''} onClick={() => !why && setNew(true)}>
-          Create a pool
-        </Button>
-      }
+      about="Sets of hosts for machines, with limits for installations and wipes."
+      actions={<Act text="Create a pool" variant="primary" not={why} act={() => setNew(true)} />}
     >
       <Loaded query={pools}>
         {(all) =>
           all.length === 0 ? (
             <Nothing title="There is one pool: default">
               <Content component="p">
-                It holds every accepted host, and machines that name no pool are taken from it. Pools of your own split
-                the rack between teams, keep spare hosts, and bound how many hosts are installed or wiped at a time.
+                It has every accepted host. Machines that name no pool take their host from it. Other pools divide the
+                hosts between teams, keep spare hosts, and limit installations and wipes.
               </Content>
               <code>slipway pool create web --selector rack=r1 --min-spare 1</code>
             </Nothing>
@@ -41,45 +39,35 @@ export function PoolList() {
         }
       </Loaded>
       <Command cli="slipway pool list" />
-      {isNew && <PoolForm close={() => setNew(false)} />}
+      {isNew && <NounForm d={nouns.pools} close={() => setNew(false)} />}
     </Screen>
   )
 }
 
 function PoolTable({ pools }: { pools: Pool[] }) {
   return (
-    <Table aria-label="Pools" variant="compact">
-      <Thead>
-        <Tr>
-          <Th>Name</Th>
-          <Th>Hosts that match</Th>
-          <Th>Hosts</Th>
-          <Th>Available</Th>
-          <Th>Claimed</Th>
-          <Th>Cleaning</Th>
-          <Th>Failed</Th>
-          <Th>Spares</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {pools.map((p) => (
-          <Tr key={p.name}>
-            <Td dataLabel="Name">
-              <Link to={`/pools/${encodeURIComponent(p.name)}`}>{p.name}</Link>
-            </Td>
-            <Td dataLabel="Hosts that match">{p.selector ? <code>{p.selector}</code> : 'all'}</Td>
-            <Td dataLabel="Hosts">{p.hosts.total}</Td>
-            <Td dataLabel="Available">{p.hosts.available}</Td>
-            <Td dataLabel="Claimed">{p.hosts.claimed}</Td>
-            <Td dataLabel="Cleaning">{p.hosts.cleaning}</Td>
-            <Td dataLabel="Failed">{p.hosts.failed}</Td>
-            <Td dataLabel="Spares">
+    <Rows
+      label="Pools"
+      rows={pools}
+      keyOf={(p) => p.name}
+      columns={[
+        ['Name', (p) => <Link to={`/pools/${encodeURIComponent(p.name)}`}>{p.name}</Link>],
+        ['Hosts that match', (p) => (p.selector ? <code>{p.selector}</code> : 'all')],
+        ['Hosts', (p) => p.hosts.total],
+        ['Available', (p) => p.hosts.available],
+        ['Claimed', (p) => p.hosts.claimed],
+        ['Cleaning', (p) => p.hosts.cleaning],
+        ['Failed', (p) => p.hosts.failed],
+        [
+          'Spares',
+          (p) => (
+            <>
               {p.minSpare ?? 0}
               {(p.minSpare ?? 0) > p.hosts.available && ' (too few are available)'}
-            </Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+            </>
+          ),
+        ],
+      ]}
+    />
   )
 }

@@ -1,18 +1,20 @@
-import { Button, Card, CardBody, CardTitle, Content, Grid, GridItem, Progress } from '@patternfly/react-core'
+import { Card, CardBody, CardTitle, Content, Grid, GridItem, Progress } from '@patternfly/react-core'
 import { useState } from 'react'
 import { Link, useNavigate, useParams } from 'react-router'
 import type { Host, Pool } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
+import { nouns } from '../../api/nouns'
 import { usePage } from '../../api/page'
 import { useList, useOne } from '../../api/queries'
+import { Act } from '../../parts/Act'
 import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
+import { NounForm } from '../../parts/Described'
 import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { State } from '../../parts/State'
 import { MachineTable } from '../machines/MachineList'
-import { PoolForm } from './PoolForm'
 
 const shown = 100
 
@@ -23,12 +25,12 @@ export function PoolPage() {
   return (
     <Screen
       title={name}
-      about="A pool: hosts that machines are taken from."
+      about="A pool: a set of hosts for machines."
       actions={pool.data && <Actions pool={pool.data} />}
     >
       {isImplied ? (
         <Content component="p">
-          Nobody has made the pool default, so it holds every accepted host, without bounds. Make it to say more.
+          The pool default has every accepted host and no limits until somebody creates it.
         </Content>
       ) : (
         <Loaded query={pool}>{(p) => <About pool={p} />}</Loaded>
@@ -46,19 +48,9 @@ function Actions({ pool }: { pool: Pool }) {
   const why = (me && mayNot(me, 'admin', '')) ?? (pool.owner ? `it is kept for ${pool.owner}` : undefined)
   return (
     <div>
-      <Button isAriaDisabled={!!why} title={why ?? ''} onClick={() => !why && setAsked('edit')}>
-        Edit
-      </Button>{' '}
-      <Button
-        variant="secondary"
-        isDanger
-        isAriaDisabled={!!why}
-        title={why ?? ''}
-        onClick={() => !why && setAsked('delete')}
-      >
-        Delete
-      </Button>
-      {asked === 'edit' && <PoolForm pool={pool} close={() => setAsked(undefined)} />}
+      <Act text="Edit" variant="primary" not={why} act={() => setAsked('edit')} />{' '}
+      <Act text="Delete" variant="secondary" isDanger not={why} act={() => setAsked('delete')} />
+      {asked === 'edit' && <NounForm d={nouns.pools} one={pool} close={() => setAsked(undefined)} />}
       {asked === 'delete' && (
         <Ask
           title={`Delete pool ${pool.name}?`}
@@ -155,9 +147,7 @@ function Members({ name, selector }: { name: string; selector: string }) {
                   ))}
                 </ul>
                 {hasMore && <p>These are the first {shown}.</p>}
-                {items.some((h) => h.state === 'discovered') && (
-                  <p>Discovered ones are in it once they are accepted.</p>
-                )}
+                {items.some((h) => h.state === 'discovered') && <p>Discovered hosts join it when they are accepted.</p>}
                 <Link to={`/hosts?q=pool=${encodeURIComponent(name)}`}>Hosts with a machine of this pool</Link>
               </>
             )}
@@ -170,7 +160,7 @@ function Members({ name, selector }: { name: string; selector: string }) {
           <Loaded query={machines}>
             {({ items, hasMore }) =>
               items.length === 0 ? (
-                <Content component="p">No machine is taken from it.</Content>
+                <Content component="p">No machine has a host of it.</Content>
               ) : (
                 <>
                   <MachineTable machines={items} />

@@ -1,9 +1,9 @@
 import { ExpandableSection, Label, SearchInput } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, must } from '../../api/client'
 import { Failure } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 
 const looks = { lossless: 'green', emulated: 'teal', lossy: 'orange', unsupported: 'red' } as const
 const said = { lossless: 'yes', emulated: 'by other means', lossy: 'in part', unsupported: 'no' }
@@ -30,9 +30,7 @@ export function Capabilities({ image, format }: { image: string; format: string 
     >
       {!image && <p>Choose an image first.</p>}
       {table.error && <Failure error={table.error} />}
-      {table.data && !column && (
-        <p>This image reads no configuration: what is written here does not reach its hosts.</p>
-      )}
+      {table.data && !column && <p>This image reads no configuration: hosts do not get the text.</p>}
       {column && (
         <>
           <p>
@@ -45,35 +43,31 @@ export function Capabilities({ image, format }: { image: string; format: string 
             onChange={(_, v) => setSought(v)}
             onClear={() => setSought('')}
           />
-          <Table aria-label="Parts that the format supports" variant="compact">
-            <Thead>
-              <Tr>
-                <Th>Part</Th>
-                <Th>Carried</Th>
-                <Th>How, or what to use instead</Th>
-              </Tr>
-            </Thead>
-            <Tbody>
-              {rows.map((f) => {
-                const cell = column.cells[f.path]
-                return (
-                  <Tr key={f.path}>
-                    <Td dataLabel="Part">
-                      {f.about} <code>{f.path}</code>
-                    </Td>
-                    <Td dataLabel="Carried">
-                      {cell && (
-                        <Label isCompact color={looks[cell.support]}>
-                          {said[cell.support]}
-                        </Label>
-                      )}
-                    </Td>
-                    <Td dataLabel="How, or what to use instead">{cell?.note}</Td>
-                  </Tr>
-                )
-              })}
-            </Tbody>
-          </Table>
+          <Rows
+            label="Parts that the format supports"
+            rows={rows.map((f) => ({ ...f, cell: column.cells[f.path] }))}
+            keyOf={(f) => f.path}
+            columns={[
+              [
+                'Part',
+                (f) => (
+                  <>
+                    {f.about} <code>{f.path}</code>
+                  </>
+                ),
+              ],
+              [
+                'Carried',
+                ({ cell }) =>
+                  cell && (
+                    <Label isCompact color={looks[cell.support]}>
+                      {said[cell.support]}
+                    </Label>
+                  ),
+              ],
+              ['How, or what to use instead', ({ cell }) => cell?.note],
+            ]}
+          />
         </>
       )}
     </ExpandableSection>

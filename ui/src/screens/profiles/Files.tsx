@@ -1,7 +1,6 @@
-import { Button, List, ListItem } from '@patternfly/react-core'
+import { Button, FormGroup, List, ListItem } from '@patternfly/react-core'
 import { useRef, useState } from 'react'
 import { bytesOf } from '../../parts/bytes'
-import { Field } from './Fields'
 
 // Files are local files that a Butane document names: base64 by their names in the folder of the document.
 export type Files = Record<string, string>
@@ -45,11 +44,7 @@ export function Beside({ files, set }: { files: Files; set: (f: Files) => void }
     set({ ...files, ...Object.fromEntries(more) })
   }
   return (
-    <Field
-      label="Local files that it names"
-      id="profile-document-files"
-      help="The files of contents: {local: NAME} and contents_local: NAME. They become part of the document when it is saved."
-    >
+    <FormGroup label="Local files that it names" fieldId="profile-document-files">
       <input
         ref={input}
         id="profile-document-files"
@@ -79,6 +74,10 @@ export function Beside({ files, set }: { files: Files; set: (f: Files) => void }
           ))}
         </List>
       )}
-    </Field>
+      <p>
+        The files of contents: {'{local: NAME}'} and contents_local: NAME. They become part of the document when it is
+        saved.
+      </p>
+    </FormGroup>
   )
 }

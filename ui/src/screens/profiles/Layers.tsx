@@ -1,5 +1,4 @@
 import { Button, Form, FormSelect, FormSelectOption, TextInput, Title, Tooltip } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useSearchParams } from 'react-router'
@@ -12,6 +11,7 @@ import { Diff } from '../../parts/Diff'
 import { Editor } from '../../parts/Editor'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { HostNames } from '../../parts/HostNames'
+import { Rows } from '../../parts/Rows'
 import { Unsaved } from '../../parts/Unsaved'
 import { useDraft } from '../../parts/useDraft'
 import { When } from '../../parts/When'
@@ -51,32 +51,17 @@ function LayerList() {
               Begin with global, and say what every machine should have: DNS servers, time servers, your own SSH key.
             </Nothing>
           ) : (
-            <Table aria-label="Layers" variant="compact">
-              <Thead>
-                <Tr>
-                  <Th>Layer</Th>
-                  <Th>Revision</Th>
-                  <Th>Lines</Th>
-                  <Th>Changed</Th>
-                </Tr>
-              </Thead>
-              <Tbody>
-                {all
-                  .toSorted((a, b) => order.indexOf(a.scope ?? '') - order.indexOf(b.scope ?? ''))
-                  .map((l) => (
-                    <Tr key={keyOf(l)}>
-                      <Td dataLabel="Layer">
-                        <Link to={linkTo(keyOf(l))}>{keyOf(l)}</Link>
-                      </Td>
-                      <Td dataLabel="Revision">{l.revision}</Td>
-                      <Td dataLabel="Lines">{l.config.split('\n').length}</Td>
-                      <Td dataLabel="Changed">
-                        <When at={l.updatedAt} />
-                      </Td>
-                    </Tr>
-                  ))}
-              </Tbody>
-            </Table>
+            <Rows
+              label="Layers"
+              rows={all.toSorted((a, b) => order.indexOf(a.scope ?? '') - order.indexOf(b.scope ?? ''))}
+              keyOf={keyOf}
+              columns={[
+                ['Layer', (l) => <Link to={linkTo(keyOf(l))}>{keyOf(l)}</Link>],
+                ['Revision', (l) => l.revision],
+                ['Lines', (l) => l.config.split('\n').length],
+                ['Changed', (l) => <When at={l.updatedAt} />],
+              ]}
+            />
           )
         }
       </Loaded>

@@ -1,12 +1,4 @@
-import {
-  Button,
-  ExpandableSection,
-  Form,
-  FormSelect,
-  FormSelectOption,
-  TextInput,
-  Tooltip,
-} from '@patternfly/react-core'
+import { Button, ExpandableSection, Form, Tooltip } from '@patternfly/react-core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import type { Call } from '../../api/act'
@@ -15,12 +7,13 @@ import { mayNot, useMe } from '../../api/me'
 import { Diff } from '../../parts/Diff'
 import { Editor } from '../../parts/Editor'
 import { Failure } from '../../parts/Failure'
+import { ChoiceField, same, TextField } from '../../parts/Fields'
 import { Unsaved } from '../../parts/Unsaved'
 import { useDraft } from '../../parts/useDraft'
 import { Capabilities } from './Capabilities'
 import { useCheck } from './check'
 import { blank, changed, commandOf, type Draft, draftOf, marksOf, merged, sentOf, words } from './draft'
-import { documentFormats, Field, Fields } from './Fields'
+import { documentFormats, Fields } from './Fields'
 import { Beside, besides, type Files } from './Files'
 import { Elsewhere, ImpactView } from './Impact'
 import { Meeting, Save } from './Save'
@@ -106,14 +99,13 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
         />
       )}
       {!stored && (
-        <Field
+        <TextField
           label="Name"
-          id="profile-name"
+          value={newName}
+          set={setName}
           isRequired
           help="Small letters, digits and -. It cannot be changed later."
-        >
-          <TextInput id="profile-name" value={newName} onChange={(_, v) => setName(v)} autoComplete="off" />
-        </Field>
+        />
       )}
       <div className="profile-panes">
         <Fields draft={d.draft} set={set} name={name} />
@@ -132,21 +124,13 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
                 : 'Use a cloud-config, Ignition, kickstart or preseed document instead'
             }
           >
-            <Field
+            <ChoiceField
               label="Format of the document"
-              id="profile-document-format"
+              value={d.draft.documentFormat}
+              set={(documentFormat) => set({ documentFormat })}
+              choices={[['', 'choose'], ...same(documentFormats)]}
               help="Slipway adds the layers to Butane, Ignition, cloud-config and Talos, and not to the other formats."
-            >
-              <FormSelect
-                id="profile-document-format"
-                value={d.draft.documentFormat}
-                onChange={(_, v) => set({ documentFormat: v })}
-              >
-                {['', ...documentFormats].map((f) => (
-                  <FormSelectOption key={f} value={f} label={f || 'choose'} />
-                ))}
-              </FormSelect>
-            </Field>
+            />
             <Editor
               label="Document"
               value={d.draft.document}

@@ -1,5 +1,4 @@
 import { Button, Tab, TabContentBody, Tabs, TabTitleText, Tooltip } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useState } from 'react'
 import { Link, Route, Routes, useNavigate, useParams, useSearchParams } from 'react-router'
 import type { Profile } from '../../api/client'
@@ -14,6 +13,7 @@ import { blank, draftOf } from './draft'
 import { Layers } from './Layers'
 import { FieldDiffs, ProfileEditor } from './ProfileEditor'
 import './profiles.css'
+import { Rows } from '../../parts/Rows'
 import { Hosts } from './Render'
 import { Revisions } from './Revisions'
 
@@ -78,41 +78,23 @@ function ProfileTable() {
         all.length === 0 ? (
           <Nothing title="There is no profile yet">
             A profile takes an <Link to="/images">image</Link> and says which hosts it is for and what they become:
-            users, files, network, disks. Without one a host boots its own disk.
+            users, files, network, disks. A host without a profile boots its own disk.
           </Nothing>
         ) : (
-          <Table aria-label="Profiles" variant="compact">
-            <Thead>
-              <Tr>
-                <Th>Name</Th>
-                <Th>Image</Th>
-                <Th>Selector</Th>
-                <Th>Priority</Th>
-                <Th>Extends</Th>
-                <Th>Revision</Th>
-                <Th>Changed</Th>
-              </Tr>
-            </Thead>
-            <Tbody>
-              {all.map((p) => (
-                <Tr key={p.name}>
-                  <Td dataLabel="Name">
-                    <Link to={`/profiles/${p.name}`}>{p.name}</Link>
-                  </Td>
-                  <Td dataLabel="Image">
-                    <Link to={`/images/${p.image}`}>{p.image}</Link>
-                  </Td>
-                  <Td dataLabel="Selector">{p.selector ? <code>{p.selector}</code> : 'by name only'}</Td>
-                  <Td dataLabel="Priority">{p.priority ?? 0}</Td>
-                  <Td dataLabel="Extends">{p.extends}</Td>
-                  <Td dataLabel="Revision">{p.revision}</Td>
-                  <Td dataLabel="Changed">
-                    <When at={p.updatedAt} />
-                  </Td>
-                </Tr>
-              ))}
-            </Tbody>
-          </Table>
+          <Rows
+            label="Profiles"
+            rows={all}
+            keyOf={(p) => p.name}
+            columns={[
+              ['Name', (p) => <Link to={`/profiles/${p.name}`}>{p.name}</Link>],
+              ['Image', (p) => <Link to={`/images/${p.image}`}>{p.image}</Link>],
+              ['Selector', (p) => (p.selector ? <code>{p.selector}</code> : 'by name only')],
+              ['Priority', (p) => p.priority ?? 0],
+              ['Extends', (p) => p.extends],
+              ['Revision', (p) => p.revision],
+              ['Changed', (p) => <When at={p.updatedAt} />],
+            ]}
+          />
         )
       }
     </Loaded>

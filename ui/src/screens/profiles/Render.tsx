@@ -1,5 +1,4 @@
 import { CodeBlock, ExpandableSection, FormGroup, TextInput, Title } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link, useSearchParams } from 'react-router'
 import { type Call, send } from '../../api/act'
@@ -12,6 +11,7 @@ import { Facts } from '../../parts/Facts'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { HostNames } from '../../parts/HostNames'
 import { useLater } from '../../parts/later'
+import { Rows } from '../../parts/Rows'
 import { draftOf, sentOf } from './draft'
 
 type Preview = Schemas['Preview']
@@ -163,24 +163,15 @@ function Provenance({ of }: { of: Record<string, string> }) {
   if (rows.length === 0) return null
   return (
     <ExpandableSection toggleText={`Where each of ${rows.length} values comes from`}>
-      <Table aria-label="Where values come from" variant="compact">
-        <Thead>
-          <Tr>
-            <Th>Value</Th>
-            <Th>Layer and line</Th>
-          </Tr>
-        </Thead>
-        <Tbody>
-          {rows.slice(0, 1000).map(([path, source]) => (
-            <Tr key={path}>
-              <Td dataLabel="Value" className="mono">
-                {path}
-              </Td>
-              <Td dataLabel="Layer and line">{source}</Td>
-            </Tr>
-          ))}
-        </Tbody>
-      </Table>
+      <Rows
+        label="Where values come from"
+        rows={rows.slice(0, 1000)}
+        keyOf={([path]) => path}
+        columns={[
+          ['Value', ([path]) => path, { className: 'mono' }],
+          ['Layer and line', ([, source]) => source],
+        ]}
+      />
     </ExpandableSection>
   )
 }

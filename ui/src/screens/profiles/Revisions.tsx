@@ -1,12 +1,13 @@
-import { Button, FormSelect, FormSelectOption, Tooltip } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { FormSelect, FormSelectOption } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { useSearchParams } from 'react-router'
 import { type Call, send } from '../../api/act'
 import { ask, type Impact } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
+import { Act } from '../../parts/Act'
 import { Failure, Loaded } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 import { Save } from './Save'
 
@@ -48,44 +49,20 @@ export function Revisions<T>({ noun, name, version, cli, compare }: Shown<T>) {
         const why = (n: number) => not ?? (n === newest ? 'it is what is in force' : undefined)
         return (
           <>
-            <Table aria-label="Revisions" variant="compact">
-              <Thead>
-                <Tr>
-                  <Th>Revision</Th>
-                  <Th>Made</Th>
-                  <Th>Changed</Th>
-                  <Th screenReaderText="Actions" />
-                </Tr>
-              </Thead>
-              <Tbody>
-                {items.map((r) => {
-                  const button = (
-                    <Button
-                      variant="link"
-                      isInline
-                      isAriaDisabled={why(r.n) !== undefined}
-                      onClick={() => why(r.n) === undefined && setBack(r.n)}
-                      aria-label={`Go back to revision ${r.n}`}
-                    >
-                      Go back
-                    </Button>
-                  )
-                  return (
-                    <Tr key={r.n}>
-                      <Td dataLabel="Revision">
-                        {r.n}
-                        {r.n === newest && ' (in force)'}
-                      </Td>
-                      <Td dataLabel="Made">
-                        <When at={r.createdAt} />
-                      </Td>
-                      <Td dataLabel="Changed">{r.changed.join(', ') || (r.n === 1 ? 'it was created' : '')}</Td>
-                      <Td dataLabel="Actions">{why(r.n) ? <Tooltip content={why(r.n)}>{button}</Tooltip> : button}</Td>
-                    </Tr>
-                  )
-                })}
-              </Tbody>
-            </Table>
+            <Rows
+              label="Revisions"
+              rows={items}
+              keyOf={(r) => r.n}
+              columns={[
+                ['Revision', (r) => `${r.n}${r.n === newest ? ' (in force)' : ''}`],
+                ['Made', (r) => <When at={r.createdAt} />],
+                ['Changed', (r) => r.changed.join(', ') || (r.n === 1 ? 'it was created' : '')],
+                [
+                  'Actions',
+                  (r) => <Act text="Go back" of={`to revision ${r.n}`} not={why(r.n)} act={() => setBack(r.n)} />,
+                ],
+              ]}
+            />
             <div className="profile-bar">
               <label htmlFor="revision-from">From</label>
               <Pick

@@ -9,7 +9,7 @@ export function useCheck(call: Call | undefined) {
   const late = useLater(now, 500)
   const check = useQuery({
     queryKey: ['check', late],
-    queryFn: () => send<Impact>(JSON.parse(late) as Call),
+    queryFn: () => send<Impact>(JSON.parse(late)),
     enabled: late !== 'null',
     placeholderData: keepPreviousData,
     retry: false,

@@ -1,5 +1,6 @@
 import type { Finding, Profile, Schemas } from '../../api/client'
 import type { Mark } from '../../parts/Editor'
+import { linesOf } from '../../parts/written'
 
 // Draft is a profile as it is edited: lists are texts with a line for each.
 export interface Draft {
@@ -87,12 +88,6 @@ export function draftOf(p: Sent): Draft {
   }
 }
 
-const linesOf = (text: string) =>
-  text
-    .split('\n')
-    .map((l) => l.trim())
-    .filter(Boolean)
-
 // sentOf is what is sent of a draft; what is empty is left out.
 export function sentOf(name: string, d: Draft): Sent {
   const parameters = Object.fromEntries(
@@ -113,7 +108,7 @@ export function sentOf(name: string, d: Draft): Sent {
     ...(d.accepts.trim() && { accepts: linesOf(d.accepts) }),
     ...(d.isolated === 'yes' && { isolated: true }),
     ...(d.document.trim() && {
-      document: { format: d.documentFormat, text: d.document } as NonNullable<Sent['document']>,
+      document: { format: d.documentFormat, text: d.document },
     }),
     ...(d.config.trim() && { config: d.config }),
   }

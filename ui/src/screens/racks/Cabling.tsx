@@ -1,11 +1,11 @@
 import { Alert, FormSelect, FormSelectOption } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { Link as To, useSearchParams } from 'react-router'
 import { api, must, type Schemas } from '../../api/client'
 import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
 import { Loaded, Nothing } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 import type { Rack } from './layout'
 
@@ -122,33 +122,21 @@ function Drawing({ cables: { links, faults } }: { cables: Schemas['Cabling'] }) 
 
 function List({ links }: { links: Link[] }) {
   return (
-    <Table aria-label="Cables" variant="compact">
-      <Thead>
-        <Tr>
-          {['Host', 'Unit', 'Port', 'MAC', 'Speed', 'Switch', 'Switch port', 'VLAN', 'Seen'].map((c) => (
-            <Th key={c}>{c}</Th>
-          ))}
-        </Tr>
-      </Thead>
-      <Tbody>
-        {links.map((l) => (
-          <Tr key={`${l.mac}${l.to}`}>
-            <Td dataLabel="Host">
-              <To to={`/hosts/${l.host}`}>{l.host}</To>
-            </Td>
-            <Td dataLabel="Unit">{l.unit}</Td>
-            <Td dataLabel="Port">{l.port}</Td>
-            <Td dataLabel="MAC">{l.mac}</Td>
-            <Td dataLabel="Speed">{l.speedMbps ? `${l.speedMbps / 1000} Gb/s` : ''}</Td>
-            <Td dataLabel="Switch">{l.switch}</Td>
-            <Td dataLabel="Switch port">{l.to}</Td>
-            <Td dataLabel="VLAN">{l.vlan}</Td>
-            <Td dataLabel="Seen">
-              <When at={l.at} />
-            </Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+    <Rows
+      label="Cables"
+      rows={links}
+      keyOf={(l) => `${l.mac}${l.to}`}
+      columns={[
+        ['Host', (l) => <To to={`/hosts/${l.host}`}>{l.host}</To>],
+        ['Unit', (l) => l.unit],
+        ['Port', (l) => l.port],
+        ['MAC', (l) => l.mac],
+        ['Speed', (l) => (l.speedMbps ? `${l.speedMbps / 1000} Gb/s` : '')],
+        ['Switch', (l) => l.switch],
+        ['Switch port', (l) => l.to],
+        ['VLAN', (l) => l.vlan],
+        ['Seen', (l) => <When at={l.at} />],
+      ]}
+    />
   )
 }

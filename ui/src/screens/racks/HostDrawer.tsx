@@ -16,7 +16,7 @@ import { Command } from '../../parts/Command'
 import { flags, shell } from '../../parts/cli'
 import { Facts } from '../../parts/Facts'
 import { Failure } from '../../parts/Failure'
-import { ChoiceField, Refused, TextField } from '../../parts/Fields'
+import { ChoiceField, Refused, TextField, useFields } from '../../parts/Fields'
 import { State } from '../../parts/State'
 import { When } from '../../parts/When'
 import { drop, type Host, heightOf, idOf, type Rack, rackOf } from './layout'
@@ -65,12 +65,14 @@ export function HostDrawer({ host, racks, hosts, close }: Props) {
 
 function PlaceForm({ host, racks, hosts }: Omit<Props, 'close'>) {
   const p = host.place
-  const [site, setSite] = useState(p.site ?? '')
-  const [row, setRow] = useState(p.row ?? '')
-  const [rack, setRack] = useState(p.rack ?? '')
-  const [unit, setUnit] = useState(String(p.unit ?? 0))
-  const [height, setHeight] = useState(String(heightOf(host)))
-  const [face, setFace] = useState<string>(p.face ?? '')
+  const [{ site, row, rack, unit, height, face }, of] = useFields({
+    site: p.site ?? '',
+    row: p.row ?? '',
+    rack: p.rack ?? '',
+    unit: String(p.unit ?? 0),
+    height: String(heightOf(host)),
+    face: p.face ?? '',
+  })
   const [seen, setSeen] = useState(host.version)
   const act = useAct<{ version: number }>((h) => setSeen(h.version))
   const not = useMayNotOn(host.name)('operator')
@@ -95,29 +97,25 @@ function PlaceForm({ host, racks, hosts }: Omit<Props, 'close'>) {
   return (
     <Refused error={act.error}>
       <Form onSubmit={save} aria-label="Place">
-        <TextField label="Site" value={site} set={setSite} field="site" />
-        <TextField label="Row" value={row} set={setRow} field="row" />
-        <TextField label="Rack" value={rack} set={setRack} field="rack" list={[...new Set(racks.map((r) => r.name))]} />
+        <TextField label="Site" {...of('site')} />
+        <TextField label="Row" {...of('row')} />
+        <TextField label="Rack" {...of('rack')} list={[...new Set(racks.map((r) => r.name))]} />
         <TextField
           label="Lowest unit"
           type="number"
-          value={unit}
-          set={setUnit}
-          field="unit"
+          {...of('unit')}
           help={
             told?.why
-              ? `⚠ ${told.why}. It is stored all the same, and shown as a conflict.`
+              ? `⚠ ${told.why}. Slipway stores it anyway, and shows a conflict.`
               : told?.shares
                 ? `Shares its units with ${told.shares.join(', ')}.`
-                : '0 is not known'
+                : '0: unknown'
           }
         />
-        <TextField label="Height in units" type="number" value={height} set={setHeight} field="height" />
+        <TextField label="Height in units" type="number" {...of('height')} />
         <ChoiceField
           label="Depth"
-          value={face}
-          set={setFace}
-          field="face"
+          {...of('face')}
           choices={[
             ['', 'the whole rack'],
             ['front', 'front only'],

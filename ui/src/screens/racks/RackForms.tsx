@@ -3,10 +3,12 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { headers, problemOf } from '../../api/client'
 import { useMayNot } from '../../api/me'
+import { Act } from '../../parts/Act'
 import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
 import { Failure } from '../../parts/Failure'
-import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
+import { ChoiceField, EditForm, LongField, TextField, useFields } from '../../parts/Fields'
+import { linesOf } from '../../parts/written'
 import { idOf, type Rack } from './layout'
 
 // RackHead names a rack and says what can be done with it.
@@ -22,16 +24,7 @@ export function RackHead({ rack, hostN }: { rack: Rack; hostN: number }) {
       </small>
       <Flex className="rack-off-paper" columnGap={{ default: 'columnGapSm' }}>
         <FlexItem>
-          <Button
-            variant="link"
-            isInline
-            isAriaDisabled={!!not}
-            title={not}
-            onClick={() => not || ask('edit')}
-            aria-label={`Edit rack ${rack.name}`}
-          >
-            Edit
-          </Button>
+          <Act text="Edit" of={`rack ${rack.name}`} not={not} act={() => ask('edit')} />
         </FlexItem>
         <FlexItem>
           <Button
@@ -46,16 +39,7 @@ export function RackHead({ rack, hostN }: { rack: Rack; hostN: number }) {
         </FlexItem>
         {rack.version > 0 && (
           <FlexItem>
-            <Button
-              variant="link"
-              isInline
-              isAriaDisabled={!!not}
-              title={not}
-              onClick={() => not || ask('delete')}
-              aria-label={`Forget rack ${rack.name}`}
-            >
-              Forget
-            </Button>
+            <Act text="Forget" of={`rack ${rack.name}`} not={not} act={() => ask('delete')} />
           </FlexItem>
         )}
       </Flex>
@@ -93,8 +77,7 @@ const cableText = (c: NonNullable<Rack['cables']>[number]) =>
 // cablesOf reads UNIT[:PORT]=SWITCH:PORT, one in a line; undefined when one is not understood.
 export function cablesOf(text: string): { cables?: Rack['cables']; wrong?: string } {
   const cables: NonNullable<Rack['cables']> = []
-  for (const line of text.split('\n').map((l) => l.trim())) {
-    if (!line) continue
+  for (const line of linesOf(text)) {
     const m = /^(\d+)(?::([^=]+))?=(.+):([^:]+)$/.exec(line)
     if (!m?.[3] || !m[4]) return { wrong: line }
     cables.push({ unit: Number(m[1]), ...(m[2] && { port: m[2] }), switch: m[3], to: m[4] })
@@ -105,13 +88,15 @@ export function cablesOf(text: string): { cables?: Rack['cables']; wrong?: strin
 // EditRack says how a rack is.
 export function EditRack({ rack: now, close }: { rack?: Rack; close: () => void }) {
   const [rack] = useState(now) // as it was seen; a change meanwhile is refused, not overwritten
-  const [name, setName] = useState(rack?.name ?? '')
-  const [site, setSite] = useState(rack?.site ?? '')
-  const [row, setRow] = useState(rack?.row ?? '')
-  const [height, setHeight] = useState(String(rack?.height ?? 42))
-  const [numbering, setNumbering] = useState<string>(rack?.numbering ?? 'bottom')
-  const [notes, setNotes] = useState(rack?.notes ?? '')
-  const [cables, setCables] = useState((rack?.cables ?? []).map(cableText).join('\n'))
+  const [{ name, site, row, height, numbering, notes, cables }, of] = useFields({
+    name: rack?.name ?? '',
+    site: rack?.site ?? '',
+    row: rack?.row ?? '',
+    height: String(rack?.height ?? 42),
+    numbering: rack?.numbering ?? 'bottom',
+    notes: rack?.notes ?? '',
+    cables: (rack?.cables ?? []).map(cableText).join('\n'),
+  })
   const read = cablesOf(cables)
   const id = rack?.id ?? idOf({ site, row }, name)
   return (
@@ -125,32 +110,28 @@ export function EditRack({ rack: now, close }: { rack?: Rack; close: () => void 
         body: { site, row, name, height: Number(height), numbering, notes, cables: read.cables ?? [] },
         ...(rack && rack.version > 0 && { version: rack.version }),
       }}
-      cli={`slipway rack set ${shell(id)}${flags({ height, numbering, notes, cable: cables.split('\n').filter(Boolean) })}`}
+      cli={`slipway rack set ${shell(id)}${flags({ height, numbering, notes, cable: linesOf(cables) })}`}
     >
       {!rack && (
         <>
-          <TextField label="Name" value={name} set={setName} field="name" isRequired />
-          <TextField label="Site" value={site} set={setSite} field="site" />
-          <TextField label="Row" value={row} set={setRow} field="row" />
+          <TextField label="Name" {...of('name')} isRequired />
+          <TextField label="Site" {...of('site')} />
+          <TextField label="Row" {...of('row')} />
         </>
       )}
-      <TextField label="Height in units" type="number" value={height} set={setHeight} field="height" help="1 to 100" />
+      <TextField label="Height in units" type="number" {...of('height')} help="1 to 100" />
       <ChoiceField
         label="Unit 1 is"
-        value={numbering}
-        set={setNumbering}
-        field="numbering"
+        {...of('numbering')}
         choices={[
           ['bottom', 'at the bottom'],
           ['top', 'at the top'],
         ]}
       />
-      <TextField label="Notes" value={notes} set={setNotes} field="notes" />
+      <TextField label="Notes" {...of('notes')} />
       <LongField
         label="Planned cables"
-        value={cables}
-        set={setCables}
-        field="cables"
+        {...of('cables')}
         rows={4}
         help={
           read.wrong

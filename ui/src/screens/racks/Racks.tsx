@@ -21,6 +21,7 @@ import { useMayNot } from '../../api/me'
 import { useList } from '../../api/queries'
 import { useRows } from '../../api/rows'
 import { useLive } from '../../api/useLive'
+import { Act } from '../../parts/Act'
 import { Ask } from '../../parts/Ask'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
@@ -46,9 +47,7 @@ export function Racks() {
       about="The places of hosts, and their cables."
       actions={
         <span className="rack-off-paper">
-          <Button variant="secondary" isAriaDisabled={!!not} title={not} onClick={() => not || setNew(true)}>
-            Describe a rack
-          </Button>
+          <Act text="Describe a rack" variant="secondary" not={not} act={() => setNew(true)} />
         </span>
       }
     >
@@ -281,7 +280,9 @@ function Places({ hosts, racks, faces, search, opened, show }: PlacesProps) {
       )}
       <h2>Without a place ({loose.length})</h2>
       <div className="rack-tray" data-tray role="group" aria-label="Hosts without a place">
-        {loose.length === 0 && <small>Every host here has its place. Drop one here to take it out of its rack.</small>}
+        {loose.length === 0 && (
+          <small>Every host here has its place. Drop a host here to take it out of its rack.</small>
+        )}
         {loose.slice(0, trayMost).map((h) => (
           <Box
             key={h.id}

@@ -1,11 +1,11 @@
 import { ExpandableSection, SearchInput, Title } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, must } from '../../api/client'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
 import { Failure, Loaded } from '../../parts/Failure'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 
 // Licence is a part of the program and under what it may be used, as the build found it.
@@ -30,7 +30,8 @@ export function About() {
       const r = await fetch('/licences.json')
       if (!r.ok || !r.headers.get('content-type')?.includes('json'))
         throw new Error('The list of licences is not in this build.')
-      return (await r.json()) as Licence[]
+      const all: Licence[] = await r.json()
+      return all
     },
   })
   const [part, setPart] = useState('')
@@ -82,26 +83,17 @@ function Parts({ all }: { all: Licence[] }) {
   return (
     <>
       <p>{all.length} parts</p>
-      <Table variant="compact" aria-label="Parts">
-        <Thead>
-          <Tr>
-            <Th>Part</Th>
-            <Th>Version</Th>
-            <Th>For</Th>
-            <Th width={50}>Licence</Th>
-          </Tr>
-        </Thead>
-        <Tbody>
-          {all.map((l) => (
-            <Tr key={`${l.kind} ${l.name} ${l.version}`}>
-              <Td dataLabel="Part">{l.name}</Td>
-              <Td dataLabel="Version">{l.version}</Td>
-              <Td dataLabel="For">{l.kind === 'Go' ? 'the server and the agent' : 'this page'}</Td>
-              <Td dataLabel="Licence">{l.text ? <LicenceText licence={l} /> : l.licence}</Td>
-            </Tr>
-          ))}
-        </Tbody>
-      </Table>
+      <Rows
+        label="Parts"
+        rows={all}
+        keyOf={(l) => `${l.kind} ${l.name} ${l.version}`}
+        columns={[
+          ['Part', (l) => l.name],
+          ['Version', (l) => l.version],
+          ['For', (l) => (l.kind === 'Go' ? 'the server and the agent' : 'this page')],
+          ['Licence', (l) => (l.text ? <LicenceText licence={l} /> : l.licence), { width: 50 }],
+        ]}
+      />
     </>
   )
 }

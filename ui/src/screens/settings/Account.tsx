@@ -1,15 +1,4 @@
-import {
-  ActionGroup,
-  Alert,
-  Button,
-  Card,
-  CardBody,
-  CardTitle,
-  Form,
-  FormGroup,
-  TextInput,
-} from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { ActionGroup, Alert, Button, Card, CardBody, CardTitle, Form } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { send } from '../../api/act'
@@ -17,6 +6,8 @@ import type { Schemas } from '../../api/client'
 import { type Me, useMe } from '../../api/me'
 import { Ask } from '../../parts/Ask'
 import { Failure, Loaded } from '../../parts/Failure'
+import { TextField, useFields } from '../../parts/Fields'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 import { GrantLabels } from './Grants'
 import { SecondFactor } from './SecondFactor'
@@ -38,9 +29,7 @@ export function Account() {
             roles.
           </p>
           {!me.user && (
-            <p>
-              You came in with a token that belongs to no user. With a user of your own, the timeline says who you are.
-            </p>
+            <p>You are logged in with a token of no user. With a user of your own, the timeline shows your name.</p>
           )}
         </CardBody>
       </Card>
@@ -71,16 +60,14 @@ export function Account() {
 }
 
 function Password({ me, user }: { me: Me & { hasPassword?: boolean }; user: string }) {
-  const [old, setOld] = useState('')
-  const [password, setPassword] = useState('')
-  const [again, setAgain] = useState('')
+  const [{ old, password, again }, of, fill] = useFields({ old: '', password: '', again: '' })
   const [error, setError] = useState<unknown>()
   const [isDone, setDone] = useState(false)
   const [isBusy, setBusy] = useState(false)
   if (!me.hasPassword) return <p>You log in elsewhere: change your password there.</p>
   const why = !old
-    ? 'say the old one'
-    : (weak(password) ?? (password !== again ? 'the two are not the same' : undefined))
+    ? 'enter the old password'
+    : (weak(password) ?? (password !== again ? 'the new passwords differ' : undefined))
   const save = async (e: FormEvent) => {
     e.preventDefault()
     setBusy(true)
@@ -88,33 +75,18 @@ function Password({ me, user }: { me: Me & { hasPassword?: boolean }; user: stri
     setError(undefined)
     try {
       await send({ method: 'PUT', path: `/users/${encodeURIComponent(user)}/password`, body: { password, old } })
-      setOld('')
-      setPassword('')
-      setAgain('')
+      fill({ old: '', password: '', again: '' })
       setDone(true)
     } catch (err) {
       setError(err)
     }
     setBusy(false)
   }
-  const fields = [
-    ['Old password', 'old', old, setOld, 'current-password'],
-    ['New password', 'new', password, setPassword, 'new-password'],
-    ['New password again', 'again', again, setAgain, 'new-password'],
-  ] as const
   return (
     <Form onSubmit={save} isWidthLimited>
-      {fields.map(([label, id, value, set, complete]) => (
-        <FormGroup key={id} label={label} fieldId={`password-${id}`} isRequired>
-          <TextInput
-            id={`password-${id}`}
-            type="password"
-            value={value}
-            onChange={(_, v) => set(v)}
-            autoComplete={complete}
-          />
-        </FormGroup>
-      ))}
+      <TextField label="Old password" type="password" {...of('old')} complete="current-password" isRequired />
+      <TextField label="New password" type="password" {...of('password')} isRequired />
+      <TextField label="New password again" type="password" {...of('again')} isRequired />
       {error !== undefined && <Failure error={error} />}
       {isDone && <Alert variant="success" isInline title="The password is changed. Your other logins have ended." />}
       <ActionGroup>
@@ -139,45 +111,39 @@ function Logins() {
     <>
       <Loaded query={logins}>
         {(rows) => (
-          <Table aria-label="Logins" variant="compact">
-            <Thead>
-              <Tr>
-                <Th>Browser</Th>
-                <Th>Address</Th>
-                <Th>Since</Th>
-                <Th>Last seen</Th>
-                <Th screenReaderText="Actions" />
-              </Tr>
-            </Thead>
-            <Tbody>
-              {rows.map((l) => (
-                <Tr key={l.id}>
-                  <Td dataLabel="Browser" modifier="breakWord">
+          <Rows
+            label="Logins"
+            rows={rows}
+            keyOf={(l) => l.id}
+            columns={[
+              [
+                'Browser',
+                (l) => (
+                  <>
                     {l.agent || 'unknown'} {l.isCurrent && <strong>(this one)</strong>}
-                  </Td>
-                  <Td dataLabel="Address">{l.source}</Td>
-                  <Td dataLabel="Since">
-                    <When at={l.createdAt} />
-                  </Td>
-                  <Td dataLabel="Last seen">
-                    <When at={l.seenAt} />
-                  </Td>
-                  <Td dataLabel="Actions">
-                    {!l.isCurrent && (
-                      <Button
-                        variant="link"
-                        isInline
-                        onClick={() => setEnds(l)}
-                        aria-label={`End the login from ${l.source}`}
-                      >
-                        End
-                      </Button>
-                    )}
-                  </Td>
-                </Tr>
-              ))}
-            </Tbody>
-          </Table>
+                  </>
+                ),
+                { modifier: 'breakWord' },
+              ],
+              ['Address', (l) => l.source],
+              ['Since', (l) => <When at={l.createdAt} />],
+              ['Last seen', (l) => <When at={l.seenAt} />],
+              [
+                'Actions',
+                (l) =>
+                  !l.isCurrent && (
+                    <Button
+                      variant="link"
+                      isInline
+                      onClick={() => setEnds(l)}
+                      aria-label={`End the login from ${l.source}`}
+                    >
+                      End
+                    </Button>
+                  ),
+              ],
+            ]}
+          />
         )}
       </Loaded>
       <p>A login ends after 12 hours without use, and after 7 days at the latest.</p>

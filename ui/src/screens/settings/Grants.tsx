@@ -8,9 +8,6 @@ export const roles: [Role, string][] = [
   ['admin', 'decides who comes in, and what all share'],
 ]
 
-// grantText is a grant as the command line writes it.
-export const grantText = (g: Grant) => (g.pool ? `${g.role}:${g.pool}` : g.role)
-
 // GrantLabels show what somebody may do.
 export function GrantLabels({ grants }: { grants: Grant[] | null | undefined }) {
   if (!grants?.length) return <span>nothing</span>
@@ -29,7 +26,7 @@ export function GrantLabels({ grants }: { grants: Grant[] | null | undefined }) 
   )
 }
 
-// without keeps one grant for each place, as the server does.
+// freePool is a place without a grant: the server keeps one grant for each.
 export const freePool = (grants: Grant[], pools: string[]) =>
   ['', ...pools].find((p) => !grants.some((g) => (g.pool ?? '') === p))
 
@@ -52,7 +49,7 @@ export function GrantsField({ value, onChange }: { value: Grant[]; onChange: (g:
             style={{ width: 'auto' }}
             value={g.role}
             aria-label={`Role ${i + 1}`}
-            onChange={(_, v) => set(i, make(v as Role, g.pool ?? ''))}
+            onChange={(_, v) => set(i, make(roles.find(([r]) => r === v)?.[0] ?? g.role, g.pool ?? ''))}
           >
             {roles.map(([role, about]) => (
               <FormSelectOption key={role} value={role} label={`${role}: ${about}`} />

@@ -1,14 +1,4 @@
-import {
-  ActionGroup,
-  Alert,
-  Button,
-  Form,
-  FormGroup,
-  FormSelect,
-  FormSelectOption,
-  TextInput,
-} from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { ActionGroup, Alert, Button, Form } from '@patternfly/react-core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { send } from '../../api/act'
@@ -16,6 +6,8 @@ import type { Schemas } from '../../api/client'
 import type { Me } from '../../api/me'
 import { canUseKeys, createKey } from '../../api/securityKey'
 import { Failure, Loaded } from '../../parts/Failure'
+import { ChoiceField, TextField } from '../../parts/Fields'
+import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 
 interface Begun {
@@ -70,9 +62,7 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
     })
   }
   const codeField = (label: string) => (
-    <FormGroup label={label} fieldId="factor-code" isRequired>
-      <TextInput id="factor-code" value={code} onChange={(_, v) => setCode(v)} autoComplete="one-time-code" />
-    </FormGroup>
+    <TextField label={label} value={code} set={setCode} complete="one-time-code" isRequired />
   )
   return (
     <div style={{ display: 'grid', gap: '1rem' }}>
@@ -96,15 +86,7 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
           </p>
           <code>{begun.secret}</code>
           {codeField('Code that the app shows now')}
-          <FormGroup label="Your password" fieldId="factor-password" isRequired>
-            <TextInput
-              id="factor-password"
-              type="password"
-              value={password}
-              onChange={(_, v) => setPassword(v)}
-              autoComplete="current-password"
-            />
-          </FormGroup>
+          <OwnPassword value={password} set={setPassword} />
           <ActionGroup>
             <Button type="submit" isDisabled={code === '' || password === ''}>
               Set up
@@ -134,14 +116,15 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
       />
       {me.hasSecondFactor && !begun && (
         <Form onSubmit={remove} isWidthLimited>
-          <FormGroup label="Take away" fieldId="factor-lost">
-            <FormSelect id="factor-lost" value={lost} onChange={(_, v) => setLost(v)}>
-              <FormSelectOption value="" label="All second factors" />
-              {(factors.data?.securityKeys ?? []).map((k) => (
-                <FormSelectOption key={k.name} value={k.name} label={`Security key ${k.name}`} />
-              ))}
-            </FormSelect>
-          </FormGroup>
+          <ChoiceField
+            label="Take away"
+            value={lost}
+            set={setLost}
+            choices={[
+              ['', 'All second factors'],
+              ...(factors.data?.securityKeys ?? []).map((k): [string, string] => [k.name, `Security key ${k.name}`]),
+            ]}
+          />
           {codeField('Code of the app, or a recovery code')}
           <ActionGroup>
             <Button type="submit" variant="danger" isDisabled={code === ''}>
@@ -155,31 +138,24 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
   )
 }
 
+function OwnPassword(p: { value: string; set: (v: string) => void }) {
+  return <TextField label="Your password" type="password" complete="current-password" isRequired {...p} />
+}
+
 function Keys({ keys }: { keys: Schemas['SecurityKey'][] }) {
   if (keys.length === 0) return null
   return (
-    <Table aria-label="Security keys" variant="compact">
-      <Thead>
-        <Tr>
-          <Th>Security key</Th>
-          <Th>For</Th>
-          <Th>Added</Th>
-          <Th>Last used</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {keys.map((k) => (
-          <Tr key={k.name}>
-            <Td dataLabel="Security key">{k.name}</Td>
-            <Td dataLabel="For">{k.site}</Td>
-            <Td dataLabel="Added">
-              <When at={k.addedAt} />
-            </Td>
-            <Td dataLabel="Last used">{k.usedAt ? <When at={k.usedAt} /> : 'never'}</Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+    <Rows
+      label="Security keys"
+      rows={keys}
+      keyOf={(k) => k.name}
+      columns={[
+        ['Security key', (k) => k.name],
+        ['For', (k) => k.site],
+        ['Added', (k) => <When at={k.addedAt} />],
+        ['Last used', (k) => (k.usedAt ? <When at={k.usedAt} /> : 'never')],
+      ]}
+    />
   )
 }
 
@@ -207,18 +183,8 @@ function AddKey({ add }: { add: (name: string, password: string) => Promise<bool
   }
   return (
     <Form onSubmit={(e) => void submit(e)} isWidthLimited>
-      <FormGroup label="Name of the key" fieldId="key-name" isRequired>
-        <TextInput id="key-name" value={name} onChange={(_, v) => setName(v)} placeholder="work" />
-      </FormGroup>
-      <FormGroup label="Your password" fieldId="key-password" isRequired>
-        <TextInput
-          id="key-password"
-          type="password"
-          value={password}
-          onChange={(_, v) => setPassword(v)}
-          autoComplete="current-password"
-        />
-      </FormGroup>
+      <TextField label="Name of the key" value={name} set={setName} placeholder="work" isRequired />
+      <OwnPassword value={password} set={setPassword} />
       <ActionGroup>
         <Button type="submit" isDisabled={name.trim() === '' || password === ''}>
           Register

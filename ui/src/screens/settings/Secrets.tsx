@@ -6,11 +6,13 @@ import type { Call } from '../../api/act'
 import { api, must, type Schemas } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
+import { Add } from '../../parts/Act'
 import { flags } from '../../parts/cli'
 import { Nothing } from '../../parts/Failure'
-import { EditForm, TextField } from '../../parts/Fields'
-import { Add, Plain, useChosen } from '../../parts/Plain'
+import { EditForm, TextField, useFields } from '../../parts/Fields'
+import { Plain, useChosen } from '../../parts/Plain'
 import { When } from '../../parts/When'
+import { wordsOf } from '../../parts/written'
 import { consumersOf, consumersText } from './consumers'
 import './settings-catalogue.css'
 
@@ -37,7 +39,7 @@ export function Secrets() {
   return (
     <>
       <p>
-        A value goes in and never comes out again, but to the machines that are given it. Configurations name it as{' '}
+        Slipway stores a value sealed, and gives it only to machines whose configuration names it: as{' '}
         <code>secret://NAME</code>, texts as <code>{'{{ secret "NAME" }}'}</code>.
       </p>
       <Add text="Store a secret" not={not} act={() => open('')} />
@@ -134,12 +136,11 @@ function SetSecret({
   known: string[]
   close: () => void
 }) {
-  const [name, setName] = useState(old)
   const before = consumersText(consumers)
-  const [forWhom, setForWhom] = useState(before)
-  const wanted = consumersOf(forWhom)
   const [value, setValue] = useState('')
-  const [about, setAbout] = useState('')
+  const [form, of] = useFields({ name: old, about: '', forWhom: before })
+  const wanted = consumersOf(form.forWhom)
+  const { name, about, forWhom } = form
   const [refused, setRefused] = useState('')
   const call = (v: string): Call => ({
     method: 'PUT',
@@ -185,12 +186,12 @@ function SetSecret({
       cli={
         old && !value
           ? `slipway secret for ${old} ${forWhom.trim() || '--admins'}`
-          : `slipway secret set ${name.trim() || 'NAME'} --file FILE${flags({ for: forWhom.split(/[\s,]+/).filter(Boolean) })}`
+          : `slipway secret set ${name.trim() || 'NAME'} --file FILE${flags({ for: wordsOf(forWhom) })}`
       }
       lacks={lacks}
       close={close}
     >
-      {!old && <TextField label="Name" value={name} set={setName} isRequired />}
+      {!old && <TextField label="Name" {...of('name')} isRequired />}
       <FormGroup label={old ? 'New value' : 'Value'} fieldId="secret-value" isRequired={!old}>
         <TextArea
           id="secret-value"
@@ -205,13 +206,12 @@ function SetSecret({
         <input type="file" aria-label="Value from a file" onChange={(e) => void load(e.target.files?.[0])} />
         {refused && <p role="alert">{refused}</p>}
       </FormGroup>
-      <TextField label="What it is for" value={about} set={setAbout} placeholder={old ? 'stays as it is' : ''} />
+      <TextField label="What it is for" {...of('about')} placeholder={old ? 'stays as it is' : ''} />
       <TextField
         label="Who may name it"
-        value={forWhom}
-        set={setForWhom}
+        {...of('forWhom')}
         placeholder="pool:web profile:debian target:prod"
-        help="Pools, profiles and join targets whose configurations may name it. Left empty, only what an admin has saved may."
+        help="The configurations of these pools, profiles and join targets may name it. Empty: only those that an admin saved."
       />
       {old && value && <p>Machines that have the old value keep it until they are installed again.</p>}
     </EditForm>

@@ -1,56 +1,49 @@
 import { Spinner, Tab, Tabs, TabTitleText } from '@patternfly/react-core'
-import { type ComponentType, type LazyExoticComponent, lazy, Suspense } from 'react'
+import { lazy, type ReactNode, Suspense } from 'react'
 import { useSearchParams } from 'react-router'
+import { nouns } from '../../api/nouns'
+import { NounList } from '../../parts/Described'
 import { Screen } from '../../parts/Screen'
 
-interface Page {
-  key: string
-  title: string
-  component: string // what the file exports
-  load: LazyExoticComponent<ComponentType>
-}
+type Page = [key: string, title: string, content: ReactNode]
 
-// Every file beside this one may be a tab; those that are not there are not listed.
-const files = import.meta.glob<Record<string, ComponentType>>('./*.tsx')
+const Account = lazy(async () => ({ default: (await import('./Account')).Account }))
+const Users = lazy(async () => ({ default: (await import('./Users')).Users }))
+const Tokens = lazy(async () => ({ default: (await import('./Tokens')).Tokens }))
+const Secrets = lazy(async () => ({ default: (await import('./Secrets')).Secrets }))
+const Backup = lazy(async () => ({ default: (await import('./Backup')).Backup }))
+const TLS = lazy(async () => ({ default: (await import('./TLS')).TLS }))
+const About = lazy(async () => ({ default: (await import('./About')).About }))
 
-const titles: [key: string, title: string, component: string][] = [
-  ['account', 'Account', 'Account'],
-  ['users', 'Users', 'Users'],
-  ['tokens', 'Tokens', 'Tokens'],
-  ['secrets', 'Secrets', 'Secrets'],
-  ['acceptrules', 'Accept rules', 'AcceptRules'],
-  ['goldens', 'Golden hardware', 'Goldens'],
-  ['backup', 'Backup', 'Backup'],
-  ['tls', 'TLS', 'TLS'],
-  ['about', 'About', 'About'],
+const pages: Page[] = [
+  ['account', 'Account', <Account key="account" />],
+  ['users', 'Users', <Users key="users" />],
+  ['tokens', 'Tokens', <Tokens key="tokens" />],
+  ['secrets', 'Secrets', <Secrets key="secrets" />],
+  ...Object.values(nouns).flatMap((d): Page[] => (d.tab ? [[d.many, d.tab, <NounList key={d.many} d={d} />]] : [])),
+  ['backup', 'Backup', <Backup key="backup" />],
+  ['tls', 'TLS', <TLS key="tls" />],
+  ['about', 'About', <About key="about" />],
 ]
-
-const pages: Page[] = titles.flatMap(([key, title, component]) => {
-  const load = files[`./${component}.tsx`]
-  if (!load) return []
-  return [{ key, title, component, load: lazy(async () => ({ default: (await load())[component] as ComponentType })) }]
-})
 
 // Settings are pages of their own under one heading; ?tab= says which is shown.
 export function Settings() {
   const [params, setParams] = useSearchParams()
   const asked = params.get('tab')
-  const shown = pages.find((p) => p.key === asked) ?? pages[0]
+  const shown = pages.some(([key]) => key === asked) ? asked : 'account'
   return (
     <Screen title="Settings">
       <Tabs
-        activeKey={shown?.key ?? ''}
+        activeKey={shown ?? ''}
         onSelect={(_, key) => setParams({ tab: String(key) })}
         aria-label="Settings"
         isOverflowHorizontal={false}
       >
-        {pages.map((p) => (
-          <Tab key={p.key} eventKey={p.key} title={<TabTitleText>{p.title}</TabTitleText>}>
-            {p.key === shown?.key && (
+        {pages.map(([key, title, content]) => (
+          <Tab key={key} eventKey={key} title={<TabTitleText>{title}</TabTitleText>}>
+            {key === shown && (
               <div style={{ paddingBlockStart: '1rem' }}>
-                <Suspense fallback={<Spinner aria-label="Loading" />}>
-                  <p.load />
-                </Suspense>
+                <Suspense fallback={<Spinner aria-label="Loading" />}>{content}</Suspense>
               </div>
             )}
           </Tab>

@@ -3,24 +3,20 @@ import {
   Button,
   ClipboardCopy,
   FileUpload,
-  Form,
   FormGroup,
   FormHelperText,
   HelperText,
   HelperTextItem,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
 } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { send, useAct } from '../../api/act'
+import { send } from '../../api/act'
 import { mayNot, useMe } from '../../api/me'
 import { Ask } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
-import { Failure, Loaded } from '../../parts/Failure'
+import { Loaded } from '../../parts/Failure'
+import { EditForm } from '../../parts/Fields'
 import { When } from '../../parts/When'
 
 interface State {
@@ -180,7 +176,7 @@ function Warnings({ state }: { state: State }) {
           title={days < 0 ? 'The certificate has expired' : `The certificate ends in ${days} days`}
           style={{ marginBlockEnd: '1rem' }}
         >
-          Nobody renews it by itself.
+          Slipway does not renew it.
         </Alert>
       )}
     </>
@@ -215,37 +211,25 @@ const pemMax = 65_536
 function Upload({ close }: { close: () => void }) {
   const [cert, setCert] = useState('')
   const [key, setKey] = useState('')
-  const act = useAct(close)
   const wrong = certFault(cert) ?? keyFault(key)
   return (
-    <Modal isOpen variant="medium" onClose={close} aria-labelledby="tls-title">
-      <ModalHeader labelId="tls-title" title="Upload a certificate for this page" />
-      <ModalBody>
-        <Form onSubmit={(e) => e.preventDefault()}>
-          <Pem id="cert" label="Certificate" text={cert} set={setCert} fault={cert ? certFault(cert) : undefined}>
-            PEM, followed by those between it and its authority
-          </Pem>
-          <Pem id="key" label="Key" text={key} set={setKey} fault={key ? keyFault(key) : undefined} isSecret>
-            PEM, without a passphrase. The server stores it next to the database and never shows it
-          </Pem>
-        </Form>
-        <p>It is in force for the next connection.</p>
-        {act.error && <Failure error={act.error} />}
-        <Command cli="slipway tls set --cert FILE --key FILE" />
-      </ModalBody>
-      <ModalFooter>
-        <Button
-          isDisabled={act.isPending || wrong !== undefined}
-          isLoading={act.isPending}
-          onClick={() => act.mutate({ method: 'PUT', path: '/tls', body: { certificate: cert, key } })}
-        >
-          Upload
-        </Button>
-        <Button variant="link" onClick={close}>
-          Cancel
-        </Button>
-      </ModalFooter>
-    </Modal>
+    <EditForm
+      title="Upload a certificate for this page"
+      verb="Upload"
+      ready={wrong === undefined}
+      call={{ method: 'PUT', path: '/tls', body: { certificate: cert, key } }}
+      shown={{ certificate: '…', key: '…' }}
+      cli="slipway tls set --cert FILE --key FILE"
+      close={close}
+    >
+      <Pem id="cert" label="Certificate" text={cert} set={setCert} fault={cert ? certFault(cert) : undefined}>
+        PEM, followed by those between it and its authority
+      </Pem>
+      <Pem id="key" label="Key" text={key} set={setKey} fault={key ? keyFault(key) : undefined} isSecret>
+        PEM, without a passphrase. The server stores it next to the database and never shows it
+      </Pem>
+      <p>It is in force for the next connection.</p>
+    </EditForm>
   )
 }
 

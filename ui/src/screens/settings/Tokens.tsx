@@ -3,9 +3,10 @@ import { useState } from 'react'
 import type { Call } from '../../api/act'
 import type { Schemas } from '../../api/client'
 import { type Grant, may, type Role, roleOf, useMe } from '../../api/me'
+import { Add } from '../../parts/Act'
 import { Nothing } from '../../parts/Failure'
 import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
-import { Add, Plain, useChosen } from '../../parts/Plain'
+import { Plain, useChosen } from '../../parts/Plain'
 import { When } from '../../parts/When'
 import { GrantLabels, GrantsField } from './Grants'
 
@@ -15,7 +16,7 @@ export function Tokens() {
   const [made, setMade] = useState<Schemas['NewToken']>()
   return (
     <>
-      <p>A token lets a program do what you let it, in your name. It never may more than you may at the time.</p>
+      <p>A token lets a program act in your name, with the roles that you choose. It can never do more than you can.</p>
       <Add text="Make a token" act={() => open('')} />
       <Plain
         noun="tokens"

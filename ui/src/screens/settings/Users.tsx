@@ -5,10 +5,11 @@ import { type Call, send } from '../../api/act'
 import type { User } from '../../api/client'
 import { type Grant, mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
+import { Add } from '../../parts/Act'
 import { Ask, dryOf } from '../../parts/Ask'
 import { Nothing } from '../../parts/Failure'
-import { FormDialog, TextField } from '../../parts/Fields'
-import { Add, Plain, useChosen } from '../../parts/Plain'
+import { FormDialog, TextField, useFields } from '../../parts/Fields'
+import { Plain, useChosen } from '../../parts/Plain'
 import { When } from '../../parts/When'
 import { GrantLabels, GrantsField } from './Grants'
 
@@ -140,10 +141,12 @@ export function weak(password: string): string | undefined {
 
 function EditUser({ user: now, close }: { user: User | undefined; close: () => void }) {
   const [user] = useState(now) // as it was seen; a change meanwhile is refused, not overwritten
-  const [name, setName] = useState(user?.name ?? '')
-  const [displayName, setDisplayName] = useState(user?.displayName ?? '')
   const [grants, setGrants] = useState<Grant[]>(user?.grants ?? [{ role: 'viewer' }])
-  const [password, setPassword] = useState('')
+  const [{ name, displayName, password }, of] = useFields({
+    name: user?.name ?? '',
+    displayName: user?.displayName ?? '',
+    password: '',
+  })
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
   const [isMade, setMade] = useState(false)
@@ -184,11 +187,9 @@ function EditUser({ user: now, close }: { user: User | undefined; close: () => v
       {...(!user && { cli })}
       close={close}
     >
-      {!user && <TextField label="Name" value={name} set={setName} field="name" isRequired isDisabled={isMade} />}
-      <TextField label="Full name" value={displayName} set={setDisplayName} field="displayName" />
-      {!user && (
-        <TextField label="Password" type="password" value={password} set={setPassword} field="password" isRequired />
-      )}
+      {!user && <TextField label="Name" {...of('name')} isRequired isDisabled={isMade} />}
+      <TextField label="Full name" {...of('displayName')} />
+      {!user && <TextField label="Password" type="password" {...of('password')} isRequired />}
       <GrantsField value={grants} onChange={setGrants} />
       {isMade && error !== undefined && (
         <Alert variant="info" isInline title="The user is there, but has no password yet." />

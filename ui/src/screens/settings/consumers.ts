@@ -1,4 +1,5 @@
 import type { Schemas } from '../../api/client'
+import { wordsOf } from '../../parts/written'
 
 type Consumers = Schemas['Consumers']
 
@@ -13,7 +14,7 @@ export const consumersText = (c: Consumers | undefined) =>
 // consumersOf reads what consumersText wrote; undefined if it is something else.
 export function consumersOf(text: string): Consumers | undefined {
   const c = { pools: [] as string[], profiles: [] as string[], targets: [] as string[] }
-  for (const word of text.split(/[\s,]+/).filter(Boolean)) {
+  for (const word of wordsOf(text)) {
     const [, noun, name] = /^(pool|profile|target):(.+)$/.exec(word) ?? []
     if (!noun || !name) return undefined
     c[nouns[noun as keyof typeof nouns]].push(name)

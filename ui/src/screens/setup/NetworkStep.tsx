@@ -10,7 +10,7 @@ import { Command } from '../../parts/Command'
 import { flags } from '../../parts/cli'
 import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
-import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
+import { ChoiceField, EditForm, TextField, useFields } from '../../parts/Fields'
 import { choicesOf, modes, unknowns } from '../networks/words'
 import { nameOf, suggest } from './steps'
 
@@ -94,7 +94,7 @@ function Served({ iface: i }: { iface: Interface }) {
           <SubnetFacts name={i.subnet} />
         ) : (
           <>
-            <p>No subnet has its address, so nobody is answered there.</p>
+            <p>No subnet has its address: Slipway answers nobody there.</p>
             <Button
               isAriaDisabled={why !== undefined || !own}
               title={why ?? (own ? '' : 'it has no address')}
@@ -145,12 +145,14 @@ function SubnetForm({
   close: () => void
 }) {
   const wise = suggest(own)
-  const [name, setName] = useState(nameOf(iface))
-  const [cidr, setCIDR] = useState(wise?.cidr ?? '')
-  const [mode, setMode] = useState(isShared ? 'proxy' : 'full')
-  const [first, setFirst] = useState(wise?.first ?? '')
-  const [last, setLast] = useState(wise?.last ?? '')
-  const [unknown, setUnknown] = useState('disk')
+  const [{ name, cidr, mode, first, last, unknown }, of] = useFields({
+    name: nameOf(iface),
+    cidr: wise?.cidr ?? '',
+    mode: isShared ? 'proxy' : 'full',
+    first: wise?.first ?? '',
+    last: wise?.last ?? '',
+    unknown: 'disk',
+  })
   const ranges = mode === 'full' && first !== '' ? [{ first, last }] : []
   return (
     <EditForm
@@ -161,13 +163,11 @@ function SubnetForm({
       cli={`slipway subnet create ${name}${flags({ cidr, interface: iface, mode, unknown })}${ranges.length > 0 ? ` && slipway range add ${name} ${first}-${last}` : ''}`}
       close={close}
     >
-      <TextField label="Name" field="name" value={name} set={setName} isRequired />
-      <TextField label="Network" field="cidr" value={cidr} set={setCIDR} isRequired />
+      <TextField label="Name" {...of('name')} isRequired />
+      <TextField label="Network" {...of('cidr')} isRequired />
       <ChoiceField
         label="Mode"
-        field="mode"
-        value={mode}
-        set={setMode}
+        {...of('mode')}
         choices={choicesOf(modes)}
         help={
           isShared
@@ -177,21 +177,13 @@ function SubnetForm({
       />
       {mode === 'full' && (
         <>
-          <TextField label="Lease from" field="ranges" value={first} set={setFirst} />
-          <TextField
-            label="to"
-            field="ranges"
-            value={last}
-            set={setLast}
-            help="The upper half of the network is suggested."
-          />
+          <TextField label="Lease from" {...of('first')} field="ranges" />
+          <TextField label="to" {...of('last')} field="ranges" help="The upper half of the network is suggested." />
         </>
       )}
       <ChoiceField
         label="Machines that are not accepted"
-        field="unknown"
-        value={unknown}
-        set={setUnknown}
+        {...of('unknown')}
         choices={choicesOf(unknowns)}
         help="None of them is ever written to."
       />

@@ -6,11 +6,12 @@ import { send } from '../../api/act'
 import { mayNot, useMe } from '../../api/me'
 import { usePage } from '../../api/page'
 import { useList } from '../../api/queries'
+import { Act } from '../../parts/Act'
 import { Checks, useChecks } from '../../parts/Checks'
 import { Command } from '../../parts/Command'
 import { flags, shell } from '../../parts/cli'
 import { Failure, Loaded } from '../../parts/Failure'
-import { EditForm, Refused, TextField } from '../../parts/Fields'
+import { EditForm, Refused, TextField, useFields } from '../../parts/Fields'
 import { State } from '../../parts/State'
 import { ImportForm } from '../images/ImportForm'
 import { isEnded, useImports } from '../images/imports'
@@ -33,9 +34,7 @@ export function ServerStep() {
 export function AccountStep() {
   const me = useMe()
   const queries = useQueryClient()
-  const [name, setName] = useState('admin')
-  const [password, setPassword] = useState('')
-  const [again, setAgain] = useState('')
+  const [{ name, password, again }, of] = useFields({ name: 'admin', password: '', again: '' })
   const [work, setWork] = useState<{ isBusy: boolean; isMade: boolean; error?: unknown }>({
     isBusy: false,
     isMade: false,
@@ -78,21 +77,12 @@ export function AccountStep() {
           So far there is only the token of the first start, which ends after a day. Make a user for yourself; more can
           be made under Settings.
         </Content>
-        <TextField label="Name" field="name" value={name} set={setName} isRequired />
-        <TextField
-          label="Password"
-          field="password"
-          type="password"
-          value={password}
-          set={setPassword}
-          isRequired
-          help="At least 10 characters"
-        />
+        <TextField label="Name" {...of('name')} isRequired />
+        <TextField label="Password" type="password" {...of('password')} isRequired help="At least 10 characters" />
         <TextField
           label="The same again"
           type="password"
-          value={again}
-          set={setAgain}
+          {...of('again')}
           isRequired
           help={again !== '' && again !== password ? 'The two differ.' : ''}
         />
@@ -148,9 +138,7 @@ export function ImageStep() {
           {j.image} is being imported: <Link to="/images">how far</Link>
         </p>
       ))}
-      <Button isAriaDisabled={why !== undefined} title={why ?? ''} onClick={() => !why && setAsked(true)}>
-        Import an image
-      </Button>
+      <Act text="Import an image" variant="primary" not={why} act={() => setAsked(true)} />
       {isAsked && <ImportForm close={() => setAsked(false)} />}
       <Command cli="slipway image catalogue && slipway image import debian-12" />
     </>
@@ -182,9 +170,7 @@ export function AcceptStep() {
           </p>
         )}
       </Loaded>
-      <Button isAriaDisabled={why !== undefined} title={why ?? ''} onClick={() => !why && setAsked(true)}>
-        Add a rule
-      </Button>
+      <Act text="Add a rule" variant="primary" not={why} act={() => setAsked(true)} />
       {isAsked && <RuleForm close={() => setAsked(false)} />}
       <Command cli="slipway host accept NAME" />
     </>
@@ -192,8 +178,7 @@ export function AcceptStep() {
 }
 
 function RuleForm({ close }: { close: () => void }) {
-  const [name, setName] = useState('')
-  const [selector, setSelector] = useState('')
+  const [{ name, selector }, of] = useFields({ name: '', selector: '' })
   return (
     <EditForm
       title="Accept machines by a rule"
@@ -209,12 +194,10 @@ function RuleForm({ close }: { close: () => void }) {
         title="Machines that match are accepted at once, and from then on may be installed and wiped."
         component="h3"
       />
-      <TextField label="Name" field="name" value={name} set={setName} isRequired />
+      <TextField label="Name" {...of('name')} isRequired />
       <TextField
         label="Machines that match"
-        field="selector"
-        value={selector}
-        set={setSelector}
+        {...of('selector')}
         isRequired
         placeholder="manufacturer=ACME,rack=r1"
         help="A selector; mac accepts every machine that sends a packet"

@@ -24,7 +24,7 @@ type Variant = 'success' | 'warning' | 'danger' | 'pending' | 'info'
 function useDone(): Record<Step, Variant> {
   const me = useMe()
   const checks = useChecks()
-  const subnets = useList('subnets' as 'images') as { data?: unknown[] }
+  const subnets = useList('subnets')
   const images = useList('images')
   const rules = useList('acceptrules')
   const hosts = usePage('hosts', {}, 100)
