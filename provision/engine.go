@@ -108,13 +108,21 @@ var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
 type Engine struct {
 	*configuration.Configurer
 	*configuration.Edits
+	*watch.Expectations
+	*watch.Diagnoser
+	*watch.Silences
+	*watch.Intruders
 	*watch.Watch
+	*delivery.Admission
+	*delivery.Bootstrapper
 	*delivery.Deliverer
 	*strangers.Gate
 	*power.Controllers
 	*operation.Operator
 	*operation.Orders
 	*operation.Agents
+	*operation.Signs
+	*operation.Workers
 	*claim.Claims
 	clashes *configuration.Clashes
 	ledger  *ledger.Ledger
@@ -122,7 +130,6 @@ type Engine struct {
 	cfg      Config
 	sessions *session.Table
 	recorder *recorder.Recorder
-	refusals ledger.Refusals
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -134,11 +141,11 @@ func New(cfg Config) *Engine {
 		cfg.InstallsPerHour = operation.MaxInstalls
 	}
 	e := &Engine{
-		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{}, Watch: &watch.Watch{}, Deliverer: &delivery.Deliverer{},
-		Gate: strangers.New(), Controllers: power.New(), Claims: claim.New(),
+		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{}, Admission: &delivery.Admission{},
+		Bootstrapper: &delivery.Bootstrapper{}, Gate: strangers.New(), Controllers: power.New(), Operator: operation.New(), Claims: claim.New(),
+		Expectations: &watch.Expectations{}, Diagnoser: &watch.Diagnoser{}, Silences: &watch.Silences{}, Intruders: &watch.Intruders{},
+		Watch: &watch.Watch{},
 	}
-	e.Operator = operation.New()
-	e.Orders, e.Agents = &operation.Orders{Operator: e.Operator}, &operation.Agents{Operator: e.Operator}
 	e.Edits, e.clashes = &configuration.Edits{Configurer: e.Configurer}, &configuration.Clashes{Configurer: e.Configurer}
 	e.sessions = session.New(cfg.Now, e.Due)
 	e.recorder = recorder.New(cfg.Store, cfg.Log, e.sessions.HostOf)
@@ -151,49 +158,90 @@ func New(cfg Config) *Engine {
 func (e *Engine) outfit() {
 	cfg := &e.cfg
 	e.ledger.Configure(ledger.Config{
-		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Sessions: e.sessions, Recorder: e.recorder, KeepHistory: cfg.KeepHistory,
-		Freed: e.freed, Ended: e.learnLoader,
+		Base: ledger.Base{Store: cfg.Store, Now: cfg.Now, Log: cfg.Log}, Sessions: e.sessions, Recorder: e.recorder,
+		KeepHistory: cfg.KeepHistory, Freed: e.freed, Ended: e.learnLoader,
 	})
 	e.Gate.Configure(strangers.Config{
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Recorder: e.recorder, Knows: cfg.Knows, Logs: cfg.Logs, KeepStrangers: cfg.KeepStrangers,
 	})
 	e.Controllers.Configure(power.Config{
-		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, OpenBMC: cfg.OpenBMC, Sealer: cfg.Sealer, Secrets: cfg.Secrets, Pace: cfg.Pace,
+		Ledger: e.ledger, OpenBMC: cfg.OpenBMC, Sealer: cfg.Sealer, Secrets: cfg.Secrets, Pace: cfg.Pace,
 		IsBusy: e.Busy.Has, FoundOff: e.FoundOff,
 	})
 	e.Configurer.Configure(configuration.Config{
-		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
+		Ledger: e.ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
 		Plan: e.planFor, Machine: e.MachineOf,
 	})
-	e.Deliverer.Configure(delivery.Config{
-		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Refusals: &e.refusals, Sessions: e.sessions, Recorder: e.recorder,
-		Configurer: e.Configurer, Renderer: cfg.Renderer, Join: cfg.Join, Confidential: cfg.Confidential, ReportKey: cfg.ReportKey,
-		Neighbour: cfg.Neighbour, Site: cfg.Site, Plan: e.planFor, Given: e.bootstrapGiven,
-	})
-	e.Operator.Configure(operation.Config{
-		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, NewULID: cfg.NewULID, Sessions: e.sessions, Recorder: e.recorder, Refusals: &e.refusals,
-		Rooms: operation.Rooms{
-			Ledger: e.ledger, Configurer: e.Configurer, Deliverer: e.Deliverer, Gate: e.Gate, Power: e.Controllers, Watch: e.Watch,
-		},
-		Nodes: cfg.Nodes, Join: cfg.Join, Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour, UnheardAfter: cfg.UnheardAfter,
-		Above: operation.Above{
-			Plan: e.planFor, AddNIC: e.addNIC, CheckHints: e.checkHints, Place: e.Place, MayPlace: e.MayPlace,
-			Gone: e.Gone, Climb: e.Climb,
-		},
-	})
+	e.outfitDelivery()
+	e.outfitWatch()
+	e.outfitOperation()
 	e.Claims.Configure(claim.Config{
-		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, NewULID: cfg.NewULID, Ledger: e.ledger, Operator: e.Operator, Configurer: e.Configurer,
+		NewULID: cfg.NewULID, Ledger: e.ledger, Operator: e.Operator, Configurer: e.Configurer,
 		Bootstraps: &e.Bootstraps,
 	})
 	e.Viewer.Configure(claim.ViewConfig{Now: cfg.Now, Sessions: e.sessions, Configurer: e.Configurer, ProviderID: e.ProviderID})
-	e.Watch.Configure(watch.Config{
-		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Vendor: cfg.Vendor,
-		Deadlines: cfg.Deadlines, Wire: cfg.Wire, Ours: cfg.Ours, BootPort: cfg.BootPort,
+}
+
+func (e *Engine) outfitDelivery() {
+	cfg := &e.cfg
+	e.Admission.Configure(delivery.AdmissionConfig{
+		Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Configurer: e.Configurer, ReportKey: cfg.ReportKey,
+		Neighbour: cfg.Neighbour, Plan: e.planFor,
+	})
+	e.Bootstrapper.Configure(delivery.BootstrapConfig{
+		Ledger: e.ledger, Configurer: e.Configurer, Renderer: cfg.Renderer, Site: cfg.Site, Plan: e.planFor, Given: e.bootstrapGiven,
+	})
+	e.Deliverer = delivery.New(delivery.Config{
+		Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Admission: e.Admission, Join: cfg.Join, Confidential: cfg.Confidential,
+		Guard: &delivery.Guard{Ledger: e.ledger, Neighbour: cfg.Neighbour, Confidential: cfg.Confidential},
+		Values: &delivery.Values{
+			Store: cfg.Store, Configurer: e.Configurer, Renderer: cfg.Renderer, Join: cfg.Join, Bootstrapper: e.Bootstrapper,
+			Keys: e.Admission.Keys, Confidential: cfg.Confidential,
+		},
+	})
+}
+
+func (e *Engine) outfitWatch() {
+	cfg := &e.cfg
+	e.Expectations.Configure(watch.ExpectConfig{Now: cfg.Now, Sessions: e.sessions, Deadlines: cfg.Deadlines, Operation: e.ExpectedOf})
+	e.Diagnoser.Configure(watch.DiagnoserConfig{
+		Ledger: e.ledger, Sessions: e.sessions, Expectations: e.Expectations, Plan: e.planFor,
+		Wire: cfg.Wire, Ours: cfg.Ours, BootPort: cfg.BootPort,
+	})
+	e.Silences.Configure(watch.SilencesConfig{
+		Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Diagnoser: e.Diagnoser, Heard: e.heard,
 		Known: func(tx inventory.Tx, mac inventory.MAC, subnet string) (*inventory.Host, pxe.Plan, error) {
 			k, err := e.known(tx, mac, subnet)
 			return k.host, k.plan, err
 		},
-		Plan: e.planFor, Heard: e.heard, Operation: e.ExpectedOf,
+	})
+	e.Intruders.Configure(watch.IntrudersConfig{Ledger: e.ledger, Recorder: e.recorder, Vendor: cfg.Vendor})
+	e.Watch.Configure(watch.Config{
+		Ledger: e.ledger, Sessions: e.sessions, Expectations: e.Expectations, Diagnoser: e.Diagnoser, Silences: e.Silences,
+	})
+}
+
+func (e *Engine) outfitOperation() {
+	cfg, op := &e.cfg, e.Operator
+	op.Configure(operation.Config{
+		Ledger: e.ledger, NewULID: cfg.NewULID, Sessions: e.sessions, Power: e.Controllers, Nodes: cfg.Nodes, Bootstraps: &e.Bootstraps,
+		Limits: operation.Limits{Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour}, Claims: e.Claims,
+	})
+	e.Orders = operation.NewOrders(op, operation.OrdersConfig{
+		Ledger: e.ledger, Configurer: e.Configurer, Power: e.Controllers, Join: cfg.Join, Plan: e.planFor, MayPlace: e.MayPlace,
+	})
+	e.Agents = operation.NewAgents(op, operation.AgentsConfig{
+		Ledger: e.ledger, Admission: e.Admission, Gate: e.Gate, Recorder: e.recorder,
+		Tasks: operation.NewTasks(op, operation.TasksConfig{
+			Ledger: e.ledger, Configurer: e.Configurer, Bootstrapper: e.Bootstrapper, Keys: e.Admission.Keys, Plan: e.planFor,
+		}),
+		Reports: operation.NewReports(op, operation.ReportsConfig{
+			Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Gate: e.Gate, AddNIC: e.addNIC, CheckHints: e.checkHints,
+		}),
+	})
+	e.Signs = operation.NewSigns(op, operation.SignsConfig{Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Plan: e.planFor})
+	e.Workers = operation.NewWorkers(op, operation.WorkersConfig{
+		Ledger: e.ledger, Power: e.Controllers, Nodes: cfg.Nodes, Diagnoser: e.Diagnoser, UnheardAfter: cfg.UnheardAfter, Place: e.Place,
 	})
 }
 

@@ -61,15 +61,14 @@ func TestABootThatStandsStillOpensAnIssueUntilItGoesOn(t *testing.T) {
 }
 
 func TestDeadlinesAreThoseOfTheConfiguration(t *testing.T) {
-	e := operation.New()
-	e.Configure(operation.Config{Now: time.Now, Deadlines: map[string]time.Duration{"netboot": time.Second, inventory.EventDHCPAck: 2 * time.Second, "wipe": time.Minute}})
-	if l := e.LimitOf(inventory.StepNetboot); l.Within != time.Second || l.Expect == "" {
+	limits := operation.Limits{Deadlines: map[string]time.Duration{"netboot": time.Second, inventory.EventDHCPAck: 2 * time.Second, "wipe": time.Minute}}
+	if l := limits.Of(inventory.StepNetboot); l.Within != time.Second || l.Expect == "" {
 		t.Errorf("netboot: %+v", l)
 	}
-	if l := e.LimitOf(inventory.StepWipe); l.Begin() != time.Minute {
+	if l := limits.Of(inventory.StepWipe); l.Begin() != time.Minute {
 		t.Errorf("the first sign of a wipe may come %s after it is due", l.Begin())
 	}
-	if l := e.LimitOf(inventory.StepBudget); l.Within != 0 {
+	if l := limits.Of(inventory.StepBudget); l.Within != 0 {
 		t.Errorf("what waits for people has a deadline: %+v", l)
 	}
 	for _, name := range operation.StepNames() {

@@ -42,7 +42,7 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		after, err = e.reported(tx, s, r)
 		return err
 	})
-	if inventory.IsKind(err, inventory.Forbidden) && told.ID != "" && e.refusals.First("report "+string(told.ID)+string(r.Step), e.cfg.Now()) {
+	if inventory.IsKind(err, inventory.Forbidden) && told.ID != "" && e.ledger.Refusals.First("report "+string(told.ID)+string(r.Step), e.cfg.Now()) {
 		e.recorder.Take(recorder.Note{Session: told, Event: inventory.Event{
 			At: e.cfg.Now(), Kind: inventory.EventReportRefused, HostID: told.HostID, SessionID: told.ID, MAC: told.MAC, Detail: ledger.PublicMessage(err), Data: map[string]any{"step": r.Step},
 		}})

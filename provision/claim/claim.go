@@ -7,10 +7,6 @@
 package claim
 
 import (
-	"log/slog"
-	"time"
-
-	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
@@ -19,12 +15,9 @@ import (
 
 // Config is everything that claims need.
 type Config struct {
-	Store      inventory.Store
-	Now        func() time.Time
-	Log        *slog.Logger
-	NewULID    func() string // draws ids of machines and claims
-	Ledger     *ledger.Ledger
-	Operator   *operation.Operator
-	Configurer *configuration.Configurer
-	Bootstraps *delivery.Bootstraps
+	*ledger.Ledger               // with the store, the time and the log
+	NewULID        func() string // draws ids of machines and claims
+	Operator       *operation.Operator
+	Configurer     *configuration.Configurer
+	Bootstraps     *delivery.Bootstraps
 }

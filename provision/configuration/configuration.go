@@ -4,10 +4,8 @@
 package configuration
 
 import (
-	"log/slog"
 	"net/netip"
 	"sync/atomic"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/render"
@@ -17,10 +15,7 @@ import (
 
 // Config is everything a Configurer needs.
 type Config struct {
-	Store  inventory.Store
-	Now    func() time.Time
-	Log    *slog.Logger
-	Ledger *ledger.Ledger
+	*ledger.Ledger // with the store, the time and the log
 	// Renderer renders configurations; nil renders none. Secrets opens what they refer to.
 	Renderer *render.Renderer
 	Secrets  Secrets

@@ -8,17 +8,43 @@ import (
 
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
+
+// AdmissionConfig is everything an Admission needs.
+type AdmissionConfig struct {
+	*ledger.Ledger // with the store, the time and the log
+	Sessions       *session.Table
+	Recorder       *recorder.Recorder
+	Configurer     *configuration.Configurer
+	// ReportKey is a secret of this server; from it come the keys of boots.
+	ReportKey []byte
+	// Neighbour returns the MAC that uses an address on our own network, where the kernel knows one; nil knows none.
+	Neighbour func(netip.Addr) (inventory.MAC, bool)
+	// Plan is what a host in a subnet would boot.
+	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
+}
+
+// Admission decides whether a request under the URL of a boot comes from the machine of that boot. Its methods may be called
+// from many goroutines, once it is configured.
+type Admission struct {
+	Keys
+	cfg AdmissionConfig
+}
+
+// Configure gives an Admission what it needs.
+func (a *Admission) Configure(cfg AdmissionConfig) { a.cfg, a.Keys = cfg, Keys{cfg.ReportKey} }
 
 // errStranger marks the refusal of a request that does not come from the machine of the boot.
 var errStranger = errors.New("not the machine of this boot")
 
 // sessionOf returns the boot that a URL names, as memory has it or else the store.
-func (dl *Deliverer) sessionOf(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
-	if s, ok := dl.cfg.Sessions.At(source); ok && s.ID == id {
+func (a *Admission) sessionOf(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
+	if s, ok := a.cfg.Sessions.At(source); ok && s.ID == id {
 		return s, nil
 	}
 	s, err := tx.FindSession(id)
@@ -34,26 +60,26 @@ func (dl *Deliverer) sessionOf(tx inventory.Tx, id inventory.SessionID, source n
 // Admitted returns the boot that a URL names for a request that belongs to it, with the address that it has by now. Every
 // place under that URL asks here, and identity.WayOf alone decides. A refused caller changes nothing. The refusal is an
 // event, and an issue of the host.
-func (dl *Deliverer) Admitted(tx inventory.Tx, id inventory.SessionID, source netip.Addr, key, what string) (inventory.BootSession, error) {
-	s, err := dl.sessionOf(tx, id, source)
+func (a *Admission) Admitted(tx inventory.Tx, id inventory.SessionID, source netip.Addr, key, what string) (inventory.BootSession, error) {
+	s, err := a.sessionOf(tx, id, source)
 	if err != nil {
 		return s, err
 	}
-	way, err := dl.admit(tx, &s, source, key)
+	way, err := a.admit(tx, &s, source, key)
 	if err != nil {
-		dl.noteStranger(s, source, what, err)
+		a.noteStranger(s, source, what, err)
 		return s, err
 	}
 	if way == identity.ByLease || way == identity.ByNeighbour || way == identity.AsFirst {
 		s.Address = source
-		dl.cfg.Sessions.BindTo(s.MAC, s.ID, source)
+		a.cfg.Sessions.BindTo(s.MAC, s.ID, source)
 	}
 	return s, nil
 }
 
 // admit judges a request under the URL of a boot.
-func (dl *Deliverer) admit(tx inventory.Tx, s *inventory.BootSession, source netip.Addr, key string) (identity.Way, error) {
-	if dl.isReportKey(s.ID, key) {
+func (a *Admission) admit(tx inventory.Tx, s *inventory.BootSession, source netip.Addr, key string) (identity.Way, error) {
+	if a.isReportKey(s.ID, key) {
 		return identity.ByKey, nil
 	}
 	if s.Address.IsValid() && s.Address == source {
@@ -64,12 +90,12 @@ func (dl *Deliverer) admit(tx inventory.Tx, s *inventory.BootSession, source net
 		return "", err
 	}
 	b := identity.Boot{Address: s.Address, Ports: append(h.MACs(), s.MAC)}
-	c, err := dl.callerAt(tx, source)
+	c, err := a.callerAt(tx, source)
 	if err != nil {
 		return "", err
 	}
 	if s.Config != "" && h.ID != "" && c.Lessee == "" {
-		if c.Configured, err = dl.configuredAddresses(tx, &h, s); err != nil {
+		if c.Configured, err = a.configuredAddresses(tx, &h, s); err != nil {
 			return "", err
 		}
 	}
@@ -87,8 +113,26 @@ func strangerTo(s *inventory.BootSession, source netip.Addr, why string) error {
 	return err
 }
 
+// configuredAddresses returns the addresses that the configuration of a boot gives the host itself: some tools set them
+// before they fetch the rest of it. Only a server that has forgotten the rendering of the boot, because it was restarted,
+// makes it again.
+func (a *Admission) configuredAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) ([]netip.Addr, error) {
+	if r := a.cfg.Configurer.Rendered.Of(h.ID); r != nil && r.Digest == s.Config {
+		return r.Addresses, nil
+	}
+	p, err := a.cfg.Plan(tx, h, s.Subnet)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.cfg.Configurer.ConfigOf(tx, h, p, s.MAC)
+	if err != nil || r == nil || r.Digest != s.Config {
+		return nil, err
+	}
+	return r.Addresses, nil
+}
+
 // callerAt reads what is known of an address.
-func (dl *Deliverer) callerAt(tx inventory.Tx, source netip.Addr) (identity.Caller, error) {
+func (a *Admission) callerAt(tx inventory.Tx, source netip.Addr) (identity.Caller, error) {
 	c := identity.Caller{Source: source}
 	if !source.IsValid() {
 		return c, nil
@@ -97,11 +141,11 @@ func (dl *Deliverer) callerAt(tx inventory.Tx, source netip.Addr) (identity.Call
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return c, fmt.Errorf("read lease of %s: %w", source, err)
 	}
-	if err == nil && l.State == inventory.LeaseBound && dl.cfg.Now().Before(l.ExpiresAt) {
+	if err == nil && l.State == inventory.LeaseBound && a.cfg.Now().Before(l.ExpiresAt) {
 		c.Lessee = l.MAC
 	}
-	if dl.cfg.Neighbour != nil {
-		c.Neighbour, _ = dl.cfg.Neighbour(source)
+	if a.cfg.Neighbour != nil {
+		c.Neighbour, _ = a.cfg.Neighbour(source)
 	}
 	return c, nil
 }
@@ -122,18 +166,18 @@ func hostOfSession(tx inventory.Tx, s *inventory.BootSession) (h inventory.Host,
 
 // noteStranger notes that somebody used the URL of a boot that is another machine's: once a minute for each boot, however
 // many addresses ask.
-func (dl *Deliverer) noteStranger(s inventory.BootSession, source netip.Addr, what string, err error) {
-	if !errors.Is(err, errStranger) || !dl.cfg.Refusals.First("stranger "+string(s.ID)+string(s.MAC), dl.cfg.Now()) {
+func (a *Admission) noteStranger(s inventory.BootSession, source netip.Addr, what string, err error) {
+	if !errors.Is(err, errStranger) || !a.cfg.Refusals.First("stranger "+string(s.ID)+string(s.MAC), a.cfg.Now()) {
 		return
 	}
-	dl.cfg.Log.Warn("boot request from another machine refused", "boot", s.ID, "mac", s.MAC, "addr", source.String(), "op", what, "err", err)
+	a.cfg.Log.Warn("boot request from another machine refused", "boot", s.ID, "mac", s.MAC, "addr", source.String(), "op", what, "err", err)
 	id := s.HostID
 	if id == "" {
-		id = dl.cfg.Sessions.HostOf(s.MAC)
+		id = a.cfg.Sessions.HostOf(s.MAC)
 	}
-	dl.cfg.Recorder.Take(recorder.Note{
+	a.cfg.Recorder.Take(recorder.Note{
 		Event: inventory.Event{
-			At: dl.cfg.Now(), Kind: inventory.EventSessionRefused, HostID: id, SessionID: s.ID, MAC: s.MAC,
+			At: a.cfg.Now(), Kind: inventory.EventSessionRefused, HostID: id, SessionID: s.ID, MAC: s.MAC,
 			Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", what, source, ledger.PublicMessage(err)), 500),
 			Data:   map[string]any{"source": source, "place": what, "hint": inventory.HintOf(err)},
 			Refs:   inventory.RefsOf(err),
@@ -145,7 +189,7 @@ func (dl *Deliverer) noteStranger(s inventory.BootSession, source netip.Addr, wh
 			}
 			issue := SessionRefused(h.ID)
 			issue.Cause = inventory.Clean(fmt.Sprintf("%s used the URL of a boot of %s (%s): %s", source, h.Name, what, ledger.PublicMessage(err)), 500)
-			return dl.cfg.Ledger.OpenIssue(tx, issue)
+			return a.cfg.Ledger.OpenIssue(tx, issue)
 		},
 	})
 }
@@ -164,7 +208,7 @@ const StrangerForgotten = 24 * time.Hour
 
 // CheckSource is the same rule for a request that names a host by its MAC alone. A caller that does not know the session
 // must not take a boot over, nor report on it.
-func (dl *Deliverer) CheckSource(tx inventory.Tx, c pxe.Client) error {
+func (a *Admission) CheckSource(tx inventory.Tx, c pxe.Client) error {
 	h, err := tx.FindHostByMAC(c.MAC)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return nil
@@ -172,12 +216,12 @@ func (dl *Deliverer) CheckSource(tx inventory.Tx, c pxe.Client) error {
 	if err != nil {
 		return fmt.Errorf("read host of %s: %w", c.MAC, err)
 	}
-	cur, isRunning := dl.cfg.Sessions.Of(c.MAC)
+	cur, isRunning := a.cfg.Sessions.Of(c.MAC)
 	b := identity.Boot{Ports: h.MACs()}
 	if isRunning && cur.Subnet != "" {
 		b.Address = cur.Address
 	}
-	caller, err := dl.callerAt(tx, c.Address)
+	caller, err := a.callerAt(tx, c.Address)
 	if err != nil || !c.Address.IsValid() && !b.Address.IsValid() {
 		return err
 	}
@@ -185,7 +229,7 @@ func (dl *Deliverer) CheckSource(tx inventory.Tx, c pxe.Client) error {
 		err := inventory.Errorf(inventory.Forbidden, "%s is not the address of %s: %s", c.Address, h.Name, why).
 			WithHint("let it ask DHCP for its address and boot from there")
 		err.Err = errStranger
-		dl.noteStranger(inventory.BootSession{ID: cur.ID, HostID: h.ID, MAC: c.MAC}, c.Address, "script", err)
+		a.noteStranger(inventory.BootSession{ID: cur.ID, HostID: h.ID, MAC: c.MAC}, c.Address, "script", err)
 		return err
 	}
 	return nil

@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -23,152 +19,59 @@ import (
 // BootstrapError says why a machine cannot boot with the bootstrap data that it was given.
 type BootstrapError = contract.BootstrapError
 
-const (
-	// bootstrapSecret is the name under which a rendering refers to the data of its machine. A stored secret of that name is
-	// not seen by machines that have such data.
-	bootstrapSecret = "bootstrap-data"
-	// BootstrapFor is how long data are kept that nobody asks for.
-	BootstrapFor = 10 * time.Minute
-	// WantedEvery is how often Slipway asks for the data of one machine at first, wantedSeldom after many tries without a
-	// result.
-	WantedEvery  = 5 * time.Second
-	wantedSeldom = time.Minute
-	maxBootstrap = inventory.MaxConfigBytes
-)
-
-// Bootstraps are the bootstrap data of machines, by their UIDs. They are secrets: they never leave memory but to the
-// machine itself.
-type Bootstraps struct {
-	mu     sync.Mutex
-	data   map[string]bootstrapData
-	wanted map[string]asking
+// BootstrapConfig is everything a Bootstrapper needs.
+type BootstrapConfig struct {
+	*ledger.Ledger // with the store, the time and the log
+	Configurer     *configuration.Configurer
+	Renderer       *render.Renderer // nil: nothing can be tried
+	Site           string           // the first part of provider ids
+	// Plan is what a host in a subnet would boot.
+	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
+	// Given is called after the bootstrap data of a machine have come, with its host, which is "" before it has one.
+	Given func(context.Context, inventory.HostID) error
 }
 
-// asking is when data were asked for last, and how long nobody is bothered after that.
-type asking struct {
-	at    time.Time
-	pause time.Duration
+// Bootstrapper takes the bootstrap data of machines, tries them, and asks for those that a boot waits for. Its methods may be
+// called from many goroutines, once it is configured.
+type Bootstrapper struct {
+	Bootstraps Bootstraps
+	cfg        BootstrapConfig
 }
 
-type bootstrapData struct {
-	value     []byte
-	format    string
-	expiresAt time.Time
-}
-
-// digest stands for the data in keys and events.
-func (d bootstrapData) digest() string {
-	sum := sha256.Sum256(append([]byte(d.format+"\x00"), d.value...))
-	return hex.EncodeToString(sum[:])
-}
-
-func (b *Bootstraps) put(uid string, d bootstrapData) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.data == nil {
-		b.data = map[string]bootstrapData{}
-	}
-	b.data[uid] = d
-	delete(b.wanted, uid)
-}
-
-func (b *Bootstraps) find(uid string, now time.Time) (bootstrapData, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d, ok := b.data[uid]
-	if ok && !now.Before(d.expiresAt) {
-		delete(b.data, uid)
-		return bootstrapData{}, false
-	}
-	return d, ok
-}
-
-// Has reports whether the data of a machine are here.
-func (b *Bootstraps) Has(uid string, now time.Time) bool {
-	_, ok := b.find(uid, now)
-	return ok
-}
-
-// keep moves the end of data that are here.
-func (b *Bootstraps) keep(uid string, until time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if d, ok := b.data[uid]; ok {
-		d.expiresAt = until
-		b.data[uid] = d
-	}
-}
-
-// Drop forgets the data of a machine.
-func (b *Bootstraps) Drop(uid string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.data, uid)
-	delete(b.wanted, uid)
-}
-
-// Sweep drops what has ended.
-func (b *Bootstraps) Sweep(now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for uid, d := range b.data {
-		if !now.Before(d.expiresAt) {
-			delete(b.data, uid)
-		}
-	}
-	for uid, a := range b.wanted {
-		if now.Sub(a.at) > BootstrapFor {
-			delete(b.wanted, uid)
-		}
-	}
-}
-
-// mayAsk reports whether it is time to ask for a machine's data again.
-func (b *Bootstraps) mayAsk(uid string, now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	last := b.wanted[uid]
-	if now.Sub(last.at) < last.pause {
-		return false
-	}
-	if b.wanted == nil {
-		b.wanted = map[string]asking{}
-	}
-	b.wanted[uid] = asking{now, min(max(WantedEvery, 2*last.pause), wantedSeldom)}
-	return true
-}
+// Configure gives a Bootstrapper what it needs.
+func (b *Bootstrapper) Configure(cfg BootstrapConfig) { b.cfg = cfg }
 
 // GiveBootstrap takes the bootstrap data of a machine, which are kept in memory until they are delivered. With check
 // nothing is kept. A *BootstrapError says that the machine could not boot with them.
-func (dl *Deliverer) GiveBootstrap(ctx context.Context, name string, value []byte, format string, check bool) error {
-	d := bootstrapData{value: bytes.Clone(value), format: format, expiresAt: dl.cfg.Now().Add(BootstrapFor)}
+func (b *Bootstrapper) GiveBootstrap(ctx context.Context, name string, value []byte, format string, check bool) error {
+	d := bootstrapData{value: bytes.Clone(value), format: format, expiresAt: b.cfg.Now().Add(BootstrapFor)}
 	var m inventory.Machine
-	err := dl.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := b.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
 		if m.BootstrapFrom == "" {
 			return inventory.Errorf(inventory.Conflict, "machine %s takes no bootstrap data", m.Name).WithHint("say where they come from: bootstrapFrom")
 		}
-		return dl.tryBootstrap(tx, &m, d)
+		return b.tryBootstrap(tx, &m, d)
 	})
 	if err != nil || check {
 		return err
 	}
-	if _, had := dl.Bootstraps.find(m.UID, dl.cfg.Now()); !had {
-		dl.cfg.Log.Info("bootstrap data received", "machine", m.Name, "bytes", len(value), "digest", d.digest()[:12])
+	if _, had := b.Bootstraps.find(m.UID, b.cfg.Now()); !had {
+		b.cfg.Log.Info("bootstrap data received", "machine", m.Name, "bytes", len(value), "digest", d.digest()[:12])
 	}
-	dl.Bootstraps.put(m.UID, d)
-	return dl.cfg.Given(ctx, m.HostID)
+	b.Bootstraps.put(m.UID, d)
+	return b.cfg.Given(ctx, m.HostID)
 }
 
 // tryBootstrap renders the machine with the data, on its host or one that stands for any, and returns what is wrong with
 // them. What else may be wrong with its configuration shows when it is installed.
-func (dl *Deliverer) tryBootstrap(tx inventory.Tx, m *inventory.Machine, d bootstrapData) error {
+func (b *Bootstrapper) tryBootstrap(tx inventory.Tx, m *inventory.Machine, d bootstrapData) error {
 	if len(d.value) > maxBootstrap {
 		return &BootstrapError{Reason: "UnsupportedFormat", Detail: fmt.Sprintf("the bootstrap data have %d bytes", len(d.value)), Hint: fmt.Sprintf("at most %d are allowed", maxBootstrap)}
 	}
-	if dl.cfg.Renderer == nil {
+	if b.cfg.Renderer == nil {
 		return inventory.Errorf(inventory.Unavailable, "this server renders no configurations")
 	}
 	h := inventory.Host{
@@ -182,22 +85,22 @@ func (dl *Deliverer) tryBootstrap(tx inventory.Tx, m *inventory.Machine, d boots
 		}
 		h = stored
 	}
-	p, err := dl.cfg.Plan(tx, &h, "")
+	p, err := b.cfg.Plan(tx, &h, "")
 	if err != nil || p.Problem != nil || p.Profile == nil || p.Image == nil {
 		return err // placement and installation say it
 	}
-	in, err := dl.cfg.Configurer.Inputs(tx, &h, p, configuration.BootMAC(&h))
+	in, err := b.cfg.Configurer.Inputs(tx, &h, p, configuration.BootMAC(&h))
 	if err != nil {
 		return err
 	}
 	in.Machine.Secret, in.Machine.SecretFormat, in.Machine.Digest = bootstrapSecret, d.format, d.digest()
 	lendSecret(&in, d)
-	for _, f := range dl.cfg.Renderer.Host(in).Findings {
+	for _, f := range b.cfg.Renderer.Host(in).Findings {
 		if f.Severity != machineconfig.SeverityError {
 			continue
 		}
-		if b := bootstrapErrorOf(f); b != nil {
-			return b
+		if problem := bootstrapErrorOf(f); problem != nil {
+			return problem
 		}
 	}
 	return nil
@@ -231,7 +134,7 @@ func lendSecret(in *render.Input, d bootstrapData) {
 }
 
 // MachineOf adds to the inputs of a rendering what the machine says that has the host.
-func (dl *Deliverer) MachineOf(tx inventory.Tx, h *inventory.Host, in *render.Input) error {
+func (b *Bootstrapper) MachineOf(tx inventory.Tx, h *inventory.Host, in *render.Input) error {
 	if h.Machine == "" {
 		return nil
 	}
@@ -246,14 +149,14 @@ func (dl *Deliverer) MachineOf(tx inventory.Tx, h *inventory.Host, in *render.In
 		in.Machine.Labels[labelPrefix+"failure-domain"] = domain
 	}
 	if m.ClaimID != "" {
-		in.Machine.ProviderID = dl.ProviderID(inventory.Claim{ID: m.ClaimID, HostID: h.ID})
+		in.Machine.ProviderID = b.ProviderID(inventory.Claim{ID: m.ClaimID, HostID: h.ID})
 	} else {
-		in.Machine.ProviderID = dl.ProviderID(inventory.Claim{ID: inventory.ClaimID(noULID), HostID: h.ID})
+		in.Machine.ProviderID = b.ProviderID(inventory.Claim{ID: inventory.ClaimID(noULID), HostID: h.ID})
 	}
 	if m.BootstrapFrom == "" {
 		return nil
 	}
-	if d, ok := dl.Bootstraps.find(m.UID, dl.cfg.Now()); ok {
+	if d, ok := b.Bootstraps.find(m.UID, b.cfg.Now()); ok {
 		in.Machine.Secret, in.Machine.SecretFormat, in.Machine.Digest = bootstrapSecret, d.format, d.digest()
 		lendSecret(in, d)
 	}
@@ -279,13 +182,13 @@ func labelValue(s string) string {
 }
 
 // ProviderID is how the Kubernetes node on a claim is known. It has the host's id and not its name, which may change.
-func (dl *Deliverer) ProviderID(c inventory.Claim) string {
-	return c.ProviderID(dl.cfg.Site, string(c.HostID))
+func (b *Bootstrapper) ProviderID(c inventory.Claim) string {
+	return c.ProviderID(b.cfg.Site, string(c.HostID))
 }
 
 // Awaited is the problem that a machine's bootstrap data are not here, nil when they are or none are needed. It asks the
 // sources that may have them.
-func (dl *Deliverer) Awaited(tx inventory.Tx, h *inventory.Host, r *configuration.Rendered) (*inventory.Error, error) {
+func (b *Bootstrapper) Awaited(tx inventory.Tx, h *inventory.Host, r *configuration.Rendered) (*inventory.Error, error) {
 	if r == nil || r.WaitsFor == "" {
 		return nil, nil
 	}
@@ -293,7 +196,7 @@ func (dl *Deliverer) Awaited(tx inventory.Tx, h *inventory.Host, r *configuratio
 	if err != nil {
 		return nil, fmt.Errorf("read machine of %s: %w", h.Name, err)
 	}
-	if err := dl.wantBootstrap(tx, &m); err != nil {
+	if err := b.wantBootstrap(tx, &m); err != nil {
 		return nil, err
 	}
 	return inventory.Errorf(inventory.Unavailable, "waits for its bootstrap data from %s", r.WaitsFor).
@@ -301,32 +204,32 @@ func (dl *Deliverer) Awaited(tx inventory.Tx, h *inventory.Host, r *configuratio
 }
 
 // wantBootstrap asks whoever has the bootstrap data of a machine for them.
-func (dl *Deliverer) wantBootstrap(tx inventory.Tx, m *inventory.Machine) error {
-	if !dl.Bootstraps.mayAsk(m.UID, dl.cfg.Now()) {
+func (b *Bootstrapper) wantBootstrap(tx inventory.Tx, m *inventory.Machine) error {
+	if !b.Bootstraps.mayAsk(m.UID, b.cfg.Now()) {
 		return nil
 	}
 	return tx.AddEvent(&inventory.Event{
-		At: dl.cfg.Now(), Kind: inventory.EventBootstrapWanted, HostID: m.HostID, Subject: "machine/" + m.Name,
+		At: b.cfg.Now(), Kind: inventory.EventBootstrapWanted, HostID: m.HostID, Subject: "machine/" + m.Name,
 		Detail: inventory.Clean("its boot waits for the bootstrap data from "+m.BootstrapFrom, 500), Data: ledger.MachineData(m, map[string]any{"from": m.BootstrapFrom}),
 	})
 }
 
-// bootstrapValue returns the data that a rendering refers to, when they are delivered.
-func (dl *Deliverer) bootstrapValue(ctx context.Context, d *delivery) (value []byte, isOurs bool, err error) {
+// valueFor returns the data that a rendering refers to, when they are delivered.
+func (b *Bootstrapper) valueFor(ctx context.Context, d *delivery) (value []byte, isOurs bool, err error) {
 	if d.host.Machine == "" {
 		return nil, false, nil
 	}
 	var m inventory.Machine
-	err = dl.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err = b.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		m, err = tx.FindMachine(d.host.Machine)
 		return err
 	})
 	if err != nil || m.BootstrapFrom == "" {
 		return nil, false, err
 	}
-	b, ok := dl.Bootstraps.find(m.UID, dl.cfg.Now())
+	data, ok := b.Bootstraps.find(m.UID, b.cfg.Now())
 	if !ok {
-		err := dl.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return dl.wantBootstrap(tx, &m) })
+		err := b.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return b.wantBootstrap(tx, &m) })
 		if err == nil {
 			err = inventory.Errorf(inventory.Unavailable, "the bootstrap data of machine %s are not here any more; Slipway asks for them again", m.Name).
 				WithHint("it asks again by itself; else boot it again")
@@ -334,9 +237,9 @@ func (dl *Deliverer) bootstrapValue(ctx context.Context, d *delivery) (value []b
 		return nil, true, err
 	}
 	if !d.IsPeek {
-		dl.Bootstraps.keep(m.UID, dl.cfg.Now().Add(AgainFor))
+		b.Bootstraps.keep(m.UID, b.cfg.Now().Add(AgainFor))
 	}
-	return b.value, true, nil
+	return data.value, true, nil
 }
 
 // isAwaited reports whether a problem goes away by itself: the machine waits for data, or for its turn.

@@ -29,6 +29,11 @@ func (k Keys) AgentKey(s inventory.SessionID) string { return k.keyOf("agent", s
 // differs from the agent's own key, because documents contain the URLs of others and stay on the disk.
 func (k Keys) DocumentKey(s inventory.SessionID) string { return k.keyOf("documents", s) }
 
+// isDocumentKey compares in constant time.
+func (k Keys) isDocumentKey(s inventory.SessionID, key string) bool {
+	return k.isKey(key, k.DocumentKey(s))
+}
+
 // ConfigURL is where a machine fetches a document of its boot.
 func (k Keys) ConfigURL(base string, s *inventory.BootSession, name string) string {
 	key := ""

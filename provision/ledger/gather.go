@@ -67,7 +67,7 @@ func (l *Ledger) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, 
 		g = &gathering{hosts: map[inventory.HostID]bool{}}
 		l.crowds.byKey[key] = g
 	}
-	now, isNew := l.cfg.Now(), false
+	now, isNew := l.Now(), false
 	for _, id := range strange {
 		if !g.hosts[id] && len(g.hosts) < gatheringHosts {
 			g.hosts[id], isNew = true, true

@@ -13,11 +13,16 @@ import (
 	"slipway.dev/slipway/provision/session"
 )
 
+// Base is what the ledger and every room above it use.
+type Base struct {
+	Store inventory.Store
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
 // Config is everything a Ledger needs.
 type Config struct {
-	Store    inventory.Store
-	Now      func() time.Time
-	Log      *slog.Logger
+	Base
 	Sessions *session.Table
 	Recorder *recorder.Recorder
 	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
@@ -31,10 +36,12 @@ type Config struct {
 // Ledger is the only writer of state changes, issues and ends of sessions. Its methods may be called from many goroutines,
 // once it is configured.
 type Ledger struct {
-	cfg     Config
-	crowds  crowds
-	dryRuns sync.Map // their transactions, by inventory.Tx
+	Base
+	Refusals Refusals
+	cfg      Config
+	crowds   crowds
+	dryRuns  sync.Map // their transactions, by inventory.Tx
 }
 
 // Configure gives a Ledger what it needs.
-func (l *Ledger) Configure(cfg Config) { l.cfg = cfg }
+func (l *Ledger) Configure(cfg Config) { l.Base, l.cfg = cfg.Base, cfg }

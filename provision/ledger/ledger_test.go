@@ -32,7 +32,7 @@ func open(t *testing.T) (*Ledger, inventory.Store, *inventory.Host) {
 	}
 	l := &Ledger{}
 	l.Configure(Config{
-		Store: store, Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Base:  Base{Store: store, Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
 		Freed: func(inventory.Tx, *inventory.Host) error { return nil },
 	})
 	return l, store, h

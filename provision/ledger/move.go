@@ -13,7 +13,7 @@ func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, 
 	if err != nil {
 		return err
 	}
-	now, from := l.cfg.Now(), h.State
+	now, from := l.Now(), h.State
 	refs = inventory.OfMachine(h.Machine, refs...)
 	if to != from {
 		h.StateSinceAt = now
@@ -38,7 +38,7 @@ func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, 
 
 // OpenIssue opens an issue, with its event when it was not open yet.
 func (l *Ledger) OpenIssue(tx inventory.Tx, i inventory.Issue) error {
-	now := l.cfg.Now()
+	now := l.Now()
 	i, isTold, err := l.gather(tx, i)
 	if err != nil || isTold {
 		return err
@@ -50,16 +50,16 @@ func (l *Ledger) OpenIssue(tx inventory.Tx, i inventory.Issue) error {
 	if !opened {
 		return nil
 	}
-	l.cfg.Log.Warn("issue opened", "type", i.Type, "cause", i.Cause, "hint", i.Hint)
+	l.Log.Warn("issue opened", "type", i.Type, "cause", i.Cause, "hint", i.Hint)
 	return tx.AddEvent(l.issueEvent(i, inventory.EventIssueOpened, i.Type+": "+i.Cause))
 }
 
 // CloseIssue closes the issue with that key, with its event, if it is open.
 func (l *Ledger) CloseIssue(tx inventory.Tx, i inventory.Issue, why string) error {
-	closed, err := tx.CloseIssue(i.Key, l.cfg.Now())
+	closed, err := tx.CloseIssue(i.Key, l.Now())
 	if key := l.ungather(&i); err == nil && !closed && key != "" {
 		i.Key = key
-		closed, err = tx.CloseIssue(key, l.cfg.Now())
+		closed, err = tx.CloseIssue(key, l.Now())
 	}
 	if err != nil || !closed {
 		return err
@@ -69,7 +69,7 @@ func (l *Ledger) CloseIssue(tx inventory.Tx, i inventory.Issue, why string) erro
 
 func (l *Ledger) issueEvent(i inventory.Issue, kind, detail string) *inventory.Event {
 	ev := &inventory.Event{
-		At: l.cfg.Now(), Kind: kind, Detail: inventory.Clean(detail, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint}, Refs: i.Refs,
+		At: l.Now(), Kind: kind, Detail: inventory.Clean(detail, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint}, Refs: i.Refs,
 	}
 	if len(i.HostIDs) > 0 {
 		ev.HostID = i.HostIDs[0]
@@ -91,7 +91,7 @@ func MachineData(m *inventory.Machine, data map[string]any) map[string]any {
 
 // Edit stores a host that keeps its state, with the event that says what was changed.
 func (l *Ledger) Edit(tx inventory.Tx, h *inventory.Host, detail string) error {
-	now := l.cfg.Now()
+	now := l.Now()
 	if err := tx.UpdateHost(h, now); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (l *Ledger) MoveIf(tx inventory.Tx, h *inventory.Host, on inventory.Trigger
 
 // SaveMachine stores a machine with the event that says what changed.
 func (l *Ledger) SaveMachine(tx inventory.Tx, m *inventory.Machine, detail string, refs ...inventory.Ref) error {
-	if err := tx.UpdateMachine(m, l.cfg.Now()); err != nil {
+	if err := tx.UpdateMachine(m, l.Now()); err != nil {
 		return fmt.Errorf("store machine %s: %w", m.Name, err)
 	}
 	return l.NoteMachine(tx, m, detail, refs...)
@@ -117,7 +117,7 @@ func (l *Ledger) SaveMachine(tx inventory.Tx, m *inventory.Machine, detail strin
 // NoteMachine adds an event about a machine to the timeline.
 func (l *Ledger) NoteMachine(tx inventory.Tx, m *inventory.Machine, detail string, refs ...inventory.Ref) error {
 	return tx.AddEvent(&inventory.Event{
-		At: l.cfg.Now(), Kind: inventory.EventMachine, HostID: m.HostID, Subject: "machine/" + m.Name, Detail: inventory.Clean(detail, 500),
+		At: l.Now(), Kind: inventory.EventMachine, HostID: m.HostID, Subject: "machine/" + m.Name, Detail: inventory.Clean(detail, 500),
 		Data: MachineData(m, map[string]any{"phase": m.Phase, "claim": m.ClaimID}), Refs: refs,
 	})
 }

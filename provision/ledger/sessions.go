@@ -63,7 +63,7 @@ func IsAfterAgent(op *inventory.Operation) bool {
 
 // EndIn ends a session in a transaction.
 func (l *Ledger) EndIn(tx inventory.Tx, s *inventory.BootSession, outcome inventory.Outcome, why string) error {
-	s.Outcome, s.EndedAt = outcome, l.cfg.Now()
+	s.Outcome, s.EndedAt = outcome, l.Now()
 	if err := tx.SaveSession(*s); err != nil {
 		return fmt.Errorf("store boot session: %w", err)
 	}
@@ -80,8 +80,8 @@ func (l *Ledger) EndIn(tx inventory.Tx, s *inventory.BootSession, outcome invent
 // Sweep ends the sessions that only the store has: those of before a restart.
 func (l *Ledger) Sweep(ctx context.Context) error {
 	var old []inventory.BootSession
-	err := l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		old, err = tx.ListOpenSessions(l.cfg.Now().Add(-session.SilentFor))
+	err := l.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		old, err = tx.ListOpenSessions(l.Now().Add(-session.SilentFor))
 		return err
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 		return ok && cur.ID == s.ID
 	})
 	for some := range slices.Chunk(old, session.TakeAtOnce) {
-		if err := l.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return l.endOld(tx, some) }); err != nil {
+		if err := l.Store.Write(ctx, func(tx inventory.Tx) error { return l.endOld(tx, some) }); err != nil {
 			return err
 		}
 	}
@@ -133,8 +133,8 @@ func (l *Ledger) Forget(ctx context.Context) error {
 	}
 	for done := 0; done < forgetPerTime; {
 		n := 0
-		err := l.cfg.Store.Write(ctx, func(tx inventory.Tx) (err error) {
-			n, err = tx.ForgetHistory(l.cfg.Now().Add(-l.cfg.KeepHistory), ForgetAtOnce)
+		err := l.Store.Write(ctx, func(tx inventory.Tx) (err error) {
+			n, err = tx.ForgetHistory(l.Now().Add(-l.cfg.KeepHistory), ForgetAtOnce)
 			return err
 		})
 		if done += n; err != nil || n < ForgetAtOnce || !IsAfter(ctx, ForgetOnAfter) {

@@ -38,7 +38,7 @@ var errDryRun = errors.New("dry run")
 
 // Write is a transaction for what somebody asks for.
 func (l *Ledger) Write(ctx context.Context, who Asker, fn func(inventory.Tx) error) error {
-	err := l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err := l.Store.Write(ctx, func(tx inventory.Tx) error {
 		if who.DryRun {
 			l.dryRuns.Store(tx, true)
 			defer l.dryRuns.Delete(tx)
@@ -70,7 +70,7 @@ func (l *Ledger) IsDryRun(tx inventory.Tx) bool {
 
 // FindHost reads a host in a transaction of its own.
 func (l *Ledger) FindHost(ctx context.Context, id inventory.HostID) (h inventory.Host, err error) {
-	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err = l.Store.Read(ctx, func(tx inventory.Tx) error {
 		h, err = tx.FindHost(id)
 		return err
 	})

@@ -2,10 +2,8 @@ package operation
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -13,62 +11,39 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
-	"slipway.dev/slipway/provision/proof"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/provision/strangers"
 )
 
-// AgentReport takes what our agent tells. A report about another task than the current one, or from another boot than the
-// task's, moves nothing. It is a repetition, or late.
-func (o *Agents) AgentReport(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r wire.Report) error {
-	count := o.agents.count()
-	s, h, err := o.agentOf(ctx, id, source, key)
-	if err != nil {
-		return err
-	}
-	if !o.cfg.Gate.Pays(s.ID, s.MAC, "", 2, len(r.Detail)+len(r.Error)) {
-		return strangers.OverBudget()
-	}
-	isHere := o.agents.heard(h.ID, &s, o.cfg.Now(), count)
-	s.LastAt = o.cfg.Now()
-	switch r.State {
-	case wire.Hello:
-		return o.agentHello(ctx, s, h, r)
-	case wire.Log:
-		o.noteAgent(s, inventory.EventAgentLog, cmp.Or(r.Detail, lastLine(r.Log)), o.cfg.Gate.KeptLog(map[string]any{}, h.ID, s.MAC, CleanLog(r.Log)))
-		return nil
-	case wire.Running, wire.Done, wire.Failed:
-		if !isHere { // its machine was restarted or switched off meanwhile
-			o.noteAgent(s, inventory.EventAgentReported, "after its end: "+string(r.State)+" "+r.Detail, nil)
-			return nil
-		}
-	default:
-		return inventory.Errorf(inventory.Invalid, "%q is no state of a report", inventory.Clean(string(r.State), 40))
-	}
-	operation, _, _ := strings.Cut(r.Task, ".")
-	isCurrent := false
-	err = o.WithJob(ctx, operation, func(j *Job) error {
-		isCurrent = j.Host.ID == h.ID && r.Task == fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN) && j.op.Task == string(j.op.Step) && j.P.Boot == s.ID
-		if !isCurrent {
-			return nil
-		}
-		return agentStep{j}.told(s, r)
-	})
-	isRest := operation == string(s.ID) // it was told to leave
-	if err == nil && !isCurrent && !isRest && r.State != wire.Running {
-		o.noteAgent(s, inventory.EventAgentReported, "about an earlier task: "+string(r.State)+" "+r.Detail, nil)
-	}
-	return err
+// ReportsConfig is what Reports need besides their Operator.
+type ReportsConfig struct {
+	*ledger.Ledger // with the store, the time and the log
+	Sessions       *session.Table
+	Recorder       *recorder.Recorder
+	Gate           *strangers.Gate
+	// AddNIC adds a MAC that a machine reported to its host. CheckHints opens issues about other hosts that report the same.
+	AddNIC     func(inventory.Tx, *inventory.Host, inventory.MAC) error
+	CheckHints func(inventory.Tx, *inventory.Host) error
 }
 
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return s[strings.LastIndexByte(s, '\n')+1:]
+// Reports are what our agent says of its tasks.
+type Reports struct {
+	*Operator
+	cfg ReportsConfig
+}
+
+// NewReports returns the Reports that move the operations of an Operator on.
+func NewReports(o *Operator, cfg ReportsConfig) *Reports { return &Reports{o, cfg} }
+
+// reportStep is an operation at a step that our agent reports on.
+type reportStep struct {
+	agentStep
+	r *Reports
 }
 
 // noteAgent adds an event to the session of an agent, behind its request.
-func (o *Operator) noteAgent(s inventory.BootSession, kind, detail string, data map[string]any) {
+func (o *Reports) noteAgent(s inventory.BootSession, kind, detail string, data map[string]any) {
 	if session.StepIndex(kind) > session.StepIndex(s.Step) {
 		s.Step = kind
 	}
@@ -76,46 +51,6 @@ func (o *Operator) noteAgent(s inventory.BootSession, kind, detail string, data 
 	o.cfg.Recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
 		At: o.cfg.Now(), Kind: kind, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC, Detail: inventory.Clean(detail, 500), Data: data,
 	}})
-}
-
-// agentHello notes that the agent runs, and looks whether this is the machine that we think it is.
-func (o *Agents) agentHello(ctx context.Context, s inventory.BootSession, h inventory.Host, r wire.Report) error {
-	detail, data := "our agent runs", map[string]any{}
-	var said inventory.System
-	if a := r.Agent; a != nil {
-		detail = fmt.Sprintf("our agent %s runs on Linux %s, %.1f s after the kernel started", inventory.Clean(a.Build, 60), inventory.Clean(a.Kernel, 60), a.Uptime)
-		data["uptime"] = a.Uptime
-		said.UUID, said.Serial = strings.ToLower(inventory.Clean(a.UUID, 64)), inventory.Clean(a.Serial, 100)
-	}
-	s.MachineUUID = said.UUID
-	o.noteAgent(s, inventory.EventAgentStarted, detail, data)
-	return o.checkIdentity(ctx, &h, s, said)
-}
-
-// checkIdentity opens an issue when the machine that booted with a host's MAC is not the one that was inspected: its
-// network card, or the whole machine, was replaced. Nothing destructive happens until a person has looked. A machine that
-// does not say who it is closes no issue.
-func (o *Agents) checkIdentity(ctx context.Context, h *inventory.Host, s inventory.BootSession, said inventory.System) error {
-	return o.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		if err := tx.SaveSession(s); err != nil {
-			return fmt.Errorf("store boot session: %w", err)
-		}
-		last, err := tx.FindInspection(h.ID, 0)
-		if err != nil {
-			return ledger.IgnoreNotFound(err)
-		}
-		known := last.Hardware.System
-		if why := proof.OtherMachine(inventory.System{UUID: known.UUID}, said); why != "" && known.UUID != "" {
-			return o.cfg.Ledger.OpenIssue(tx, replaced(h, why))
-		}
-		if why := proof.OtherMachine(known, said); why != "" && said.Serial != "" {
-			return o.cfg.Ledger.OpenIssue(tx, replaced(h, why))
-		}
-		if known.UUID == "" || known.Serial != "" && said.Serial == "" {
-			return nil
-		}
-		return o.cfg.Ledger.CloseIssue(tx, replaced(h, ""), "the machine is the one that was inspected")
-	})
 }
 
 func replaced(h *inventory.Host, why string) inventory.Issue {
@@ -127,7 +62,7 @@ func replaced(h *inventory.Host, why string) inventory.Issue {
 }
 
 // told takes a report about the current task.
-func (j agentStep) told(s inventory.BootSession, r wire.Report) error {
+func (j reportStep) told(s inventory.BootSession, r wire.Report) error {
 	now := j.o.cfg.Now()
 	switch r.State {
 	case wire.Running:
@@ -141,13 +76,13 @@ func (j agentStep) told(s inventory.BootSession, r wire.Report) error {
 		if err := j.keepCertificates(r); err != nil {
 			return err
 		}
-		j.o.noteAgent(s, inventory.EventAgentReported, "failed: "+r.Error, j.o.cfg.Gate.KeptLog(map[string]any{"hint": inventory.Clean(r.Hint, 300)}, j.Host.ID, s.MAC, CleanLog(r.Log)))
+		j.r.noteAgent(s, inventory.EventAgentReported, "failed: "+r.Error, j.r.cfg.Gate.KeptLog(map[string]any{"hint": inventory.Clean(r.Hint, 300)}, j.Host.ID, s.MAC, CleanLog(r.Log)))
 		return j.fail(failure{
 			reason: inventory.Clean(cmp.Or(r.Error, "the agent gave no reason"), 400), hint: inventory.Clean(r.Hint, 300),
 			isLasting: r.IsLasting, isImage: r.Blame == wire.BlameImage,
 		})
 	}
-	j.o.noteAgent(s, inventory.EventAgentReported, cmp.Or(r.Detail, string(j.op.Step)+" is done"), nil)
+	j.r.noteAgent(s, inventory.EventAgentReported, cmp.Or(r.Detail, string(j.op.Step)+" is done"), nil)
 	switch j.op.Step {
 	case inventory.StepInspect:
 		if r.Hardware == nil {
@@ -192,14 +127,14 @@ type installed struct {
 }
 
 // progress notes how far a task is, and moves its deadline on: what moves is not stuck.
-func (j agentStep) progress(s inventory.BootSession, r wire.Report) error {
+func (j reportStep) progress(s inventory.BootSession, r wire.Report) error {
 	now := j.o.cfg.Now()
 	p := inventory.Progress{Detail: inventory.Clean(r.Detail, 200)}
 	if r.Progress != nil {
 		p.Bytes, p.Total, p.BytesPerSecond = max(r.Progress.Bytes, 0), max(r.Progress.Total, 0), r.Progress.BytesPerSecond
 	}
 	if isMoving := p.Bytes > j.op.Progress.Bytes || p.Detail != j.op.Progress.Detail; isMoving || j.op.DeadlineAt.IsZero() {
-		late := now.Add(j.o.LimitOf(j.op.Step).Within)
+		late := now.Add(j.o.cfg.Limits.Of(j.op.Step).Within)
 		if last := j.lastEnd(); late.After(last) {
 			late = last
 		}
@@ -213,7 +148,7 @@ func (j agentStep) progress(s inventory.BootSession, r wire.Report) error {
 	isNews := p.Detail != j.op.Progress.Detail || now.Sub(j.op.UpdatedAt) > progressEvery
 	j.op.Progress = p
 	if isNews {
-		j.o.noteAgent(s, inventory.EventAgentReported, progressLine(p), map[string]any{"bytes": p.Bytes, "total": p.Total, "bytesPerSecond": p.BytesPerSecond, "operation": j.op.ID})
+		j.r.noteAgent(s, inventory.EventAgentReported, progressLine(p), map[string]any{"bytes": p.Bytes, "total": p.Total, "bytesPerSecond": p.BytesPerSecond, "operation": j.op.ID})
 	}
 	return j.Tx.UpdateOperation(&j.op, now)
 }
@@ -228,7 +163,7 @@ const (
 // lastEnd is when a task has to be done, however much its agent says that it goes on. The time depends on the disks that the
 // host is known to have, and on no word of this report.
 func (j agentStep) lastEnd() time.Time {
-	end := j.op.StepAt.Add(max(AtMost, 2*j.o.LimitOf(j.op.Step).Within) + time.Duration(j.P.BurnInFor))
+	end := j.op.StepAt.Add(max(AtMost, 2*j.o.cfg.Limits.Of(j.op.Step).Within) + time.Duration(j.P.BurnInFor))
 	hw, err := j.knownHardware()
 	if err != nil || hw == nil {
 		return end

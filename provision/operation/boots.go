@@ -8,12 +8,31 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
+// SignsConfig is what Signs need besides their Operator.
+type SignsConfig struct {
+	*ledger.Ledger // with the store, the time and the log
+	Sessions       *session.Table
+	Recorder       *recorder.Recorder
+	// Plan is what a host in a subnet would boot.
+	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
+}
+
+// Signs are what machines show by themselves while an operation runs: they boot, ask for an address, and report.
+type Signs struct {
+	*Operator
+	cfg SignsConfig
+}
+
+// NewSigns returns the Signs that move the operations of an Operator on.
+func NewSigns(o *Operator, cfg SignsConfig) *Signs { return &Signs{o, cfg} }
+
 // BootsAgain handles a machine that boots from the network during an operation. An installer from an earlier boot without a
 // report, or an agent that is back, means that the attempt has failed or goes on. It returns the plan as it is after that.
-func (o *Operator) BootsAgain(tx inventory.Tx, h *inventory.Host, p pxe.Plan, s *inventory.BootSession) (pxe.Plan, error) {
+func (o *Signs) BootsAgain(tx inventory.Tx, h *inventory.Host, p pxe.Plan, s *inventory.BootSession) (pxe.Plan, error) {
 	op, err := tx.FindOpenOperation(h.ID)
 	if err != nil {
 		return p, ledger.IgnoreNotFound(err)
@@ -62,7 +81,7 @@ func (j *Job) isSilent() bool {
 }
 
 // BootGiven moves the operation on that waited for this boot.
-func (o *Operator) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Operation, d pxe.Decision) error {
+func (o *Signs) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Operation, d pxe.Decision) error {
 	j, err := o.JobOf(tx, op)
 	if err != nil {
 		return err
@@ -93,7 +112,7 @@ func (o *Operator) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Op
 
 // HeardOS notes that an operating system asked for an address. If an operation wants the machine to boot from the network,
 // its disk comes before the network in its boot order.
-func (o *Operator) HeardOS(mac inventory.MAC) {
+func (o *Signs) HeardOS(mac inventory.MAC) {
 	host := o.cfg.Sessions.HostOf(mac)
 	if host == "" {
 		return
@@ -123,7 +142,7 @@ func (o *Operator) HeardOS(mac inventory.MAC) {
 }
 
 // isNetbooting reports whether a boot of ours runs on the host: then what asks for an address is what we booted.
-func (o *Operator) isNetbooting(h *inventory.Host) bool {
+func (o *Signs) isNetbooting(h *inventory.Host) bool {
 	for _, n := range h.NICs {
 		if s, ok := o.cfg.Sessions.Of(n.MAC); ok && s.EndedAt.IsZero() && (s.Boot == string(pxe.BootAgent) || s.Boot == string(pxe.BootImage)) {
 			return true
@@ -142,7 +161,7 @@ func (j *Job) lastSign() string {
 }
 
 // TakeReport lets an operation take the report that it waits for; taken is false when there is none that does.
-func (o *Operator) TakeReport(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, r pxe.Report) (taken bool, err error) {
+func (o *Signs) TakeReport(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, r pxe.Report) (taken bool, err error) {
 	op, err := tx.FindOpenOperation(h.ID)
 	if err != nil {
 		return false, ledger.IgnoreNotFound(err)
@@ -164,7 +183,7 @@ func (o *Operator) TakeReport(tx inventory.Tx, h *inventory.Host, s inventory.Bo
 		return true, j.fail(failure{reason: "reported a failure: " + detail})
 	case r.Step == pxe.ReportProgress && op.Step == inventory.StepWrite:
 		j.op.Progress.Detail = detail
-		j.op.DeadlineAt = o.cfg.Now().Add(o.LimitOf(op.Step).Within)
+		j.op.DeadlineAt = o.cfg.Now().Add(j.o.cfg.Limits.Of(op.Step).Within)
 		j.op.NextAt = j.op.DeadlineAt
 		return true, tx.UpdateOperation(&j.op, o.cfg.Now())
 	case r.Step == pxe.ReportInstalled && j.P.Road == RoadInstaller && (op.Step == inventory.StepWrite || op.Step == inventory.StepNetboot):

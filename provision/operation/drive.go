@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/power"
+	"slipway.dev/slipway/provision/watch"
 )
 
 const (
@@ -21,8 +22,29 @@ const (
 	DueAtOnce   = 256
 )
 
+// WorkersConfig is what Workers need besides their Operator.
+type WorkersConfig struct {
+	*ledger.Ledger // with the store, the time and the log
+	Power          *power.Controllers
+	Nodes          Nodes // nil: Kubernetes nodes are left alone
+	Diagnoser      *watch.Diagnoser
+	// UnheardAfter is how long a controller may take to obey before the operation says that it waits for it; 3 s when zero.
+	UnheardAfter time.Duration
+	// Place finds hosts for the machines that wait for one.
+	Place func(ctx context.Context) error
+}
+
+// Workers do what is due. They speak to controllers and clusters outside of every transaction.
+type Workers struct {
+	*Operator
+	cfg WorkersConfig
+}
+
+// NewWorkers returns the Workers that drive the operations of an Operator.
+func NewWorkers(o *Operator, cfg WorkersConfig) *Workers { return &Workers{o, cfg} }
+
 // Drive does what is due until ctx is done. Each host has one worker at a time, and no worker waits for another.
-func (o *Operator) Drive(ctx context.Context) error {
+func (o *Workers) Drive(ctx context.Context) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	slots := make(chan struct{}, DriveAtOnce)
@@ -51,7 +73,7 @@ func (o *Operator) Poke() {
 }
 
 // DriveOnce places the machines that wait for a host and starts a worker for each operation that is due.
-func (o *Operator) DriveOnce(ctx context.Context, slots chan struct{}, workers *sync.WaitGroup) error {
+func (o *Workers) DriveOnce(ctx context.Context, slots chan struct{}, workers *sync.WaitGroup) error {
 	if err := o.cfg.Place(ctx); err != nil {
 		return err
 	}
@@ -115,7 +137,7 @@ func (b *busy) Has(h inventory.HostID) bool {
 }
 
 // Advance does what a due operation is due for.
-func (o *Operator) Advance(ctx context.Context, op inventory.Operation) error {
+func (o *Workers) Advance(ctx context.Context, op inventory.Operation) error {
 	h, err := o.cfg.Ledger.FindHost(ctx, op.HostID)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return o.orphan(ctx, op)
@@ -130,7 +152,7 @@ func (o *Operator) Advance(ctx context.Context, op inventory.Operation) error {
 	}
 	switch op.Step {
 	case inventory.StepFence, inventory.StepPower, inventory.StepRest, inventory.StepSet:
-		return worker{o}.order(ctx, op, h)
+		return o.order(ctx, op, h)
 	case inventory.StepDrain, inventory.StepForget:
 		return o.tend(ctx, op, h)
 	}
@@ -150,7 +172,7 @@ func (o *Operator) Advance(ctx context.Context, op inventory.Operation) error {
 			return j.forward()
 		}
 		if !j.op.DeadlineAt.IsZero() && !o.cfg.Now().Before(j.op.DeadlineAt) {
-			return j.late()
+			return o.late(j)
 		}
 		if j.op.Step == inventory.StepWipe && j.isUntouched() {
 			return j.silent()
@@ -160,7 +182,7 @@ func (o *Operator) Advance(ctx context.Context, op inventory.Operation) error {
 }
 
 // orphan ends an operation whose host was deleted.
-func (o *Operator) orphan(ctx context.Context, op inventory.Operation) error {
+func (o *Workers) orphan(ctx context.Context, op inventory.Operation) error {
 	return o.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		op.State, op.Reason = inventory.OpCancelled, "its host was deleted"
 		op.NextAt, op.DeadlineAt, op.EndedAt = time.Time{}, time.Time{}, o.cfg.Now()
@@ -189,17 +211,17 @@ func (j *Job) isUntouched() bool { return j.op.Progress == (inventory.Progress{}
 
 // late is what happens when the next event did not come in time: the attempt has failed, with what was expected and what
 // was seen last.
-func (j *Job) late() error {
-	l := j.o.LimitOf(j.op.Step)
+func (o *Workers) late(j *Job) error {
+	l := j.o.cfg.Limits.Of(j.op.Step)
 	f := failure{
 		reason: fmt.Sprintf("nothing for %s: expected that %s", inventory.Duration(j.o.cfg.Now().Sub(j.op.StepAt).Round(time.Second)), l.Expect),
-		hint:   j.o.lateHint(&j.op, &j.Host),
+		hint:   lateHint(&j.op, &j.Host),
 	}
 	if j.op.Step == inventory.StepFirstBoot || j.op.Step == inventory.StepNetboot {
 		if seen := j.lastSign(); seen != "" {
 			f.reason += "; " + seen
 		}
-		if why, ok := j.o.cfg.Watch.Likeliest(j.Tx, j.Host.ID, ""); ok {
+		if why, ok := o.cfg.Diagnoser.Likeliest(j.Tx, j.Host.ID, ""); ok {
 			f.reason, f.hint = f.reason+"; likely: "+why.Sentence, why.Hint
 		}
 	}
@@ -214,7 +236,7 @@ func (j *Job) late() error {
 }
 
 // lateHint says what to look at.
-func (o *Operator) lateHint(op *inventory.Operation, h *inventory.Host) string {
+func lateHint(op *inventory.Operation, h *inventory.Host) string {
 	switch op.Step {
 	case inventory.StepNetboot:
 		return "see that the network stands before the disk in its boot order, and that it is in a subnet that Slipway serves: slipway host events " + h.Name
@@ -227,7 +249,7 @@ func (o *Operator) lateHint(op *inventory.Operation, h *inventory.Host) string {
 }
 
 // order speaks to the host's controller, and moves the operation on when that has confirmed.
-func (o worker) order(ctx context.Context, op inventory.Operation, h inventory.Host) error {
+func (o *Workers) order(ctx context.Context, op inventory.Operation, h inventory.Host) error {
 	p, err := o.cfg.Power.Open(ctx, &h)
 	if err != nil {
 		return err
@@ -290,7 +312,7 @@ func (n needsPerson) Error() string { return n.task }
 
 // fence makes sure that the old operating system cannot run any more: its controller says that the power is off. Where no
 // controller can cut the power, a person says so, or our agent boots.
-func (o worker) fence(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
+func (o *Workers) fence(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
 	if o.cfg.Power.CutsPower(&p.Record) {
 		if err := o.cfg.Power.Converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
 			return false, err
@@ -307,7 +329,7 @@ func (o worker) fence(ctx context.Context, op inventory.Operation, h *inventory.
 }
 
 // switchOn makes the machine boot the way the operation wants.
-func (o worker) switchOn(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
+func (o *Workers) switchOn(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
 	params := ParamsOf(&op)
 	began, isHere := o.agents.here(h.ID, o.cfg.Now())
 	if isHere && op.Kind != inventory.OpRemediate && (!o.mustCut(&op, &p.Record) || params.isAfterOff(began)) {
@@ -343,7 +365,7 @@ func (o worker) switchOn(ctx context.Context, op inventory.Operation, h *invento
 }
 
 // rest leaves a host that nobody needs: off where it can be switched on again, else waiting.
-func (o worker) rest(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
+func (o *Workers) rest(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
 	if ParamsOf(&op).Clean == inventory.CleanNone || o.isAwaited(ctx) {
 		return true, nil
 	}
@@ -360,7 +382,7 @@ func (o worker) rest(ctx context.Context, op inventory.Operation, h *inventory.H
 }
 
 // isAwaited reports whether a machine waits for a host: then one that becomes free stays on.
-func (o worker) isAwaited(ctx context.Context) bool {
+func (o *Workers) isAwaited(ctx context.Context) bool {
 	isWaiting := false
 	_ = o.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		ms, err := tx.ListMachines(inventory.MachineFilter{Phase: inventory.MachinePending}, inventory.Page{Limit: 1})
@@ -371,7 +393,7 @@ func (o worker) isAwaited(ctx context.Context) bool {
 }
 
 // set is one order that a person gave.
-func (o worker) set(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
+func (o *Workers) set(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (bool, error) {
 	if op.Kind == inventory.OpRotate {
 		return o.cfg.Power.Rotate(ctx, op, h, p)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
@@ -20,10 +21,16 @@ func StepNames() []string {
 	return slices.Sorted(slices.Values(slices.AppendSeq(names, slices.Values(watch.Steps()))))
 }
 
-// LimitOf returns the deadline of a step, as it is configured here.
-func (o *Operator) LimitOf(s inventory.Step) limit {
+// Limits are how long steps may take, and how often a host may be installed, as an admin has set them.
+type Limits struct {
+	Deadlines       map[string]time.Duration // replace those of steps, by their names
+	InstallsPerHour int
+}
+
+// Of returns the deadline of a step.
+func (ls Limits) Of(s inventory.Step) limit {
 	l := limits[s]
-	if d := o.cfg.Deadlines[string(s)]; d > 0 && l.Within > 0 {
+	if d := ls.Deadlines[string(s)]; d > 0 && l.Within > 0 {
 		l.Within = d
 		l.first = min(l.first, d)
 	}
@@ -39,7 +46,7 @@ func ImageOf(o *inventory.Operation) string { return ParamsOf(o).Image }
 // ExpectedOf returns what an open operation expects next, until when, and what to look at if it does not come.
 func (o *Operator) ExpectedOf(op *inventory.Operation, h *inventory.Host) *watch.Expected {
 	x := &watch.Expected{
-		What: o.LimitOf(op.Step).Expect, By: op.DeadlineAt, Since: op.StepAt, Step: string(op.Step), Reason: op.Reason, Hint: cmp.Or(op.Hint, o.lateHint(op, h)),
+		What: o.cfg.Limits.Of(op.Step).Expect, By: op.DeadlineAt, Since: op.StepAt, Step: string(op.Step), Reason: op.Reason, Hint: cmp.Or(op.Hint, lateHint(op, h)),
 		Operation: op.ID,
 	}
 	switch {

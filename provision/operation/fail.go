@@ -34,7 +34,7 @@ func (j *Job) fail(f failure) error {
 	pause := backoff(j.op.AttemptN - 1)
 	switch j.op.Step {
 	case inventory.StepFence, inventory.StepSet, inventory.StepRest, inventory.StepPower:
-		j.op.DeadlineAt = now.Add(pause + j.o.LimitOf(j.op.Step).Within)
+		j.op.DeadlineAt = now.Add(pause + j.o.cfg.Limits.Of(j.op.Step).Within)
 		j.op.NextAt = now.Add(pause)
 		return j.save()
 	}
@@ -42,7 +42,7 @@ func (j *Job) fail(f failure) error {
 	if (needsAgent(j.op.Step) || isWrite) && j.isHere() && !f.isDeaf { // the agent tries again at once: it is what is left of the machine
 		j.newTask()
 		j.op.StepAt = now.Add(pause) // the task is not handed out before
-		j.op.DeadlineAt = j.op.StepAt.Add(j.o.LimitOf(j.op.Step).Begin())
+		j.op.DeadlineAt = j.op.StepAt.Add(j.o.cfg.Limits.Of(j.op.Step).Begin())
 		j.op.NextAt = j.op.DeadlineAt
 		return j.save()
 	}
@@ -58,7 +58,7 @@ func (j *Job) again(pause time.Duration) error {
 	if err := j.reach(inventory.StepPower); err != nil {
 		return err
 	}
-	j.op.DeadlineAt = now.Add(pause + j.o.LimitOf(inventory.StepPower).Within)
+	j.op.DeadlineAt = now.Add(pause + j.o.cfg.Limits.Of(inventory.StepPower).Within)
 	j.op.NextAt, j.op.Reason, j.op.Hint = now.Add(pause), reason, hint
 	j.P.MayRestart = true
 	j.op.Params = j.P.Encode()
@@ -187,7 +187,7 @@ func (j outcome) climb(f failure) error {
 		}
 		return j.tellMachine(inventory.MachineFailed, f.reason, "slipway machine remediate "+m.Name+" --step replace")
 	}
-	return j.o.cfg.Climb(j.Tx, &j.Host, m, j.P.Ladder[1:], j.op.By, f.reason)
+	return j.o.cfg.Claims.Climb(j.Tx, &j.Host, m, j.P.Ladder[1:], j.op.By, f.reason)
 }
 
 // PoolName returns the name of a pool; "" means the default pool.

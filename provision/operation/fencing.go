@@ -68,7 +68,7 @@ func (j *Job) enterPower() (passes bool, err error) {
 }
 
 // noteOff stores that the power of an operation's host was seen off; what was heard of the machine before counts no more.
-func (o worker) noteOff(ctx context.Context, op inventory.Operation) error {
+func (o *Workers) noteOff(ctx context.Context, op inventory.Operation) error {
 	now := o.cfg.Now()
 	o.switchedOff(op.HostID, now)
 	return o.WithJob(ctx, op.ID, func(j *Job) error {
@@ -83,7 +83,7 @@ func (o worker) noteOff(ctx context.Context, op inventory.Operation) error {
 
 // restartNow carries out a cycle or a reset that a person ordered. Boots of before end when the machine is known to have
 // restarted; otherwise the timeline says that nothing shows it.
-func (o worker) restartNow(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access, a bmc.Action) (bool, error) {
+func (o *Workers) restartNow(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access, a bmc.Action) (bool, error) {
 	began := o.cfg.Now()
 	o.agents.forget(h.ID)
 	isProven, err := bmc.Restart(ctx, p.Driver, a, power.Clock{Time: o.cfg.Now}, o.cfg.Power.Pace())
@@ -102,7 +102,7 @@ func (o worker) restartNow(ctx context.Context, op inventory.Operation, h *inven
 }
 
 // noteUnchanged stores that a host's power was as ordered already. Such an order starts no boot.
-func (o worker) noteUnchanged(ctx context.Context, op inventory.Operation, is inventory.PowerState) error {
+func (o *Workers) noteUnchanged(ctx context.Context, op inventory.Operation, is inventory.PowerState) error {
 	return o.WithJob(ctx, op.ID, func(j *Job) error {
 		j.P.WasSo = true
 		j.op.Params = j.P.Encode()
@@ -123,7 +123,7 @@ func modeOf(f inventory.Firmware) inventory.Firmware {
 
 // restart makes a machine start anew, with an override of its boot device; it was seen off in between. A controller that does
 // not know how to choose the device is no obstacle: the machine's own boot order may be right.
-func (o worker) restart(ctx context.Context, op inventory.Operation, p power.Access, b bmc.Boot) error {
+func (o *Workers) restart(ctx context.Context, op inventory.Operation, p power.Access, b bmc.Boot) error {
 	if p.Err != nil {
 		return p.Err
 	}

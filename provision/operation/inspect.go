@@ -152,7 +152,7 @@ func (o *Operator) InspectAccepted(tx inventory.Tx, h *inventory.Host, by string
 }
 
 // inspected takes the hardware that the agent found; stop says that the operation has ended with it.
-func (j agentStep) inspected(hw inventory.Hardware, now time.Time) (stop bool, err error) {
+func (j reportStep) inspected(hw inventory.Hardware, now time.Time) (stop bool, err error) {
 	if len(hw.Disks) > hardware.MaxDisks {
 		return true, j.giveUp(failure{
 			reason: fmt.Sprintf("it has %d disks, and an inspection holds %d", len(hw.Disks), hardware.MaxDisks), isLasting: true,
@@ -197,7 +197,7 @@ func (j agentStep) inspected(hw inventory.Hardware, now time.Time) (stop bool, e
 }
 
 // learn takes over into the host what selectors, claims and people look for.
-func (j agentStep) learn(hw inventory.Hardware) error {
+func (j reportStep) learn(hw inventory.Hardware) error {
 	h := &j.Host
 	for _, f := range []struct {
 		field *string
@@ -233,7 +233,7 @@ func (j agentStep) learn(hw inventory.Hardware) error {
 	setFact(h, inventory.FactSecureBootDB, secureBootDB(&hw.Firmware))
 	setFact(h, inventory.FactCPULevel, inventory.CPULevelOf(&hw.CPU))
 	for _, p := range hw.Ports {
-		if err := j.o.cfg.AddNIC(j.Tx, h, p.MAC); err != nil {
+		if err := j.r.cfg.AddNIC(j.Tx, h, p.MAC); err != nil {
 			return err
 		}
 		if i := slices.IndexFunc(h.NICs, func(n inventory.NIC) bool { return n.MAC == p.MAC }); i >= 0 {
@@ -244,7 +244,7 @@ func (j agentStep) learn(hw inventory.Hardware) error {
 	if err := j.storeHost(); err != nil {
 		return err
 	}
-	return j.o.cfg.CheckHints(j.Tx, h)
+	return j.r.cfg.CheckHints(j.Tx, h)
 }
 
 // hardwareIssues opens and closes what an inspection shows.

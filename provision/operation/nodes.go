@@ -84,10 +84,10 @@ func (j nodeStep) enterNode() (passes bool, err error) {
 }
 
 // tend asks how far a node is, outside of every transaction, and moves the operation on.
-func (o *Operator) tend(ctx context.Context, op inventory.Operation, h inventory.Host) error {
+func (o *Workers) tend(ctx context.Context, op inventory.Operation, h inventory.Host) error {
 	var m *inventory.Machine
 	err := o.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		m, err = nodeStep{&Job{o: o, Tx: tx, op: op, Host: h, P: ParamsOf(&op)}}.node()
+		m, err = nodeStep{&Job{o: o.Operator, Tx: tx, op: op, Host: h, P: ParamsOf(&op)}}.node()
 		return err
 	})
 	if err != nil {

@@ -51,6 +51,15 @@ func (o *Operator) JobOf(tx inventory.Tx, op inventory.Operation) (*Job, error) 
 	return &Job{o: o, Tx: tx, op: op, Host: h, P: ParamsOf(&op), refs: inventory.OfMachine(op.Machine)}, nil
 }
 
+// OpenOperation returns the open operation of a host; its ID is "" when there is none.
+func (o *Operator) OpenOperation(ctx context.Context, h inventory.HostID) (op inventory.Operation, err error) {
+	err = o.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		op, err = tx.FindOpenOperation(h)
+		return ledger.IgnoreNotFound(err)
+	})
+	return op, err
+}
+
 // Start begins an operation on a host. It is a Conflict that names what is being done with the host already.
 func (o *Operator) Start(tx inventory.Tx, h *inventory.Host, op inventory.Operation, p Params) (*Job, error) {
 	now := o.cfg.Now()
@@ -97,7 +106,7 @@ func (j *Job) forward() error {
 // enter begins a step and reports whether it is over already.
 func (j *Job) enter(s inventory.Step) (passes bool, err error) {
 	now := j.o.cfg.Now()
-	l := j.o.LimitOf(s)
+	l := j.o.cfg.Limits.Of(s)
 	j.op.Step, j.op.StepAt, j.op.State, j.op.Reason, j.op.Hint, j.op.Progress = s, now, inventory.OpRunning, "", "", inventory.Progress{}
 	j.op.DeadlineAt, j.op.NextAt = time.Time{}, time.Time{}
 	if l.Within > 0 {
@@ -452,7 +461,7 @@ func (o *Operator) MayInstallAgain(tx inventory.Tx, h *inventory.Host) error {
 			n++
 		}
 	}
-	if n < o.cfg.InstallsPerHour {
+	if n < o.cfg.Limits.InstallsPerHour {
 		return nil
 	}
 	return inventory.Errorf(inventory.Conflict, "host %s was installed %d times within %s: that is a loop", h.Name, n, inventory.Duration(installsWithin)).

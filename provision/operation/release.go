@@ -56,7 +56,7 @@ func (j outcome) freed() error {
 		m.Phase, m.Reason, m.NextAt = inventory.MachinePending, "takes another host than "+j.Host.Name, j.o.cfg.Now()
 		return j.o.cfg.Ledger.SaveMachine(j.Tx, m, m.Reason, inventory.HostRef(j.Host.Name))
 	}
-	return j.o.cfg.Gone(j.Tx, m, "its host "+j.Host.Name+" is free", inventory.HostRef(j.Host.Name))
+	return j.o.cfg.Claims.Gone(j.Tx, m, "its host "+j.Host.Name+" is free", inventory.HostRef(j.Host.Name))
 }
 
 // unclaim ends the claim of the job's host.
@@ -67,7 +67,7 @@ func (j outcome) unclaim(m *inventory.Machine, why string) error {
 	if err := j.Tx.DeleteClaim(m.ClaimID); err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return fmt.Errorf("end claim of %s: %w", m.Name, err)
 	}
-	j.o.cfg.Deliverer.Bootstraps.Drop(m.UID)
+	j.o.cfg.Bootstraps.Drop(m.UID)
 	j.Host.ClaimID, j.Host.Machine = "", ""
 	j.Host.ReuseKey, j.Host.FreedAt = "", j.o.cfg.Now()
 	if r := m.Placement.Reuse; r == inventory.ReusePrefer || r == inventory.ReuseRequire { // it is held for who comes back for it

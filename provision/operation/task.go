@@ -3,10 +3,8 @@ package operation
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"slipway.dev/slipway/agent/wire"
@@ -14,155 +12,37 @@ import (
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
-	"slipway.dev/slipway/provision/power"
-	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )
 
-// waiters are agents that wait for a task; every change wakes them all, which costs each one read.
-type waiters struct {
-	mu sync.Mutex
-	ch chan struct{}
+// TasksConfig is what Tasks need besides their Operator.
+type TasksConfig struct {
+	*ledger.Ledger // with the store, the time and the log
+	Configurer     *configuration.Configurer
+	Bootstrapper   *delivery.Bootstrapper
+	Keys           delivery.Keys
+	// Plan is what a host in a subnet would boot.
+	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
 }
 
-func (w *waiters) wait() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ch == nil {
-		w.ch = make(chan struct{})
-	}
-	return w.ch
+// Tasks are what our agent is to do.
+type Tasks struct {
+	*Operator
+	cfg TasksConfig
 }
 
-func (w *waiters) wake() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ch != nil {
-		close(w.ch)
-		w.ch = nil
-	}
-}
+// NewTasks returns the Tasks of the operations of an Operator.
+func NewTasks(o *Operator, cfg TasksConfig) *Tasks { return &Tasks{o, cfg} }
 
-// AgentTask returns what the agent of a boot is to do, and holds the request while that is nothing, up to wire.TaskWait.
-// base is our boot server as the machine reaches it.
-func (o *Agents) AgentTask(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, version int, base string) (wire.Task, error) {
-	ctx, cancel := context.WithTimeout(ctx, wire.TaskWait)
-	defer cancel()
-	for {
-		woken := o.tasks.wait()
-		t, err := o.TaskNow(ctx, id, source, key, version, base)
-		if err != nil || t.Kind != wire.Wait {
-			return t, err
-		}
-		select {
-		case <-ctx.Done():
-			t.AgainSeconds = 1
-			return t, nil
-		case <-woken:
-			// Many changes in a row are looked at once.
-			if (power.Clock{Time: o.cfg.Now}).Sleep(ctx, taskPause) != nil {
-				return t, nil
-			}
-		}
-	}
-}
-
-const taskPause = 200 * time.Millisecond
-
-// TaskNow looks once. A task is on disk before the agent learns of it.
-func (o *Agents) TaskNow(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, version int, base string) (wire.Task, error) {
-	count := o.agents.count()
-	s, h, err := o.agentOf(ctx, id, source, key)
-	if err != nil {
-		return wire.Task{}, err
-	}
-	if isOff, ok := o.agents.takeRest(h.ID); ok {
-		o.cfg.Ledger.End(s, inventory.OutcomeArrived, "our agent has nothing more to do")
-		return restTask(s.ID, isOff), nil
-	}
-	if !o.agents.heard(h.ID, &s, o.cfg.Now(), count) {
-		return wire.Task{Kind: wire.Wait, Reason: "this boot is over"}, nil
-	}
-	op, err := o.OpenOperation(ctx, h.ID)
-	if err != nil {
-		return wire.Task{}, err
-	}
-	if op.ID == "" {
-		return wire.Task{Kind: wire.Wait, Reason: "nothing is to be done with " + h.Name}, nil
-	}
-	if version < wire.Version {
-		return wire.Task{Kind: wire.Wait, Reason: fmt.Sprintf("this agent speaks version %d of the protocol, and the server %d: build the agent image again", version, wire.Version)}, nil
-	}
-	if !o.Busy.Has(h.ID) && isArrival(op.Step) {
-		if err := o.WithJob(ctx, op.ID, func(j *Job) error { return agentStep{j}.arrived(s) }); err != nil {
-			return wire.Task{}, err
-		}
-		if op, err = o.OpenOperation(ctx, h.ID); err != nil {
-			return wire.Task{}, err
-		}
-	}
-	return o.handOut(ctx, op, s, base)
-}
-
-func restTask(s inventory.SessionID, isOff bool) wire.Task {
-	if isOff {
-		return wire.Task{ID: string(s) + ".off", Kind: wire.PowerOff, Reason: "nothing more is to be done"}
-	}
-	return wire.Task{ID: string(s) + ".rest", Kind: wire.Reboot, Reason: "nothing more is to be done: it waits in its boot loader"}
+// taskStep is an operation at a step whose task is handed out.
+type taskStep struct {
+	agentStep
+	t *Tasks
 }
 
 // isArrival reports whether an agent that asks is what the step waits for.
 func isArrival(s inventory.Step) bool {
 	return s == inventory.StepPower || s == inventory.StepNetboot || s == inventory.StepFence
-}
-
-// agentOf finds the session and host of an agent's request, and checks that it comes from that machine and has the key of
-// that boot.
-func (o *Agents) agentOf(ctx context.Context, id inventory.SessionID, source netip.Addr, key string) (s inventory.BootSession, h inventory.Host, err error) {
-	err = o.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		if s, err = o.cfg.Deliverer.Admitted(tx, id, source, "", "agent"); err != nil {
-			return err
-		}
-		if s.Boot != string(pxe.BootAgent) {
-			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason).WithHint("boot the machine again")
-		}
-		if !o.cfg.Deliverer.IsAgentKey(s.ID, key) {
-			return o.keyless(s, source, key)
-		}
-		h, err = tx.FindHost(s.HostID)
-		return err
-	})
-	if err == nil && !s.EndedAt.IsZero() {
-		err = inventory.Errorf(inventory.Forbidden, "this boot has ended: %s", s.Outcome).WithHint("boot the machine again")
-	}
-	return s, h, err
-}
-
-// keyless refuses a request of an agent without the key of its boot, and notes it once a minute for a boot: it comes from a
-// program that knows no more than the boot's id.
-func (o *Agents) keyless(s inventory.BootSession, source netip.Addr, key string) error {
-	what := "without the key of this boot"
-	if key != "" {
-		what = "with a key that is not the key of this boot"
-	}
-	if o.cfg.Refusals.First("agent "+string(s.ID), o.cfg.Now()) {
-		o.cfg.Log.Warn("agent request refused: "+what, "boot", s.ID, "mac", s.MAC, "addr", source.String())
-		o.cfg.Recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
-			At: o.cfg.Now(), Kind: inventory.EventAgentRefused, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
-			Detail: "somebody at " + source.String() + " spoke as our agent " + what, Data: map[string]any{"source": source.String()},
-		}})
-	}
-	return inventory.Errorf(inventory.Forbidden, "only the agent of this boot may ask and report here, and the request came %s", what).
-		WithHint("the agent's kernel argument %s has the key; boot the machine again", wire.ArgServer)
-}
-
-// OpenOperation returns the open operation of a host; its ID is "" when there is none.
-func (o *Operator) OpenOperation(ctx context.Context, h inventory.HostID) (op inventory.Operation, err error) {
-	err = o.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		op, err = tx.FindOpenOperation(h)
-		return ledger.IgnoreNotFound(err)
-	})
-	return op, err
 }
 
 // arrived moves an operation on whose machine runs our agent now.
@@ -186,7 +66,7 @@ func (j agentStep) arrived(s inventory.BootSession) error {
 }
 
 // handOut makes the task of the step that the operation is at.
-func (o *Agents) handOut(ctx context.Context, op inventory.Operation, s inventory.BootSession, base string) (t wire.Task, err error) {
+func (o *Tasks) handOut(ctx context.Context, op inventory.Operation, s inventory.BootSession, base string) (t wire.Task, err error) {
 	err = o.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		t = wire.Task{Kind: wire.Wait, Reason: "the operation has ended"}
 		cur, err := tx.FindOperation(op.ID)
@@ -197,7 +77,7 @@ func (o *Agents) handOut(ctx context.Context, op inventory.Operation, s inventor
 		if err != nil {
 			return err
 		}
-		if t, err = (agentStep{j}).task(s, base); err != nil || t.Kind == wire.Wait || j.P.Boot == s.ID {
+		if t, err = (taskStep{agentStep{j}, o}).task(s, base); err != nil || t.Kind == wire.Wait || j.P.Boot == s.ID {
 			return err
 		}
 		j.P.Boot = s.ID
@@ -208,7 +88,7 @@ func (o *Agents) handOut(ctx context.Context, op inventory.Operation, s inventor
 }
 
 // task is what the agent is to do in this step. What would destroy data asks once more whether it may.
-func (j agentStep) task(s inventory.BootSession, base string) (wire.Task, error) {
+func (j taskStep) task(s inventory.BootSession, base string) (wire.Task, error) {
 	t := wire.Task{ID: fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN), Reason: Describe(&j.op)}
 	idle := wire.Task{Kind: wire.Wait, Reason: Describe(&j.op) + ": " + string(j.op.Step)}
 	if is, err := j.Believes(s.StartedAt); err != nil || !is {
@@ -292,21 +172,21 @@ func (j agentStep) keep() []inventory.DiskHint {
 }
 
 // writeTask renders what the host is to become, and says what is written where.
-func (j agentStep) writeTask(t, idle wire.Task, s inventory.BootSession, base string) (wire.Task, error) {
+func (j taskStep) writeTask(t, idle wire.Task, s inventory.BootSession, base string) (wire.Task, error) {
 	if why := j.forbids(&s); why != "" {
 		idle.Reason = why
 		return idle, j.wait(why, "slipway host show "+j.Host.Name, 0)
 	}
-	plan, err := j.o.cfg.Plan(j.Tx, &j.Host, s.Subnet)
+	plan, err := j.t.cfg.Plan(j.Tx, &j.Host, s.Subnet)
 	if err != nil {
 		return idle, err
 	}
-	plan, config, err := j.o.cfg.Configurer.WithConfig(j.Tx, &j.Host, plan, s.MAC)
+	plan, config, err := j.t.cfg.Configurer.WithConfig(j.Tx, &j.Host, plan, s.MAC)
 	if err != nil {
 		return idle, err
 	}
 	if plan.Problem == nil {
-		if plan.Problem, err = j.o.cfg.Deliverer.Awaited(j.Tx, &j.Host, config); err != nil {
+		if plan.Problem, err = j.t.cfg.Bootstrapper.Awaited(j.Tx, &j.Host, config); err != nil {
 			return idle, err
 		}
 	}
@@ -349,9 +229,9 @@ func (j agentStep) writeTask(t, idle wire.Task, s inventory.BootSession, base st
 		j.P.Digest, j.P.Manifest = "", file.Digest
 	}
 	if config != nil {
-		t.Write.Seed = j.o.seedOf(config, plan.Image, &s, base)
+		t.Write.Seed = j.t.seedOf(config, plan.Image, &s, base)
 		j.P.HasSeed = len(t.Write.Seed.Documents) > 0
-		if err := j.o.cfg.Configurer.NoteRendering(j.Tx, &j.Host, &s, config); err != nil {
+		if err := j.t.cfg.Configurer.NoteRendering(j.Tx, &j.Host, &s, config); err != nil {
 			return idle, err
 		}
 	}
@@ -370,7 +250,7 @@ func (j agentStep) writeTask(t, idle wire.Task, s inventory.BootSession, base st
 	j.op.Params = j.P.Encode()
 	if j.op.State == inventory.OpWaiting {
 		j.op.State, j.op.Reason, j.op.Hint = inventory.OpRunning, "", ""
-		j.op.DeadlineAt = j.o.cfg.Now().Add(j.o.LimitOf(j.op.Step).Within)
+		j.op.DeadlineAt = j.o.cfg.Now().Add(j.o.cfg.Limits.Of(j.op.Step).Within)
 		j.op.NextAt = j.op.DeadlineAt
 	}
 	return t, j.save()
@@ -411,7 +291,7 @@ func imageFile(tx inventory.Tx, i *inventory.Image, s inventory.SessionID, base 
 var noCloud = []string{"user-data", "meta-data", "network-config", "vendor-data"}
 
 // seedOf says where the agent places the documents of a configuration.
-func (o *Operator) seedOf(r *configuration.Rendered, i *inventory.Image, s *inventory.BootSession, base string) wire.Seed {
+func (o *Tasks) seedOf(r *configuration.Rendered, i *inventory.Image, s *inventory.BootSession, base string) wire.Seed {
 	seed := wire.Seed{Kind: wire.SeedFiles, Label: i.SeedLabel, Documents: map[string]string{}}
 	switch r.Format {
 	case "cloud-init":
@@ -427,7 +307,7 @@ func (o *Operator) seedOf(r *configuration.Rendered, i *inventory.Image, s *inve
 		case seed.Kind == wire.SeedNoCloud && !slices.Contains(noCloud, name):
 			continue // of EC2's tree, which is for those who fetch it
 		}
-		seed.Documents[name] = o.cfg.Deliverer.ConfigURL(base, s, own)
+		seed.Documents[name] = o.cfg.Keys.ConfigURL(base, s, own)
 	}
 	return seed
 }

@@ -15,7 +15,7 @@ const unheardAfter = 3 * time.Second
 
 // watchController says in an operation that it waits for its controller: at once where the controller was silent when it was
 // asked last, else when it has not obeyed after a while. An order to a dead controller takes minutes to fail.
-func (o worker) watchController(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (stop func()) {
+func (o *Workers) watchController(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access) (stop func()) {
 	if p.Driver == nil || p.IsHandy() || op.State == inventory.OpWaiting || op.Reason != "" {
 		return func() {}
 	}
@@ -47,7 +47,7 @@ func controllerAt(b *inventory.BMC) string {
 }
 
 // waitsForController notes why an operation does not go on, unless it has gone on or says something already.
-func (o worker) waitsForController(ctx context.Context, op inventory.Operation, reason, hint string) {
+func (o *Workers) waitsForController(ctx context.Context, op inventory.Operation, reason, hint string) {
 	err := o.WithJob(ctx, op.ID, func(j *Job) error {
 		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN || j.op.Reason != "" || j.op.State != inventory.OpRunning {
 			return nil

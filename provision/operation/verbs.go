@@ -7,8 +7,30 @@ import (
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/power"
 	"slipway.dev/slipway/pxe"
 )
+
+// OrdersConfig is what Orders need besides their Operator.
+type OrdersConfig struct {
+	*ledger.Ledger // with the store, the time and the log
+	Configurer     *configuration.Configurer
+	Power          *power.Controllers
+	Join           delivery.Minter // ends the tokens of those that join a cluster; nil: there are none
+	// Plan is what a host in a subnet would boot.
+	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
+	// MayPlace says that machines that wait may find a host now.
+	MayPlace func()
+}
+
+// Orders are what people ask for on hosts.
+type Orders struct {
+	*Operator
+	cfg OrdersConfig
+}
+
+// NewOrders returns the Orders that an Operator carries out.
+func NewOrders(o *Operator, cfg OrdersConfig) *Orders { return &Orders{o, cfg} }
 
 // Changed is change for a write that begins or moves an operation: it wakes the goroutine that drives it.
 func (o *Operator) Changed(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {

@@ -6,7 +6,6 @@ package power
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -19,10 +18,7 @@ import (
 
 // Config is everything that Controllers need.
 type Config struct {
-	Store  inventory.Store
-	Now    func() time.Time
-	Log    *slog.Logger
-	Ledger *ledger.Ledger
+	*ledger.Ledger // with the store, the time and the log
 	// OpenBMC opens the way to power a host; nil: nothing is powered. Sealer seals the passwords of controllers, and Secrets opens
 	// them.
 	OpenBMC bmc.Opener

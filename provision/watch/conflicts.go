@@ -9,8 +9,26 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
 )
+
+// IntrudersConfig is everything that Intruders need.
+type IntrudersConfig struct {
+	*ledger.Ledger // with the time
+	Recorder       *recorder.Recorder
+	Vendor         func(m inventory.MAC) string // who made a network card; "" when unknown
+}
+
+// Intruders are others on our networks: DHCP servers, and machines that use our addresses. Its methods may be called from many
+// goroutines, once it is configured.
+type Intruders struct {
+	cfg       IntrudersConfig
+	conflicts conflicts
+}
+
+// Configure gives Intruders what they need.
+func (in *Intruders) Configure(cfg IntrudersConfig) { in.cfg = cfg }
 
 // conflicts are the addresses of ours that others use: one issue for each network and cause, because one machine can answer
 // for as many addresses as it likes.
@@ -36,16 +54,16 @@ const (
 )
 
 // Conflict notes that somebody else uses one of our addresses, and opens the issue of its network.
-func (w *Watch) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
-	now := w.cfg.Now()
-	issue, isTold := w.conflicts.Add(a, subnet, detail, now)
-	w.cfg.Recorder.Take(recorder.Note{
+func (in *Intruders) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
+	now := in.cfg.Now()
+	issue, isTold := in.conflicts.Add(a, subnet, detail, now)
+	in.cfg.Recorder.Take(recorder.Note{
 		Event: inventory.Event{At: now, Kind: inventory.EventConflict, MAC: who, Subject: "subnet/" + subnet, Detail: detail},
 		Do: func(tx inventory.Tx) error {
 			if isTold {
 				return nil
 			}
-			return w.cfg.Ledger.OpenIssue(tx, issue)
+			return in.cfg.Ledger.OpenIssue(tx, issue)
 		},
 	})
 }

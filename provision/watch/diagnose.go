@@ -13,6 +13,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/diagnosis"
 	"slipway.dev/slipway/pxe/trace"
@@ -40,6 +41,26 @@ type Diagnosis struct {
 	Packets []PacketLine        `json:"packets" doc:"What was on the wire lately, oldest first"`
 }
 
+// DiagnoserConfig is everything a Diagnoser needs.
+type DiagnoserConfig struct {
+	*ledger.Ledger // with the store, the time and the log
+	Sessions       *session.Table
+	Expectations   *Expectations
+	// Wire is the record of what machines said, nil when there is none; Ours returns our addresses, and BootPort is the TCP
+	// port of the boot listener.
+	Wire     Wire
+	Ours     func() []netip.Addr
+	BootPort int
+	// Plan is what a host in a subnet would boot.
+	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
+}
+
+// Diagnoser says why machines do not boot. Its methods may be called from many goroutines, once it is configured.
+type Diagnoser struct{ cfg DiagnoserConfig }
+
+// Configure gives a Diagnoser what it needs.
+func (dg *Diagnoser) Configure(cfg DiagnoserConfig) { dg.cfg = cfg }
+
 // PacketLine is a packet in one line.
 type PacketLine struct {
 	At       time.Time  `json:"at"`
@@ -50,19 +71,19 @@ type PacketLine struct {
 
 // Diagnose says why a machine does not boot. Host is "" for a machine that is not listed. mac names the port; "" takes the
 // one with the latest packet.
-func (w *Watch) Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (d Diagnosis, err error) {
-	err = w.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		d, err = w.diagnose(tx, id, mac, false)
+func (dg *Diagnoser) Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (d Diagnosis, err error) {
+	err = dg.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		d, err = dg.diagnose(tx, id, mac, false)
 		return err
 	})
 	return d, err
 }
 
 // diagnose explains a boot when something is late or has failed; isLate says that the caller knows that.
-func (w *Watch) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC, isLate bool) (Diagnosis, error) {
-	c := diagnosis.Case{Now: w.cfg.Now(), BootPort: w.cfg.BootPort}
-	if w.cfg.Ours != nil {
-		c.Ours = w.cfg.Ours()
+func (dg *Diagnoser) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC, isLate bool) (Diagnosis, error) {
+	c := diagnosis.Case{Now: dg.cfg.Now(), BootPort: dg.cfg.BootPort}
+	if dg.cfg.Ours != nil {
+		c.Ours = dg.cfg.Ours()
 	}
 	var d Diagnosis
 	if id != "" {
@@ -72,21 +93,21 @@ func (w *Watch) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC
 		}
 		c.Host, d.Host = &h, h.Name
 		if mac == "" {
-			mac = w.heardPort(&h)
+			mac = dg.heardPort(&h)
 		}
-		if err := w.hostFacts(tx, &c, mac); err != nil {
+		if err := dg.hostFacts(tx, &c, mac); err != nil {
 			return d, err
 		}
 	}
 	d.MAC = mac
-	if w.cfg.Wire != nil && mac != "" {
-		c.Packets, c.Notes = w.cfg.Wire.Packets(mac, c.Now.Add(-recordFor)), w.cfg.Wire.Notes(mac)
+	if dg.cfg.Wire != nil && mac != "" {
+		c.Packets, c.Notes = dg.cfg.Wire.Packets(mac, c.Now.Add(-recordFor)), dg.cfg.Wire.Notes(mac)
 	}
-	if err := w.bootFacts(tx, &c, mac); err != nil {
+	if err := dg.bootFacts(tx, &c, mac); err != nil {
 		return d, err
 	}
 	d.Session, d.Step = c.Session.ID, c.Session.Step
-	next, by, waits, err := w.owed(tx, &c.Session)
+	next, by, waits, err := dg.cfg.Expectations.owed(tx, &c.Session)
 	if err != nil {
 		return d, err
 	}
@@ -98,7 +119,7 @@ func (w *Watch) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC
 		return d, err
 	}
 	c.IsLate = isLate || d.IsLate || c.Operation.IsOpen() && !c.Operation.DeadlineAt.IsZero() && c.Now.After(c.Operation.DeadlineAt)
-	ended, err := w.evidenceEnds(tx, &c)
+	ended, err := dg.evidenceEnds(tx, &c)
 	if err != nil {
 		return d, err
 	}
@@ -111,7 +132,7 @@ func (w *Watch) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC
 }
 
 // evidenceEnds is when the latest evidence ended: the power of the host went off, or what was done with it ended.
-func (w *Watch) evidenceEnds(tx inventory.Tx, c *diagnosis.Case) (at time.Time, err error) {
+func (dg *Diagnoser) evidenceEnds(tx inventory.Tx, c *diagnosis.Case) (at time.Time, err error) {
 	if c.Host == nil {
 		return at, nil
 	}
@@ -155,27 +176,27 @@ func linesOf(packets []trace.Packet, ours []netip.Addr) []PacketLine {
 }
 
 // heardPort is the port of a host that was heard last, or from which it boots.
-func (w *Watch) heardPort(h *inventory.Host) inventory.MAC {
+func (dg *Diagnoser) heardPort(h *inventory.Host) inventory.MAC {
 	if len(h.NICs) == 0 {
 		return ""
 	}
 	best, at := configuration.BootMAC(h), time.Time{}
 	for _, n := range h.NICs {
-		if s, ok := w.cfg.Sessions.Of(n.MAC); ok && s.LastAt.After(at) {
+		if s, ok := dg.cfg.Sessions.Of(n.MAC); ok && s.LastAt.After(at) {
 			best, at = n.MAC, s.LastAt
 		}
-		if last := w.lastPacket(n.MAC); last.After(at) {
+		if last := dg.lastPacket(n.MAC); last.After(at) {
 			best, at = n.MAC, last
 		}
 	}
 	return best
 }
 
-func (w *Watch) lastPacket(mac inventory.MAC) time.Time {
-	if w.cfg.Wire == nil {
+func (dg *Diagnoser) lastPacket(mac inventory.MAC) time.Time {
+	if dg.cfg.Wire == nil {
 		return time.Time{}
 	}
-	frames := w.cfg.Wire.Frames(mac)
+	frames := dg.cfg.Wire.Frames(mac)
 	if len(frames) == 0 {
 		return time.Time{}
 	}
@@ -183,7 +204,7 @@ func (w *Watch) lastPacket(mac inventory.MAC) time.Time {
 }
 
 // hostFacts adds what the inventory says of the host.
-func (w *Watch) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
+func (dg *Diagnoser) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
 	h := c.Host
 	if c.Issues, err = tx.ListIssues(false, h.ID); err != nil {
 		return err
@@ -195,7 +216,7 @@ func (w *Watch) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC)
 		c.WantsNetboot, c.PowerOnAt = true, op.StepAt
 	}
 	for _, n := range h.NICs {
-		if at := w.lastPacket(n.MAC); n.MAC != mac && !at.IsZero() {
+		if at := dg.lastPacket(n.MAC); n.MAC != mac && !at.IsZero() {
 			c.OtherPorts = append(c.OtherPorts, diagnosis.Port{MAC: n.MAC, LastAt: at})
 		}
 	}
@@ -203,8 +224,8 @@ func (w *Watch) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC)
 }
 
 // bootFacts adds the latest boot of the port, and what the host would boot now.
-func (w *Watch) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
-	s, ok := w.cfg.Sessions.Of(mac)
+func (dg *Diagnoser) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
+	s, ok := dg.cfg.Sessions.Of(mac)
 	if !ok && c.Host != nil {
 		last, err := tx.ListSessions(c.Host.ID, inventory.Page{Limit: 1})
 		if err != nil {
@@ -238,7 +259,7 @@ func (w *Watch) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC)
 	if c.Host == nil {
 		return nil
 	}
-	p, err := w.cfg.Plan(tx, c.Host, subnet)
+	p, err := dg.cfg.Plan(tx, c.Host, subnet)
 	if err != nil {
 		return err
 	}
@@ -254,17 +275,14 @@ func (w *Watch) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC)
 	return nil
 }
 
-// eventsLooked bounds the events of a boot that are read.
-const eventsLooked = 500
-
 // powersLooked bounds how far back changes of power are looked at.
 const powersLooked = 20
 
 // Likeliest returns the first cause that stops a boot which is late, ok is false when none is known.
-func (w *Watch) Likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (cause diagnosis.Cause, ok bool) {
-	d, err := w.diagnose(tx, id, mac, true)
+func (dg *Diagnoser) Likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (cause diagnosis.Cause, ok bool) {
+	d, err := dg.diagnose(tx, id, mac, true)
 	if err != nil {
-		w.cfg.Log.Warn("boot not diagnosed", "host", id, "err", err)
+		dg.cfg.Log.Warn("boot not diagnosed", "host", id, "err", err)
 		return diagnosis.Cause{}, false
 	}
 	if len(d.Causes) == 0 || d.Causes[0].Weight < stops {
@@ -277,20 +295,20 @@ func (w *Watch) Likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.MA
 const stops = 30
 
 // Record returns the frames of a machine, oldest first.
-func (w *Watch) Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) (frames []trace.Frame, err error) {
-	if w.cfg.Wire == nil {
+func (dg *Diagnoser) Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) (frames []trace.Frame, err error) {
+	if dg.cfg.Wire == nil {
 		return nil, nil
 	}
 	if mac != "" || id == "" {
-		return w.cfg.Wire.Frames(mac), nil
+		return dg.cfg.Wire.Frames(mac), nil
 	}
-	err = w.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err = dg.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(id)
 		if err != nil {
 			return err
 		}
 		for _, n := range h.NICs {
-			frames = append(frames, w.cfg.Wire.Frames(n.MAC)...)
+			frames = append(frames, dg.cfg.Wire.Frames(n.MAC)...)
 		}
 		return nil
 	})

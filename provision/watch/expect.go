@@ -26,6 +26,22 @@ type Expected struct {
 	Session   inventory.SessionID `json:"session,omitempty"`
 }
 
+// ExpectConfig is everything that Expectations need.
+type ExpectConfig struct {
+	Now      func() time.Time
+	Sessions *session.Table
+	// Deadlines replace how long steps of boots may take, by the kinds of their events: see Steps.
+	Deadlines map[string]time.Duration
+	// Operation is what an open operation expects next.
+	Operation func(*inventory.Operation, *inventory.Host) *Expected
+}
+
+// Expectations say what should happen next. Their methods may be called from many goroutines, once they are configured.
+type Expectations struct{ cfg ExpectConfig }
+
+// Configure gives Expectations what they need.
+func (e *Expectations) Configure(cfg ExpectConfig) { e.cfg = cfg }
+
 // limit is how long the next sign may take.
 type limit struct {
 	within time.Duration
@@ -146,6 +162,9 @@ func owesRunning(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
 	return len(sent) < filesOf(&i), nil
 }
 
+// eventsLooked bounds the events of a boot that are read.
+const eventsLooked = 500
+
 // filesOf is how many files of an image a boot fetches.
 func filesOf(i *inventory.Image) (n int) {
 	for _, f := range i.Files {
@@ -168,15 +187,15 @@ func owesReport(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
 }
 
 // next returns what follows in a boot and until when, with the deadline that is configured here.
-func (w *Watch) next(s *inventory.BootSession, at session.Step) (x sign, by time.Time, ok bool) {
+func (e *Expectations) next(s *inventory.BootSession, at session.Step) (x sign, by time.Time, ok bool) {
 	if x, ok = waitsFor(s); !ok {
 		return sign{}, time.Time{}, false
 	}
-	if d := w.cfg.Deadlines[s.Step]; d > 0 {
+	if d := e.cfg.Deadlines[s.Step]; d > 0 {
 		x.within = d
 	}
 	from := s.LastAt
-	switch now := w.cfg.Now(); {
+	switch now := e.cfg.Now(); {
 	case at.IsLoading(now):
 		from = now
 	case !x.isRenewed && !at.At.IsZero():
@@ -186,14 +205,14 @@ func (w *Watch) next(s *inventory.BootSession, at session.Step) (x sign, by time
 }
 
 // Due is until when the next sign of a boot should come; ok is false when nothing is expected.
-func (w *Watch) Due(s *inventory.BootSession, at session.Step) (by time.Time, ok bool) {
-	_, by, ok = w.next(s, at)
+func (e *Expectations) Due(s *inventory.BootSession, at session.Step) (by time.Time, ok bool) {
+	_, by, ok = e.next(s, at)
 	return by, ok
 }
 
 // owed is next, unless nothing is owed after all.
-func (w *Watch) owed(tx inventory.Tx, s *inventory.BootSession) (x sign, by time.Time, ok bool, err error) {
-	x, by, ok = w.next(s, w.cfg.Sessions.StepOf(s))
+func (e *Expectations) owed(tx inventory.Tx, s *inventory.BootSession) (x sign, by time.Time, ok bool, err error) {
+	x, by, ok = e.next(s, e.cfg.Sessions.StepOf(s))
 	if stored, err := tx.FindSession(s.ID); ok && err == nil && !stored.EndedAt.IsZero() {
 		return x, by, false, nil // its power went off, say, and it has not been heard since
 	}
@@ -204,20 +223,20 @@ func (w *Watch) owed(tx inventory.Tx, s *inventory.BootSession) (x sign, by time
 }
 
 // Expects returns what should happen next with a host; nil when nothing is under way.
-func (w *Watch) Expects(tx inventory.Tx, h inventory.Host) (*Expected, error) {
-	now := w.cfg.Now()
+func (e *Expectations) Expects(tx inventory.Tx, h inventory.Host) (*Expected, error) {
+	now := e.cfg.Now()
 	var x *Expected
 	if op, err := tx.FindOpenOperation(h.ID); err == nil {
-		x = w.cfg.Operation(&op, &h)
+		x = e.cfg.Operation(&op, &h)
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return nil, err
 	}
 	for _, n := range h.NICs {
-		s, ok := w.cfg.Sessions.Of(n.MAC)
+		s, ok := e.cfg.Sessions.Of(n.MAC)
 		if !ok || s.HostID != h.ID {
 			continue
 		}
-		next, by, waits, err := w.owed(tx, &s)
+		next, by, waits, err := e.owed(tx, &s)
 		if err != nil {
 			return nil, err
 		}
@@ -234,19 +253,19 @@ func (w *Watch) Expects(tx inventory.Tx, h inventory.Host) (*Expected, error) {
 		}
 	}
 	if x == nil {
-		return w.expectsPerson(&h), nil
+		return e.expectsPerson(&h), nil
 	}
 	x.IsLate = !x.By.IsZero() && now.After(x.By)
 	return x, nil
 }
 
 // expectsPerson is what a machine waits for that was told to wait; nil when it does not wait.
-func (w *Watch) expectsPerson(h *inventory.Host) *Expected {
-	for _, s := range w.cfg.Sessions.Boots(h.ID) {
+func (e *Expectations) expectsPerson(h *inventory.Host) *Expected {
+	for _, s := range e.cfg.Sessions.Boots(h.ID) {
 		if s.Boot != string(pxe.BootWait) || !s.EndedAt.IsZero() {
 			continue
 		}
-		x := &Expected{What: "it waits: " + s.Reason, Since: w.cfg.Sessions.StepOf(&s.BootSession).At, Step: s.Step, Session: s.ID}
+		x := &Expected{What: "it waits: " + s.Reason, Since: e.cfg.Sessions.StepOf(&s.BootSession).At, Step: s.Step, Session: s.ID}
 		if x.Since.IsZero() { // the server was restarted meanwhile
 			x.Since = s.StartedAt
 		}

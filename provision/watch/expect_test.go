@@ -29,7 +29,7 @@ func TestAMachineThatWasSentToItsDiskOwesNothing(t *testing.T) {
 func TestNothingIsLateWhileAFileIsSent(t *testing.T) {
 	clock := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
 	now := func() time.Time { return clock }
-	w := &Watch{cfg: Config{Now: now}}
+	w := &Expectations{cfg: ExpectConfig{Now: now}}
 	r := session.New(now, func(s *inventory.BootSession, at session.Step) (time.Time, bool) {
 		_, by, waits := w.next(s, at)
 		return by, waits
@@ -58,7 +58,7 @@ func TestNothingIsLateWhileAFileIsSent(t *testing.T) {
 }
 
 func TestDeadlinesOfBootsAreThoseOfTheConfiguration(t *testing.T) {
-	w := &Watch{cfg: Config{Now: time.Now, Deadlines: map[string]time.Duration{inventory.EventDHCPAck: 2 * time.Second}}}
+	w := &Expectations{cfg: ExpectConfig{Now: time.Now, Deadlines: map[string]time.Duration{inventory.EventDHCPAck: 2 * time.Second}}}
 	s := inventory.BootSession{HostID: "h", Step: inventory.EventDHCPAck}
 	if x, by, _ := w.next(&s, session.Step{}); x.within != 2*time.Second || !by.Equal(s.LastAt.Add(2*time.Second)) {
 		t.Errorf("sign after the address: %+v by %s", x, by)

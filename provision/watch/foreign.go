@@ -13,8 +13,8 @@ import (
 
 // Foreign notes another DHCP server. On a network of our own it is an issue: an error after its own packet, a warning when
 // only a machine named it.
-func (w *Watch) Foreign(f pxe.ForeignServer) {
-	w.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+func (in *Intruders) Foreign(f pxe.ForeignServer) {
+	in.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		n, err := tx.Subnets().Find(f.Subnet)
 		if err != nil {
 			return ledger.IgnoreNotFound(err)
@@ -22,7 +22,7 @@ func (w *Watch) Foreign(f pxe.ForeignServer) {
 		if n.Mode != inventory.ModeFull {
 			return nil // it is expected there
 		}
-		return w.cfg.Ledger.OpenIssue(tx, foreignIssue(f, w.cfg.Vendor(f.MAC)))
+		return in.cfg.Ledger.OpenIssue(tx, foreignIssue(f, in.cfg.Vendor(f.MAC)))
 	}})
 }
 
@@ -63,8 +63,8 @@ func foreignKey(f pxe.ForeignServer) string {
 
 // ForeignGone closes the issues of servers without a sign in the last hour, after listening for that long. It also closes
 // those on networks that are no longer ours alone.
-func (w *Watch) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration) {
-	w.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+func (in *Intruders) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration) {
+	in.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		open, err := tx.ListIssues(false, "")
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (w *Watch) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration)
 				}
 				why = "the network is no longer in mode full"
 			}
-			if err := w.cfg.Ledger.CloseIssue(tx, i, why); err != nil {
+			if err := in.cfg.Ledger.CloseIssue(tx, i, why); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,39 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
+// Config is everything a Watch needs.
+type Config struct {
+	*ledger.Ledger // with the store, the time and the log
+	Sessions       *session.Table
+	Expectations   *Expectations
+	Diagnoser      *Diagnoser
+	Silences       *Silences
+}
+
+// Watch looks at boots. Its methods may be called from many goroutines, once it is configured.
+type Watch struct {
+	cfg     Config
+	stalled stalled
+}
+
+// Configure gives a Watch what it needs.
+func (w *Watch) Configure(cfg Config) { w.cfg = cfg }
+
+// Serve looks at the boots until ctx is done.
+func (w *Watch) Serve(ctx context.Context) error {
+	wait := lookEvery
+	for ledger.IsAfter(ctx, wait) {
+		hasMore, err := w.WatchBoots(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.cfg.Log.Warn("boots not checked", "err", err)
+		}
+		if wait = lookEvery; hasMore {
+			wait = lookOnAfter
+		}
+	}
+	return nil
+}
+
 // stalled are the hosts whose boot stands still: an issue is open for each.
 type stalled struct {
 	mu    sync.Mutex
@@ -53,7 +86,7 @@ func (w *Watch) WatchBoots(ctx context.Context) (hasMore bool, err error) {
 			return false, err
 		}
 	}
-	if err := w.hearSilences(ctx); err != nil {
+	if err := w.cfg.Silences.hear(ctx); err != nil {
 		return false, err
 	}
 	now := w.cfg.Now()
@@ -143,7 +176,7 @@ func (w *Watch) tellStalled(ctx context.Context, begun map[inventory.HostID]sess
 
 // openStalled opens the issue of a boot that stands still, unless nothing is owed.
 func (w *Watch) openStalled(tx inventory.Tx, s inventory.BootSession) (owes bool, err error) {
-	next, _, owes, err := w.owed(tx, &s)
+	next, _, owes, err := w.cfg.Expectations.owed(tx, &s)
 	if err != nil || !owes {
 		return false, err
 	}
@@ -151,7 +184,7 @@ func (w *Watch) openStalled(tx inventory.Tx, s inventory.BootSession) (owes bool
 		return false, ledger.IgnoreNotFound(err)
 	}
 	i := stall(&s, next)
-	if why, ok := w.Likeliest(tx, s.HostID, s.MAC); ok {
+	if why, ok := w.cfg.Diagnoser.Likeliest(tx, s.HostID, s.MAC); ok {
 		i.Cause, i.Hint = i.Cause+". Likely: "+why.Sentence, why.Hint
 	}
 	return true, w.cfg.Ledger.OpenIssue(tx, i)

@@ -10,10 +10,32 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
+
+// SilencesConfig is everything that Silences need.
+type SilencesConfig struct {
+	*ledger.Ledger // with the store, the time and the log
+	Sessions       *session.Table
+	Recorder       *recorder.Recorder
+	Diagnoser      *Diagnoser
+	// Known returns the host of a MAC, nil when nobody knows it, and what it would boot in a subnet.
+	Known func(tx inventory.Tx, mac inventory.MAC, subnet string) (*inventory.Host, pxe.Plan, error)
+	// Heard finds or begins the boot of a machine that sends a packet.
+	Heard func(c pxe.Client, kind string) inventory.BootSession
+}
+
+// Silences find machines that get no answer to DHCP. Unanswered may be called from many goroutines.
+type Silences struct {
+	cfg      SilencesConfig
+	silences silences
+}
+
+// Configure gives Silences what they need.
+func (sl *Silences) Configure(cfg SilencesConfig) { sl.cfg = cfg }
 
 // silences are the machines whose DISCOVERs and SOLICITs lead to no address. They are bounded: the longest silent makes room.
 type silences struct {
@@ -50,7 +72,7 @@ const (
 
 // Unanswered notes that a DISCOVER or SOLICIT of a machine led to no address, and why. The client's stage is "" when the
 // server dropped the packet unread. isMeant says that this is as the subnet is configured. It never waits.
-func (w *Watch) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
+func (sl *Silences) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
 	if c.MAC == "" || c.Stage == pxe.StageOS {
 		return
 	}
@@ -58,7 +80,7 @@ func (w *Watch) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
 	if c.Relay.IsValid() {
 		place = "relay " + c.Relay.String()
 	}
-	w.silences.add(c, place, reason, isMeant, w.cfg.Now())
+	sl.silences.add(c, place, reason, isMeant, sl.cfg.Now())
 }
 
 func (t *silences) add(c pxe.Client, place, reason string, isMeant bool, now time.Time) {
@@ -106,9 +128,9 @@ func (t *silences) take(now time.Time, isAnswered func(m inventory.MAC, since ti
 }
 
 // isAnswered reports whether a machine came further since it asked in vain.
-func (w *Watch) isAnswered(m inventory.MAC, since time.Time) bool {
-	s, ok := w.cfg.Sessions.Of(m)
-	return ok && w.cfg.Sessions.StepOf(&s).At.After(since) && session.StepIndex(s.Step) > session.StepIndex(inventory.EventDHCPDiscover)
+func (sl *Silences) isAnswered(m inventory.MAC, since time.Time) bool {
+	s, ok := sl.cfg.Sessions.Of(m)
+	return ok && sl.cfg.Sessions.StepOf(&s).At.After(since) && session.StepIndex(s.Step) > session.StepIndex(inventory.EventDHCPDiscover)
 }
 
 // change lets fn change what is kept of a machine.
@@ -120,30 +142,30 @@ func (t *silences) change(m inventory.MAC, fn func(*silence)) {
 	}
 }
 
-// hearSilences begins the boots of hosts that ask in vain, so that their deadlines and timelines are those of any boot,
+// hear begins the boots of hosts that ask in vain, so that their deadlines and timelines are those of any boot,
 // and opens and closes the issues about machines that are not listed.
-func (w *Watch) hearSilences(ctx context.Context) error {
-	now := w.cfg.Now()
-	fresh := w.silences.take(now, w.isAnswered)
+func (sl *Silences) hear(ctx context.Context) error {
+	now := sl.cfg.Now()
+	fresh := sl.silences.take(now, sl.isAnswered)
 	for i := range fresh {
 		s := &fresh[i]
-		host, isOwed, err := w.whoAsks(ctx, s)
+		host, isOwed, err := sl.whoAsks(ctx, s)
 		if err != nil {
 			return err
 		}
-		w.silences.change(s.client.MAC, func(kept *silence) { kept.hasHost = host != "" })
+		sl.silences.change(s.client.MAC, func(kept *silence) { kept.hasHost = host != "" })
 		if isOwed {
-			w.asksInVain(s)
+			sl.asksInVain(s)
 		}
 	}
-	return w.tellOfStrangers(ctx)
+	return sl.tellOfStrangers(ctx)
 }
 
 // whoAsks finds the host of a machine that asks in vain, and says whether it is owed an answer: always, unless that it
 // gets none is meant, or the packet may be one of an operating system: then only what is to boot from us is.
-func (w *Watch) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, isOwed bool, err error) {
-	err = w.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		h, plan, err := w.cfg.Known(tx, s.client.MAC, s.client.Subnet)
+func (sl *Silences) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, isOwed bool, err error) {
+	err = sl.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, plan, err := sl.cfg.Known(tx, s.client.MAC, s.client.Subnet)
 		if err != nil || h == nil {
 			return err
 		}
@@ -151,7 +173,7 @@ func (w *Watch) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, i
 		if s.isMeant || s.client.Stage == "" {
 			c := s.client
 			c.Stage, c.Arch, c.Firmware = pxe.StageFirmware, cmp.Or(c.Arch, h.Arch), cmp.Or(c.Firmware, h.Firmware)
-			boot := pxe.Decide(c, h, plan, w.cfg.Now()).Boot
+			boot := pxe.Decide(c, h, plan, sl.cfg.Now()).Boot
 			isOwed = boot == pxe.BootImage || boot == pxe.BootAgent
 		}
 		return nil
@@ -160,25 +182,25 @@ func (w *Watch) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, i
 }
 
 // asksInVain moves the boot of a host that asks in vain, with a line in its timeline once per boot and reason.
-func (w *Watch) asksInVain(s *silence) {
-	was, ok := w.cfg.Sessions.Of(s.client.MAC)
+func (sl *Silences) asksInVain(s *silence) {
+	was, ok := sl.cfg.Sessions.Of(s.client.MAC)
 	if hasBooted := ok && session.StepIndex(was.Step) > session.StepIndex(inventory.EventDHCPDiscover); hasBooted && s.isMeant && s.lastAt.Sub(was.LastAt) < triesNextFor {
 		return // its firmware goes on to its next way to boot, such as IPv6 after IPv4: what counts is where the first led
 	}
-	b := w.cfg.Heard(s.client, inventory.EventDHCPDiscover)
-	if hasGoneOn := session.StepIndex(b.Step) > session.StepIndex(inventory.EventDHCPDiscover); hasGoneOn && s.lastAt.Sub(w.cfg.Sessions.StepOf(&b).At) < goesOnWithin {
+	b := sl.cfg.Heard(s.client, inventory.EventDHCPDiscover)
+	if hasGoneOn := session.StepIndex(b.Step) > session.StepIndex(inventory.EventDHCPDiscover); hasGoneOn && s.lastAt.Sub(sl.cfg.Sessions.StepOf(&b).At) < goesOnWithin {
 		return // an answer came by another way
 	}
 	if b.ID == s.notedIn && s.reason == s.notedWhy {
 		return
 	}
-	w.silences.change(s.client.MAC, func(kept *silence) { kept.notedIn, kept.notedWhy = b.ID, s.reason })
-	w.cfg.Recorder.Take(recorder.Note{Session: b, Event: inventory.Event{
+	sl.silences.change(s.client.MAC, func(kept *silence) { kept.notedIn, kept.notedWhy = b.ID, s.reason })
+	sl.cfg.Recorder.Take(recorder.Note{Session: b, Event: inventory.Event{
 		At: s.lastAt, Kind: inventory.EventDHCPUnanswered, SessionID: b.ID, MAC: b.MAC, HostID: b.HostID,
 		Subject: subjectOf(s.client.Subnet), Detail: inventory.Clean("on "+s.place+": "+s.reason, 300),
 		Data: map[string]any{"reason": s.reason},
 	}})
-	w.cfg.Log.Warn("asks for an address and gets no answer", "mac", b.MAC, "place", s.place, "reason", s.reason)
+	sl.cfg.Log.Warn("asks for an address and gets no answer", "mac", b.MAC, "place", s.place, "reason", s.reason)
 }
 
 func subjectOf(subnet string) string {
@@ -244,16 +266,16 @@ func (t *silences) crowds() map[string]*crowd {
 
 // tellOfStrangers opens an issue for each place and reason at which machines that are not listed ask in vain, and closes
 // it when they are gone, listed or answered.
-func (w *Watch) tellOfStrangers(ctx context.Context) error {
-	all := w.silences.crowds()
+func (sl *Silences) tellOfStrangers(ctx context.Context) error {
+	all := sl.silences.crowds()
 	var news []*crowd
 	for key, c := range all {
-		if len(c.macs) > w.silences.told[key] {
+		if len(c.macs) > sl.silences.told[key] {
 			news = append(news, c)
 		}
 	}
 	var over []string
-	for key := range w.silences.told {
+	for key := range sl.silences.told {
 		if all[key] == nil {
 			over = append(over, key)
 		}
@@ -261,18 +283,18 @@ func (w *Watch) tellOfStrangers(ctx context.Context) error {
 	if len(news) == 0 && len(over) == 0 {
 		return nil
 	}
-	err := w.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err := sl.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		for _, c := range news {
 			i := c.issue()
-			if why, ok := w.Likeliest(tx, "", c.macs[0]); ok {
+			if why, ok := sl.cfg.Diagnoser.Likeliest(tx, "", c.macs[0]); ok {
 				i.Hint = why.Hint + "; " + i.Hint
 			}
-			if err := w.cfg.Ledger.OpenIssue(tx, i); err != nil {
+			if err := sl.cfg.Ledger.OpenIssue(tx, i); err != nil {
 				return err
 			}
 		}
 		for _, key := range over {
-			if err := w.cfg.Ledger.CloseIssue(tx, inventory.Issue{Key: key, Type: inventory.IssueStalled}, "they are gone, listed or answered"); err != nil {
+			if err := sl.cfg.Ledger.CloseIssue(tx, inventory.Issue{Key: key, Type: inventory.IssueStalled}, "they are gone, listed or answered"); err != nil {
 				return err
 			}
 		}
@@ -281,14 +303,14 @@ func (w *Watch) tellOfStrangers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.silences.told == nil {
-		w.silences.told = map[string]int{}
+	if sl.silences.told == nil {
+		sl.silences.told = map[string]int{}
 	}
 	for _, c := range news {
-		w.silences.told[c.key()] = len(c.macs)
+		sl.silences.told[c.key()] = len(c.macs)
 	}
 	for _, key := range over {
-		delete(w.silences.told, key)
+		delete(sl.silences.told, key)
 	}
 	return nil
 }

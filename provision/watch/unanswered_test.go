@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 
 func TestMachinesThatAskInVainAreBounded(t *testing.T) {
 	clock := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
-	w := &Watch{cfg: Config{Now: func() time.Time { return clock }}}
+	w := &Silences{cfg: SilencesConfig{Ledger: &ledger.Ledger{Base: ledger.Base{Now: func() time.Time { return clock }}}}}
 	for n := range maxSilences + 100 {
 		clock = clock.Add(time.Millisecond)
 		w.Unanswered(pxe.Client{Stage: pxe.StageFirmware, MAC: inventory.MAC(fmt.Sprintf("52:54:01:00:%02x:%02x", n>>8, n&255))}, "eth1", "x", false)
