@@ -147,7 +147,7 @@ func New(cfg Config) *Server {
 	s.rest = rest.NewFrame(humaecho.NewV4(e, api), scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}, cfg.Now, cfg.Log, cfg.Configs != nil)
 	s.access = access.New(access.Config{
 		Frame: s.rest, Store: cfg.Store, Secrets: cfg.Secrets, Proxies: cfg.Proxies, OIDC: cfg.OIDC, ExternalURL: cfg.ExternalURL,
-		FactorFrom: cfg.FactorFrom, Key: cfg.Key, Now: cfg.Now, Log: cfg.Log,
+		FactorFrom: cfg.FactorFrom, Key: cfg.Key,
 	})
 	s.addAll()
 	finishSpec(s.rest.API.OpenAPI())
@@ -174,46 +174,51 @@ func New(cfg Config) *Server {
 func (s *Server) addAll() {
 	cfg, conceal := &s.cfg, concealer{s}
 	// The first type of a name keeps it in the description: that of a pool is the one of the records.
-	records.New(records.Config{Frame: s.rest, Now: cfg.Now}).Register()
-	powers := power.New(power.Config{Frame: s.rest, Now: cfg.Now, Engine: cfg.Lifecycle, Scan: cfg.Scan, Unnamed: conceal.Refusal, Life: s.life, Moving: moving})
+	records.New(s.rest).Register()
+	powers := power.New(power.Config{Frame: s.rest, Engine: cfg.Lifecycle, Scan: cfg.Scan, Unnamed: conceal.Refusal, Life: s.life, Moving: moving})
 	powers.Register()
 	s.consoles = consoles.New(consoles.Config{
-		Frame: s.rest, Store: s.whole, Power: powers, Events: cfg.Events, Life: s.life, Now: cfg.Now, Log: cfg.Log, IsRecording: cfg.RecordConsoles,
+		Frame: s.rest, Store: s.whole, Power: powers, Events: cfg.Events, Life: s.life, IsRecording: cfg.RecordConsoles,
 		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
 	})
 	s.consoles.Register()
 	hosts.New(hosts.Config{
-		Frame: s.rest, Now: cfg.Now, Log: cfg.Log, Engine: cfg.Lifecycle, NewHostID: cfg.NewHostID, Vendor: cfg.Vendor, Conceal: conceal,
-		Locate: powers.Locate, Forget: s.consoles.Forget, Moving: moving, BootBase: cfg.BootBase, ExternalURL: cfg.ExternalURL,
+		Frame: s.rest, Engine: cfg.Lifecycle, NewHostID: cfg.NewHostID, Vendor: cfg.Vendor, Conceal: conceal,
+		Locate: powers.Locate, Forget: s.consoles.Forget, Moving: moving,
 	}).Register()
-	machines.New(machines.Config{Frame: s.rest, Now: cfg.Now, Engine: cfg.Lifecycle, Unnamed: conceal.Refusal, Moving: moving}).Register()
+	hosts.NewExplainer(hosts.ExplainerConfig{Frame: s.rest, Engine: cfg.Lifecycle, Conceal: conceal.Text, BootBase: cfg.BootBase}).Register()
+	hosts.AddStickers(s.rest, cfg.ExternalURL)
+	machines.New(machines.Config{Frame: s.rest, Engine: cfg.Lifecycle, Unnamed: conceal.Refusal, Moving: moving}).Register()
 	heard := events.New(events.Config{
-		Frame: s.rest, Now: cfg.Now, Log: cfg.Log, Events: cfg.Events, Logs: cfg.Logs, Life: s.life, Conceal: s.discreetEvents,
+		Frame: s.rest, Events: cfg.Events, Logs: cfg.Logs, Life: s.life, Conceal: s.discreetEvents,
 		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
 	})
 	heard.Register()
-	clusters.New(clusters.Config{
-		Frame: s.rest, Now: cfg.Now, Events: heard, Appliance: cfg.Appliance, ClusterView: cfg.ClusterView, CheckTarget: cfg.CheckTarget,
-		TargetRBAC: cfg.TargetRBAC, TargetNodesRBAC: cfg.TargetNodesRBAC, IssueKubeconfig: cfg.IssueKubeconfig, Clusters: cfg.Clusters,
+	clusters.NewTargets(clusters.TargetsConfig{
+		Frame: s.rest, Check: cfg.CheckTarget, RBAC: cfg.TargetRBAC, NodesRBAC: cfg.TargetNodesRBAC, IssueKubeconfig: cfg.IssueKubeconfig,
 	}).Register()
-	history.New(history.Config{Frame: s.rest, Now: cfg.Now, Engine: cfg.Lifecycle}).Register()
+	clusters.New(s.rest, cfg.Clusters).Register()
+	clusters.NewControllers(clusters.ControllersConfig{
+		Frame: s.rest, Events: heard, Appliance: cfg.Appliance, View: cfg.ClusterView,
+	}).Register()
+	history.New(history.Config{Frame: s.rest, Engine: cfg.Lifecycle}).Register()
 	network.New(network.Config{
-		Frame: s.rest, Now: cfg.Now, Addresses: cfg.Lifecycle, Unnamed: conceal.Refusal,
+		Frame: s.rest, Addresses: cfg.Lifecycle, Unnamed: conceal.Refusal,
 		Interfaces: cfg.Interfaces, BootPort: cfg.BootPort, Probe: cfg.Probe, ForeignServers: cfg.ForeignServers,
 	}).Register()
 	imports.New(imports.Config{
 		Frame: s.rest, Jobs: cfg.Jobs, Artefacts: cfg.Artefacts, Catalogue: cfg.Catalogue, Life: s.life,
 	}).Register()
 	configs.New(configs.Config{
-		Frame: s.rest, Now: cfg.Now, Renderer: cfg.Configs, Secrets: cfg.Secrets, Catalogue: cfg.Catalogue,
+		Frame: s.rest, Renderer: cfg.Configs, Secrets: cfg.Secrets, Catalogue: cfg.Catalogue,
 	}).Register()
 	s.access.Register()
 	files.New(files.Config{
-		Frame: s.rest, Now: cfg.Now, Log: cfg.Log, Backups: cfg.Backups, Life: s.life, NewHostID: cfg.NewHostID, Engine: cfg.Lifecycle,
+		Frame: s.rest, Backups: cfg.Backups, Life: s.life, NewHostID: cfg.NewHostID, Engine: cfg.Lifecycle,
 	}).Register()
 	audit.New(s.rest).Register()
 	system.New(system.Config{
-		Frame: s.rest, Now: cfg.Now, Version: cfg.Version, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS, RotateAuthority: cfg.RotateAuthority,
+		Frame: s.rest, Version: cfg.Version, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS, RotateAuthority: cfg.RotateAuthority,
 	}).Register()
 }
 

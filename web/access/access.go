@@ -5,25 +5,15 @@
 package access
 
 import (
-	"log/slog"
+	"context"
 	"net/http"
-	"time"
+	"net/netip"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/proxy"
 	"slipway.dev/slipway/web/rest"
 )
-
-// Sealer seals the second factors of users; it opens them again if it is an Opener too.
-type Sealer interface {
-	Seal(name string, plain []byte) ([]byte, error)
-}
-
-// Opener opens what a Sealer has sealed.
-type Opener interface {
-	Open(name string, sealed []byte) ([]byte, error)
-}
 
 // Config is everything that an Access needs.
 type Config struct {
@@ -37,31 +27,50 @@ type Config struct {
 	// FactorFrom is the least role whose users need a second factor beside their password, "" for none.
 	FactorFrom inventory.UserRole
 	Key        []byte // signs cookies that outlive a start; nil: a key that is drawn for this start
-	Now        func() time.Time
-	Log        *slog.Logger
 }
 
 // Access lets callers in. Its methods may be called from many goroutines.
 type Access struct {
-	frame  *rest.Frame
-	keeper *keeper
-	sso    *sso // nil: there is no identity provider
-	now    func() time.Time
-	log    *slog.Logger
+	frame     *rest.Frame
+	store     inventory.Store
+	keeper    *keeper
+	passwords *passwords
+	seconds   *secondFactors
+	cookies   *cookies
+	sso       *sso // nil: there is no identity provider
 }
 
 // New returns an Access that guards the operations of a frame.
 func New(cfg Config) *Access {
-	return &Access{frame: cfg.Frame, keeper: newKeeper(cfg), sso: newSSO(cfg.OIDC, cfg.Now, cfg.Log), now: cfg.Now, log: cfg.Log}
+	now, log, seal := cfg.Frame.Now, cfg.Frame.Log, newSeal(cfg.Key)
+	passwords := newPasswords(cfg.Store, now)
+	seconds := &secondFactors{store: cfg.Store, box: cfg.Secrets, from: cfg.FactorFrom, names: passwords.names, seal: seal, now: now}
+	return &Access{
+		frame: cfg.Frame, store: cfg.Store, passwords: passwords, seconds: seconds,
+		keeper: &keeper{
+			store: cfg.Store, now: now, log: log, origin: http.NewCrossOriginProtection(), where: cfg.Proxies,
+			sources: passwords.sources, seconds: seconds,
+		},
+		cookies: &cookies{seal: seal, now: now, externalURL: cfg.ExternalURL},
+		sso:     newSSO(cfg.OIDC, now, log),
+	}
 }
 
 // Register adds the operations on tokens, users, second factors and logins to the frame.
 func (a *Access) Register() {
-	a.addTokens()
-	a.addUsers()
-	a.addFactors()
-	a.addLogins()
-	a.addOIDC()
+	f, rows := a.frame, &loginRows{store: a.store, now: a.frame.Now}
+	factors := &factorOps{frame: f, store: a.store, seconds: a.seconds, passwords: a.passwords}
+	(&tokenOps{f}).add()
+	(&userOps{frame: f, store: a.store, passwords: a.passwords}).add()
+	factors.add()
+	(&keyOps{factors, a.cookies}).add()
+	(&loginOps{
+		frame: f, store: a.store, keeper: a.keeper, passwords: a.passwords, seconds: a.seconds, cookies: a.cookies, rows: rows, sso: a.sso,
+	}).add()
+	(&oidcOps{
+		frame: f, store: a.store, cookies: a.cookies, rows: rows, sso: a.sso,
+		providers: newTries[netip.Addr](f.Now, providerEvery, providerBurst),
+	}).add()
 }
 
 // Guard passes on the requests of callers that it knows, and of users that want to log in.
@@ -72,7 +81,7 @@ func (a *Access) Guard(next http.Handler) http.Handler {
 			if inventory.IsKind(err, inventory.Unauthorized) && r.Header.Get("Authorization") != "" {
 				a.tokenRefused(r, c, err)
 			}
-			rest.WriteProblem(w, r, a.log, err)
+			rest.WriteProblem(w, r, a.frame.Log, err)
 			return
 		}
 		if c.Via != "" {
@@ -90,10 +99,19 @@ func (a *Access) tokenRefused(r *http.Request, c rest.Caller, err error) {
 	row := rest.RowOf(req, "use-token", "token")
 	row.Name, row.Status = c.Token, http.StatusUnauthorized
 	req = req.EnteredAs(row)
-	a.frame.Finish(req, row.Status, rest.ProblemOf(req, a.log, err).Detail)
+	a.frame.Finish(req, row.Status, rest.ProblemOf(req, a.frame.Log, err).Detail)
 }
 
 // IsSecure reports whether the browser that sends a request reaches Slipway over https.
 func (a *Access) IsSecure(r *http.Request) bool {
-	return a.keeper.isOutsideSecure(a.keeper.where.Of(r).IsTLS)
+	return a.cookies.isOutsideSecure(a.keeper.where.Of(r).IsTLS)
+}
+
+// Provider returns the settings of the identity provider, and why it cannot be used now; without a provider they are nil.
+func (a *Access) Provider(ctx context.Context) (*OIDC, error) {
+	if a.sso == nil {
+		return nil, nil
+	}
+	_, err := a.sso.provider(ctx)
+	return &a.sso.OIDC, err
 }

@@ -53,7 +53,7 @@ func newRig(t *testing.T) *rig {
 	clock := func() time.Time { return r.now }
 	e := echo.New()
 	frame := rest.NewFrame(humaecho.NewV4(e, rest.NewAPI("test")), whole{store}, clock, slog.New(slog.DiscardHandler), false)
-	r.access = New(Config{Frame: frame, Store: store, Now: clock, Log: slog.New(slog.DiscardHandler)})
+	r.access = New(Config{Frame: frame, Store: store})
 	r.access.Register()
 	r.guard = r.access.Guard(e)
 	return r
@@ -62,7 +62,7 @@ func newRig(t *testing.T) *rig {
 // user makes an admin with the password "correct horse NAME".
 func (r *rig) user(name string) {
 	r.t.Helper()
-	hash, err := r.access.keeper.inner.hash(rest.NewRequest(r.t.Context(), ""), "correct horse "+name)
+	hash, err := r.access.passwords.inner.hash(rest.NewRequest(r.t.Context(), ""), "correct horse "+name)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -112,14 +112,14 @@ func TestAFloodOfLoginsLeavesATurnForKnownBrowsers(t *testing.T) {
 	r.user("anna")
 	known := r.known("anna")
 	for range hashersMax() {
-		back, err := r.access.keeper.hashes.turn(rest.NewRequest(t.Context(), ""))
+		back, err := r.access.passwords.hashes.turn(rest.NewRequest(t.Context(), ""))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer back()
 	}
 	for range hashersQueue {
-		r.access.keeper.hashes.queue <- struct{}{}
+		r.access.passwords.hashes.queue <- struct{}{}
 	}
 	if a := r.logIn("192.0.2.2", "anna", ""); a.Code != 503 {
 		t.Errorf("a stranger in the flood: %d", a.Code)
@@ -133,26 +133,25 @@ func TestABrowserIsKnownForAYear(t *testing.T) {
 	r := newRig(t)
 	r.user("anna")
 	known := r.known("anna")
-	again := r.access.keeper.browser(known)
+	again := r.access.cookies.browser(known)
 	r.now = r.now.Add(knownFor + 48*time.Hour)
-	if !again.knows("anna") || r.access.keeper.browser(known).knows("anna") {
+	if !again.knows("anna") || r.access.cookies.browser(known).knows("anna") {
 		t.Error("a browser is known for ever, or not at all")
 	}
 	forged := newSeal(nil).sign("known browser", browser{ID: "x", Users: map[string]string{"anna": r.now.Format(time.DateOnly)}})
-	if !r.access.keeper.browser(forged).isNew() {
+	if !r.access.cookies.browser(forged).isNew() {
 		t.Error("a cookie that another key has signed is taken")
 	}
 }
 
 func TestACookieThatCameOverTLSGoesOverTLSOnly(t *testing.T) {
-	k := newKeeper(Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	if c := k.cookieOf("x", true, 1); !c.Secure {
+	if c := (&cookies{}).ofLogin("x", true, 1); !c.Secure {
 		t.Error("the cookie would come back without TLS")
 	}
 }
 
 func TestABoundedNumberOfFailedTriesIsRemembered(t *testing.T) {
-	k := newKeeper(Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	k := newPasswords(nil, time.Now)
 	for i := range triedMax + 10 {
 		k.names.failed(fmt.Sprint(i))
 		k.sources.failed(netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}))

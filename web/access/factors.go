@@ -1,8 +1,6 @@
 package access
 
 import (
-	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"time"
@@ -13,28 +11,12 @@ import (
 	"slipway.dev/slipway/web/totp"
 )
 
-// factors are what a user has beside the password, as they are sealed in the inventory.
-type factors struct {
-	Secret   string            `json:"secret,omitempty"`   // of the authenticator app; "" without one
-	Used     int64             `json:"used,omitempty"`     // the last step whose code was used
-	Recovery []string          `json:"recovery,omitempty"` // hashes of codes that are left
-	Keys     []securitykey.Key `json:"keys,omitempty"`
-	Answered []answered        `json:"answered,omitempty"` // challenges that a key has signed, for as long as their tickets are good
-}
-
-// isNone reports whether nothing is left to log in with beside the password.
-func (f *factors) isNone() bool { return f.Secret == "" && len(f.Keys) == 0 }
-
-// useCode checks a code of the app, else a recovery code, and uses it up.
-func (f *factors) useCode(code string, now time.Time) (isRight bool) {
-	if f.Secret != "" {
-		if at, ok := totp.Check(f.Secret, code, now, f.Used); ok {
-			f.Used = at
-			return true
-		}
-	}
-	f.Recovery, isRight = totp.UseRecovery(f.Recovery, code)
-	return isRight
+// SecurityKey is a security key or passkey of a user (WebAuthn).
+type SecurityKey struct {
+	Name    string    `json:"name"`
+	Site    string    `json:"site" doc:"The name under which Slipway was open when it was registered: it works there only"`
+	AddedAt time.Time `json:"addedAt"`
+	UsedAt  time.Time `json:"usedAt,omitzero"`
 }
 
 // SecondFactors says what a user has in addition to the password.
@@ -84,38 +66,45 @@ type ticket struct {
 
 const ticketFor = 15 * time.Minute
 
-// addFactors registers the operations on second factors. A user sets up the own one; an admin may set up and take away anybody's.
-func (a *Access) addFactors() {
-	rest.Register(a.frame, rest.Operation{
+// factorOps are the operations on second factors.
+type factorOps struct {
+	frame     *rest.Frame
+	store     inventory.Store // the whole
+	seconds   *secondFactors
+	passwords *passwords
+}
+
+// add registers the operations on second factors. A user sets up the own one; an admin may set up and take away anybody's.
+func (o *factorOps) add() {
+	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/users/{name}/second-factor", ID: "get-second-factor", Tag: "users", Needs: rest.Anybody,
 		Summary: "Say which second factors a user has", Errors: []int{http.StatusForbidden, http.StatusNotFound},
-	}, a.getFactors)
-	rest.Register(a.frame, rest.Operation{
+	}, o.getFactors)
+	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodPost, Path: "/users/{name}/second-factor", ID: "begin-second-factor", Tag: "users", Needs: rest.Anybody,
 		Summary: "Begin to set up an authenticator app (TOTP, RFC 6238)", About: "Nothing is stored yet: the first code does that.",
 		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
-	}, a.beginFactor)
-	rest.Register(a.frame, rest.Operation{
+	}, o.beginFactor)
+	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodPut, Path: "/users/{name}/second-factor", ID: "put-second-factor", Tag: "users", Needs: rest.Anybody,
 		Summary: "Set up an authenticator app by its first code", About: "Replaces the one before. The answer has recovery codes, once. The user's other logins end.",
 		Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
-	}, a.putFactor)
-	rest.Register(a.frame, rest.Operation{
+	}, o.putFactor)
+	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodDelete, Path: "/users/{name}/second-factor", ID: "delete-second-factor", Tag: "users", Needs: rest.Anybody,
 		Summary: "Take a second factor away", About: "One's own needs a code; an admin may take anybody's.", Status: http.StatusNoContent,
 		Errors: []int{http.StatusForbidden, http.StatusNotFound},
-	}, a.deleteFactor)
-	a.addSecurityKeys()
+	}, o.deleteFactor)
 }
 
 // ofUser finds the user whose second factor is meant, and whether it is the caller's own.
-func (a *Access) ofUser(req *rest.Request, name string) (u inventory.User, isOwn bool, err error) {
+func (o *factorOps) ofUser(req *rest.Request, name string) (u inventory.User, isOwn bool, err error) {
 	c := req.Caller
 	isOwn = c.User == name && c.Token == ""
 	if !isOwn && c.Grants.Everywhere() != inventory.Admin {
 		return u, false, inventory.Errorf(inventory.Forbidden, "only an admin changes the second factor of another").WithHint("log in as %s, with a password", inventory.Clean(name, 63))
 	}
-	err = a.keeper.store.Read(req, func(tx inventory.Tx) error {
+	err = o.store.Read(req, func(tx inventory.Tx) error {
 		u, err = tx.Users().Find(name)
 		return err
 	})
@@ -125,52 +114,52 @@ func (a *Access) ofUser(req *rest.Request, name string) (u inventory.User, isOwn
 	return u, isOwn, err
 }
 
-func (a *Access) beginFactor(req *rest.Request, in *factorBegin) (*rest.One[SecondFactor], error) {
-	u, _, err := a.ofUser(req, in.Name)
+func (o *factorOps) beginFactor(req *rest.Request, in *factorBegin) (*rest.One[SecondFactor], error) {
+	u, _, err := o.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	t := ticket{User: u.Name, Secret: totp.NewSecret(), At: a.now()}
+	t := ticket{User: u.Name, Secret: totp.NewSecret(), At: o.frame.Now()}
 	req.Trail.Fix("nothing is stored yet")
-	return &rest.One[SecondFactor]{Body: SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: a.keeper.seal.sign("second factor", t)}}, nil
+	return &rest.One[SecondFactor]{Body: SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: o.seconds.seal.sign("second factor", t)}}, nil
 }
 
-func (a *Access) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[RecoveryCodes], error) {
-	u, isOwn, err := a.ofUser(req, in.Name)
+func (o *factorOps) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[RecoveryCodes], error) {
+	u, isOwn, err := o.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	var t ticket
-	if !a.keeper.seal.signed("second factor", in.Body.Ticket, &t) || t.User != u.Name {
+	if !o.seconds.seal.signed("second factor", in.Body.Ticket, &t) || t.User != u.Name {
 		return nil, inventory.Errorf(inventory.Invalid, "the ticket is not of this user").WithHint("begin again: POST /api/v1/users/%s/second-factor", u.Name)
 	}
-	if age := a.now().Sub(t.At); age < 0 || age > ticketFor {
+	if age := o.frame.Now().Sub(t.At); age < 0 || age > ticketFor {
 		return nil, inventory.Errorf(inventory.Invalid, "it was begun more than %d minutes ago", int(ticketFor.Minutes())).WithHint("begin again")
 	}
 	if isOwn && u.HasPassword {
-		if err := a.keeper.checkOld(req, u, in.Body.Password); err != nil {
+		if err := o.passwords.checkOld(req, u, in.Body.Password); err != nil {
 			return nil, err
 		}
 	}
-	at, isRight := totp.Check(t.Secret, in.Body.Code, a.now(), 0) // the secret is never empty: the ticket is ours
+	at, isRight := totp.Check(t.Secret, in.Body.Code, o.frame.Now(), 0) // the secret is never empty: the ticket is ours
 	if !isRight {
-		return nil, inventory.Errorf(inventory.Invalid, "the code is not the one that the app should show now").WithHint("compare the clock of the app's device with that of the server: %s", a.now().UTC().Format(time.TimeOnly+" MST"))
+		return nil, inventory.Errorf(inventory.Invalid, "the code is not the one that the app should show now").WithHint("compare the clock of the app's device with that of the server: %s", o.frame.Now().UTC().Format(time.TimeOnly+" MST"))
 	}
 	codes, hashes := totp.NewRecovery()
 	c := req.Caller
-	err = a.frame.Write(req, false, func(tx inventory.Tx) error {
-		u, f, err := a.keeper.factorsOf(tx, u.Name)
+	err = o.frame.Write(req, false, func(tx inventory.Tx) error {
+		u, f, err := o.seconds.of(tx, u.Name)
 		if err != nil {
 			return err
 		}
 		f.Secret, f.Used, f.Recovery = t.Secret, at, hashes
-		return a.factorSet(req, tx, &u, f, c.Login, "second factor of user "+u.Name+" set up")
+		return o.factorSet(req, tx, &u, f, c.Login, "second factor of user "+u.Name+" set up")
 	})
 	return &rest.One[RecoveryCodes]{Body: RecoveryCodes{Codes: codes}}, err
 }
 
-func (a *Access) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, error) {
-	u, isOwn, err := a.ofUser(req, in.Name)
+func (o *factorOps) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, error) {
+	u, isOwn, err := o.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -178,14 +167,14 @@ func (a *Access) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, e
 		return nil, inventory.Errorf(inventory.NotFound, "user %s has no second factor", u.Name).WithHint("slipway user list shows who has one")
 	}
 	if isOwn {
-		if err := a.keeper.useCode(req, u.Name, "login "+req.Caller.Login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
+		if err := o.seconds.useCode(req, u.Name, "login "+req.Caller.Login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
 			return nil, inventory.Errorf(inventory.Forbidden, "the code is wrong, was used before, or is no longer good").WithHint("give the next code of the app, or a recovery code")
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	return nil, a.frame.Write(req, false, func(tx inventory.Tx) error {
-		u, f, err := a.keeper.factorsOf(tx, u.Name)
+	return nil, o.frame.Write(req, false, func(tx inventory.Tx) error {
+		u, f, err := o.seconds.of(tx, u.Name)
 		what := "second factor of user " + u.Name + " taken away"
 		switch {
 		case err != nil && (isOwn || in.Key != ""): // an admin takes away what cannot be opened, too
@@ -200,13 +189,13 @@ func (a *Access) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, e
 		default:
 			f = factors{}
 		}
-		return a.factorSet(req, tx, &u, f, "", what)
+		return o.factorSet(req, tx, &u, f, "", what)
 	})
 }
 
 // factorSet stores the second factors of a user after a change. With login set, the user's other logins end.
-func (a *Access) factorSet(req *rest.Request, tx inventory.Tx, u *inventory.User, f factors, login, what string) error {
-	if err := a.keeper.saveFactors(tx, u.Name, f); err != nil {
+func (o *factorOps) factorSet(req *rest.Request, tx inventory.Tx, u *inventory.User, f factors, login, what string) error {
+	if err := o.seconds.save(tx, u.Name, f); err != nil {
 		return err
 	}
 	rest.Edited(req, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": !f.isNone()}, u.Version)
@@ -216,16 +205,16 @@ func (a *Access) factorSet(req *rest.Request, tx inventory.Tx, u *inventory.User
 			return err
 		}
 	}
-	return a.frame.Changed(req, tx, "user/"+u.Name, what)
+	return o.frame.Changed(req, tx, "user/"+u.Name, what)
 }
 
-func (a *Access) getFactors(req *rest.Request, in *factorBegin) (*rest.One[SecondFactors], error) {
-	if _, _, err := a.ofUser(req, in.Name); err != nil {
+func (o *factorOps) getFactors(req *rest.Request, in *factorBegin) (*rest.One[SecondFactors], error) {
+	if _, _, err := o.ofUser(req, in.Name); err != nil {
 		return nil, err
 	}
 	out := SecondFactors{SecurityKeys: []SecurityKey{}}
-	err := a.keeper.store.Read(req, func(tx inventory.Tx) error {
-		_, f, err := a.keeper.factorsOf(tx, in.Name)
+	err := o.store.Read(req, func(tx inventory.Tx) error {
+		_, f, err := o.seconds.of(tx, in.Name)
 		out.App, out.RecoveryCodes = f.Secret != "", len(f.Recovery)
 		for _, k := range f.Keys {
 			out.SecurityKeys = append(out.SecurityKeys, SecurityKey{Name: k.Name, Site: k.Site, AddedAt: k.AddedAt, UsedAt: k.UsedAt})
@@ -233,90 +222,4 @@ func (a *Access) getFactors(req *rest.Request, in *factorBegin) (*rest.One[Secon
 		return err
 	})
 	return &rest.One[SecondFactors]{Body: out}, err
-}
-
-// sealedAs is the name under which the factors of a user are sealed; none of a stored secret has a slash at its start.
-func sealedAs(user string) string { return "/second factor/" + user }
-
-// factorsOf opens the second factors of a user.
-func (k *keeper) factorsOf(tx inventory.Tx, name string) (u inventory.User, f factors, err error) {
-	if u, err = tx.Users().Find(name); err != nil || !u.HasSecondFactor {
-		return u, f, err
-	}
-	box, canOpen := k.box.(Opener)
-	if !canOpen {
-		return u, f, errNoKey()
-	}
-	text, err := box.Open(sealedAs(name), u.SealedFactors)
-	if err != nil {
-		return u, f, err
-	}
-	return u, f, json.Unmarshal(text, &f)
-}
-
-func (k *keeper) saveFactors(tx inventory.Tx, user string, f factors) error {
-	if f.isNone() {
-		return tx.SaveFactors(user, nil) // recovery codes alone are no second factor
-	}
-	text, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	if k.box == nil {
-		return errNoKey()
-	}
-	sealed, err := k.box.Seal(sealedAs(user), text)
-	if err != nil {
-		return err
-	}
-	return tx.SaveFactors(user, sealed)
-}
-
-func errNoKey() error {
-	return inventory.Errorf(inventory.Unavailable, "this server has no key to keep a second factor with").WithHint("start it with its secret.key")
-}
-
-// useCode checks a code of the app or a recovery code, and uses it up.
-func (k *keeper) useCode(ctx context.Context, user, from, code string) error {
-	e := inventory.Errorf(inventory.Unauthorized, "the code is wrong, was used before, or is no longer good").
-		WithHint("wait for the next code of the app, or give a recovery code. An admin can remove the second factor: slipway user second-factor remove %s", user)
-	e.Field = "code"
-	return k.useFactor(ctx, user, from, func(f *factors) error {
-		if !f.useCode(code, k.now()) {
-			return e
-		}
-		return nil
-	})
-}
-
-// useFactor has use check a second factor, and stores what is left of it. Failures are counted by user, from all addresses
-// together: whoever gets here knows the password. A known browser is counted by itself.
-func (k *keeper) useFactor(ctx context.Context, user, from string, use func(f *factors) error) error {
-	key := user + " code " + from
-	if err := k.names.allowed(key, "too many wrong codes for this user"); err != nil {
-		return err
-	}
-	var refused error
-	err := k.store.Write(ctx, func(tx inventory.Tx) error {
-		_, f, err := k.factorsOf(tx, user)
-		if err != nil {
-			return err
-		}
-		if refused = use(&f); refused != nil {
-			return nil
-		}
-		return k.saveFactors(tx, user, f)
-	})
-	if err != nil {
-		return err
-	}
-	if inventory.IsKind(refused, inventory.Unauthorized) {
-		k.names.failed(key)
-	}
-	return refused
-}
-
-// mustSetUp reports whether a user has to set up a second factor before anything else: the settings or an admin ask for it.
-func (k *keeper) mustSetUp(u *inventory.User) bool {
-	return u.HasPassword && !u.IsExternal() && !u.HasSecondFactor && (u.NeedsSecondFactor || k.factorFrom != "" && u.Grants.Highest().Allows(k.factorFrom))
 }

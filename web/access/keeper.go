@@ -2,8 +2,6 @@ package access
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -17,57 +15,19 @@ import (
 
 // keeper lets in who brings a token or the cookie of a login, and slows down who tries others.
 type keeper struct {
-	store  inventory.Store
-	now    func() time.Time
-	log    *slog.Logger
-	origin *http.CrossOriginProtection
-	hashes *hashers // of strangers,
-	inner  *hashers // and of known browsers and those who are logged in: no flood of strangers takes their turn
-	seal   *seal    // signs the cookies of known browsers
-	where  proxy.Trusted
-	box    Sealer // of second factors; nil: none can be kept
-	// factorFrom is the least role that needs a second factor, "" for none.
-	factorFrom inventory.UserRole
-	// externalURL is the address by which browsers reach the admin door, "" if nobody says.
-	externalURL string
-
-	sources   *tries[netip.Addr] // failed tries by address
-	names     *tries[string]     // failed passwords by user, known or not, and address or known browser
-	providers *tries[netip.Addr] // failed logins at the identity provider by address
+	store   inventory.Store // the whole
+	now     func() time.Time
+	log     *slog.Logger
+	origin  *http.CrossOriginProtection
+	where   proxy.Trusted
+	sources *tries[netip.Addr] // wrong passwords and tokens, by address
+	seconds *secondFactors
 }
 
 const (
-	failureEvery  = time.Second     // one failed try per source and second,
-	failureBurst  = 20              // and so many at once
-	passwordEvery = 5 * time.Second // the same per name of a user and source
-	passwordBurst = 10
-	providerEvery = 100 * time.Millisecond // the same of logins at the identity provider per source
-	providerBurst = 200
-	touchEvery    = time.Minute // how often a last use is written down
-	secretMax     = 512         // longest token that is looked up
-
-	loginCookie = "slipway-login"
-	loginIdle   = 12 * time.Hour     // a login that is not used for so long has ended
-	loginFor    = 7 * 24 * time.Hour // and any at this age
+	touchEvery = time.Minute // how often a last use is written down
+	secretMax  = 512         // longest token that is looked up
 )
-
-func newKeeper(cfg Config) *keeper {
-	return &keeper{
-		store: cfg.Store, now: cfg.Now, log: cfg.Log, origin: http.NewCrossOriginProtection(),
-		hashes: newHashers(hashersMax()), inner: newHashers(1), seal: newSeal(cfg.Key), where: cfg.Proxies,
-		box: cfg.Secrets, factorFrom: cfg.FactorFrom, externalURL: cfg.ExternalURL,
-		sources:   newTries[netip.Addr](cfg.Now, failureEvery, failureBurst),
-		names:     newTries[string](cfg.Now, passwordEvery, passwordBurst),
-		providers: newTries[netip.Addr](cfg.Now, providerEvery, providerBurst),
-	}
-}
-
-// HashToken returns what a store keeps of a token's secret, and of a login's cookie: its SHA-256 in hex. Both have 256
-// random bits, so they need no salt and no slow hash.
-func HashToken(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
-}
 
 // isOpen reports whether a request needs nobody to be logged in.
 func isOpen(r *http.Request) bool {
@@ -183,10 +143,6 @@ func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (rest.Caller, error)
 	return c, nil
 }
 
-func errDisabled(name string) error {
-	return inventory.Errorf(inventory.Unauthorized, "user %s is disabled", name).WithHint("an admin can change that: slipway user enable %s", name)
-}
-
 func (k *keeper) admitCookie(r *http.Request) (c rest.Caller, err error) {
 	cookie, err := r.Cookie(loginCookie)
 	if err != nil || cookie.Value == "" {
@@ -253,7 +209,7 @@ func (k *keeper) loggedIn(tx inventory.Tx, l inventory.Login) (c rest.Caller, er
 // as is a user who has come in with a password, or by a provider of identities.
 func (k *keeper) as(u *inventory.User) rest.Caller {
 	c := rest.Caller{Name: "user " + u.Name, User: u.Name, Grants: u.Grants}
-	if k.mustSetUp(u) {
+	if k.seconds.mustSetUp(u) {
 		c.Grants, c.MustSetUp = nil, true
 	}
 	return c
@@ -266,15 +222,4 @@ func (k *keeper) note(ctx context.Context, fn func(inventory.Tx) error) {
 	if err := k.store.Write(ctx, fn); err != nil {
 		k.log.Debug("use not noted", "err", err)
 	}
-}
-
-// cookieOf is the cookie of a login. Lax keeps it from requests that other sites make, and lets links into Slipway work.
-func (k *keeper) cookieOf(secret string, isSecure bool, seconds int) http.Cookie {
-	return http.Cookie{Name: loginCookie, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: k.isOutsideSecure(isSecure), SameSite: http.SameSiteLaxMode}
-}
-
-// isOutsideSecure reports whether a browser reaches Slipway over https: by its own connection, or because the settings say so
-// of the address that browsers use.
-func (k *keeper) isOutsideSecure(isSecure bool) bool {
-	return isSecure || strings.HasPrefix(k.externalURL, "https://")
 }

@@ -2,17 +2,16 @@ package access
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,77 +19,11 @@ import (
 	"golang.org/x/oauth2"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/egress"
 )
-
-// OIDC is a provider of identities (OpenID Connect) by which people log in.
-type OIDC struct {
-	Issuer       string
-	ClientID     string
-	ClientSecret string   // "" for a public client: PKCE is always used
-	Title        string   // names it on the login page
-	Scopes       []string // besides openid
-	NameClaim    string   // what becomes the user's name; dots go into objects
-	GroupsClaim  string   // the groups: a list of texts, or one text
-	// Groups are the roles of those in a group. Who is in none of them stays out.
-	Groups      map[string]inventory.Grants
-	ExternalURL string         // of Slipway, as browsers reach it: https://slipway.example.org
-	Egress      *egress.Policy // where the provider may be; nil: anywhere
-	CA          []byte         // PEM of who vouches for the provider's certificate; nil: those of the system
-}
-
-// Validate checks the settings by themselves.
-func (o *OIDC) Validate() error {
-	issuer, err := url.Parse(o.Issuer)
-	switch {
-	case err != nil || issuer.Host == "" || issuer.RawQuery != "" || issuer.Fragment != "" || issuer.User != nil:
-		return inventory.Errorf(inventory.Invalid, "oidc: issuer %q is no address of a provider", inventory.Clean(o.Issuer, 200)).WithHint("write it as the provider says it: https://login.example.org")
-	case !isPrivate(issuer):
-		return inventory.Errorf(inventory.Invalid, "oidc: the issuer %s is reached without TLS", inventory.Clean(o.Issuer, 200)).WithHint("only https:// keeps its answers from being forged")
-	case o.ClientID == "":
-		return inventory.Errorf(inventory.Invalid, "oidc: clientID is missing").WithHint("the provider gives one when Slipway is registered there")
-	}
-	own, err := url.Parse(o.ExternalURL)
-	switch {
-	case o.ExternalURL == "":
-		return inventory.Errorf(inventory.Invalid, "oidc needs externalURL, to which the provider sends browsers back").WithHint("externalURL: https://slipway.example.org")
-	case err != nil || own.Host == "" || strings.Trim(own.Path, "/") != "" || own.RawQuery != "" || own.Fragment != "" || own.User != nil:
-		return inventory.Errorf(inventory.Invalid, "externalURL %q is no address without a path", inventory.Clean(o.ExternalURL, 200)).WithHint("externalURL: https://slipway.example.org")
-	case !isPrivate(own):
-		return inventory.Errorf(inventory.Invalid, "externalURL %s has no TLS", inventory.Clean(o.ExternalURL, 200)).WithHint("a login over http could be read by anybody on the way; see docs/tls.md")
-	}
-	if len(o.Groups) == 0 {
-		return inventory.Errorf(inventory.Invalid, "oidc: no group has a role, so nobody could log in").WithHint("groups: {slipway-admins: [{role: admin}]}")
-	}
-	for _, group := range slices.Sorted(maps.Keys(o.Groups)) {
-		if err := o.Groups[group].Validate(); err != nil || len(o.Groups[group]) == 0 {
-			return inventory.Errorf(inventory.Invalid, "oidc: group %q: %s", inventory.Clean(group, 100), orText(err, "it has no role")).WithHint("roles are viewer, operator and admin: [{role: operator, pool: web}]")
-		}
-	}
-	if o.CA != nil && !x509.NewCertPool().AppendCertsFromPEM(o.CA) {
-		return inventory.Errorf(inventory.Invalid, "oidc: caFile holds no certificate").WithHint("it is a PEM file")
-	}
-	return nil
-}
-
-func orText(err error, text string) string {
-	if err != nil {
-		return err.Error()
-	}
-	return text
-}
-
-// isPrivate reports whether nobody on the way can read or forge what goes to an address.
-func isPrivate(u *url.URL) bool {
-	if u.Scheme == "https" {
-		return true
-	}
-	a, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && a.IsLoopback())
-}
 
 // Limits of what a provider says, and of a login there.
 const (
+	ssoPath     = "/api/v1/logins/oidc"
 	ssoFor      = 10 * time.Minute // from the click to the way back
 	ssoSkew     = 2 * time.Minute  // that the clocks may be apart
 	ssoAnswer   = 1 << 20          // bytes of one answer
@@ -99,6 +32,20 @@ const (
 	ssoRetry    = 5 * time.Second // before Slipway asks it again after it did not answer
 	ssoUsedMax  = 10_000
 )
+
+// begun is a login that has begun, as the browser's cookie keeps it. What must not be guessed comes from its secret.
+type begun struct {
+	Secret []byte    `json:"s"`
+	At     time.Time `json:"t"`
+	Back   string    `json:"b"`
+}
+
+// part is one of the values that belong to a login: state, nonce, verifier.
+func (b begun) part(what string) string {
+	m := hmac.New(sha256.New, b.Secret)
+	m.Write([]byte(what))
+	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
+}
 
 // sso logs people in through a provider. The browser keeps what belongs to a login that has begun, in a cookie that is
 // signed: whoever begins a million of them fills no memory here.
@@ -201,12 +148,6 @@ func (p *sso) oauth(at *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// identity is who the provider says somebody is.
-type identity struct {
-	subject, name, displayName string
-	groups                     []string
-}
-
 // identify takes the code with which a browser came back to the provider, and learns who that is.
 func (p *sso) identify(ctx context.Context, b begun, code string) (who identity, err error) {
 	at, err := p.provider(ctx)
@@ -284,13 +225,4 @@ func (p *sso) exchangeFailed(err error) error {
 		return &inventory.Error{Kind: inventory.Unauthorized, Msg: p.Title + " does not know this Slipway", Hint: "an admin looks at oidc.clientID and oidc.clientSecretFile; see docs/sso.md", Err: err}
 	}
 	return p.refuse("it refuses the code that it gave: "+inventory.Clean(said.ErrorCode, 60), err)
-}
-
-// Provider returns the settings of the identity provider, and why it cannot be used now; without a provider they are nil.
-func (a *Access) Provider(ctx context.Context) (*OIDC, error) {
-	if a.sso == nil {
-		return nil, nil
-	}
-	_, err := a.sso.provider(ctx)
-	return &a.sso.OIDC, err
 }

@@ -10,6 +10,12 @@ import (
 
 const groupsMax = 2000 // of one person
 
+// identity is who the provider says somebody is.
+type identity struct {
+	subject, name, displayName string
+	groups                     []string
+}
+
 // claim finds what a provider says under a name. Dots go into objects, as in realm_access.roles; a claim that has dots in
 // its own name, as some providers' URLs do, wins.
 func claim(said map[string]any, name string) (any, bool) {

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,9 +19,11 @@ import (
 )
 
 const (
+	providerEvery = 100 * time.Millisecond // one failed login at the provider per source,
+	providerBurst = 200                    // and so many at once
+
 	ssoCookie     = "slipway-sso"         // a login that has begun
 	refusedCookie = "slipway-sso-refused" // why the last one did not work
-	ssoPath       = "/api/v1/logins/oidc"
 	backMax       = 2000
 )
 
@@ -56,39 +57,35 @@ type ssoOutput struct {
 	SetCookie    []http.Cookie `header:"Set-Cookie"`
 }
 
-// addOIDC registers the way out to the provider and the way back. Both are for browsers.
-func (a *Access) addOIDC() {
-	rest.Register(a.frame, rest.Operation{
+// oidcOps are the operations with which people log in at the identity provider.
+type oidcOps struct {
+	frame     *rest.Frame
+	store     inventory.Store // the whole
+	cookies   *cookies
+	rows      *loginRows
+	providers *tries[netip.Addr] // logins at the provider that did not work, by address
+	sso       *sso               // nil: there is none
+}
+
+// add registers the way out to the provider and the way back. Both are for browsers.
+func (o *oidcOps) add() {
+	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/logins/oidc", ID: "begin-oidc", Tag: "logins",
 		Summary: "Go and log in at the identity provider", Needs: rest.Anybody,
 		About:  "Sends a browser to the provider, with code flow and PKCE. Needs no login.",
 		Status: http.StatusSeeOther, Errors: []int{http.StatusNotFound}, AnyQuery: true,
-	}, a.beginOIDC)
-	rest.Register(a.frame, rest.Operation{
+	}, o.beginOIDC)
+	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/logins/oidc/callback", ID: "end-oidc", Tag: "logins",
 		Summary: "Come back from the identity provider", Needs: rest.Anybody,
 		About: "The provider sends browsers here. The user is made or brought up to date, with the roles of the groups, and the answer sets a login's cookie. " +
 			"A browser that is refused is sent to the login page, which says why; others get the problem. Needs no login.",
 		Status: http.StatusSeeOther, Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict}, AnyQuery: true, IsLogged: true,
-	}, a.endOIDC)
+	}, o.endOIDC)
 }
 
 func errNoOIDC() error {
 	return inventory.Errorf(inventory.NotFound, "there is no identity provider here").WithHint("oidc in the configuration names one; see docs/sso.md")
-}
-
-// begun is a login that has begun, as the browser's cookie keeps it. What must not be guessed comes from its secret.
-type begun struct {
-	Secret []byte    `json:"s"`
-	At     time.Time `json:"t"`
-	Back   string    `json:"b"`
-}
-
-// part is one of the values that belong to a login: state, nonce, verifier.
-func (b begun) part(what string) string {
-	m := hmac.New(sha256.New, b.Secret)
-	m.Write([]byte(what))
-	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
 // cookie is one that comes back from the provider's page: Lax lets it, where a link is followed.
@@ -107,8 +104,8 @@ func landing(back string) string {
 	return back
 }
 
-func (a *Access) beginOIDC(req *rest.Request, in *ssoBeginInput) (*ssoOutput, error) {
-	p, back := a.sso, landing(in.Back)
+func (o *oidcOps) beginOIDC(req *rest.Request, in *ssoBeginInput) (*ssoOutput, error) {
+	p, back := o.sso, landing(in.Back)
 	if p == nil {
 		return nil, errNoOIDC()
 	}
@@ -120,7 +117,7 @@ func (a *Access) beginOIDC(req *rest.Request, in *ssoBeginInput) (*ssoOutput, er
 	}
 	at, err := p.provider(req)
 	if err != nil {
-		return a.ssoRefused(req, in.Accept, back, err)
+		return o.ssoRefused(req, in.Accept, back, err)
 	}
 	b := begun{Secret: make([]byte, 32), At: p.now(), Back: back}
 	_, _ = rand.Read(b.Secret) // never fails
@@ -131,25 +128,25 @@ func (a *Access) beginOIDC(req *rest.Request, in *ssoBeginInput) (*ssoOutput, er
 	}, nil
 }
 
-func (a *Access) endOIDC(req *rest.Request, in *ssoEndInput) (*ssoOutput, error) {
-	p, c := a.sso, req.Caller
+func (o *oidcOps) endOIDC(req *rest.Request, in *ssoEndInput) (*ssoOutput, error) {
+	p, c := o.sso, req.Caller
 	if p == nil {
 		return nil, errNoOIDC()
 	}
 	var b begun
 	isOurs := p.seal.signed("begun", in.Begun, &b)
-	who, u, err := a.comeBack(req, in, b, isOurs)
+	who, u, err := o.comeBack(req, in, b, isOurs)
 	if err != nil {
 		if inventory.IsKind(err, inventory.Unauthorized) || inventory.IsKind(err, inventory.Invalid) {
-			a.keeper.providers.failed(rest.SourceKey(c.Source))
+			o.providers.failed(rest.SourceKey(c.Source))
 		}
-		return a.ssoRefused(req, in.Accept, cmp.Or(b.Back, "/"), err)
+		return o.ssoRefused(req, in.Accept, cmp.Or(b.Back, "/"), err)
 	}
-	l := inventory.Login{User: u.Name, Agent: inventory.Clean(in.Agent, 200), ExpiresAt: a.now().Add(loginFor).UTC()}
+	l := inventory.Login{User: u.Name, Agent: inventory.Clean(in.Agent, 200), ExpiresAt: o.frame.Now().Add(loginFor).UTC()}
 	if c.Source.IsValid() {
 		l.Source = c.Source.String()
 	}
-	secret, err := a.keeper.begin(req, &l)
+	secret, err := o.rows.begin(req, &l)
 	if err != nil {
 		return nil, err
 	}
@@ -158,17 +155,17 @@ func (a *Access) endOIDC(req *rest.Request, in *ssoEndInput) (*ssoOutput, error)
 	return &ssoOutput{
 		Location: landing(b.Back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
-			a.keeper.cookieOf(secret, c.Secure, int(loginFor.Seconds())), a.keeper.knownCookie(a.keeper.browser(in.Known), u.Name, c.Secure),
+			o.cookies.ofLogin(secret, c.Secure, int(loginFor.Seconds())), o.cookies.ofBrowser(o.cookies.browser(in.Known), u.Name, c.Secure),
 			p.cookie(req, ssoCookie, "", ssoPath, -1), p.cookie(req, refusedCookie, "", ssoPathOfOffers, -1),
 		},
 	}, nil
 }
 
 // comeBack finds out who has come back from the provider, and makes that one's user ready.
-func (a *Access) comeBack(req *rest.Request, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
-	p := a.sso
-	if isNew := a.keeper.browser(in.Known).isNew(); isNew { // a browser in which somebody has logged in before passes
-		if err := a.keeper.providers.allowed(rest.SourceKey(req.Caller.Source), "too many logins that did not work from this address"); err != nil {
+func (o *oidcOps) comeBack(req *rest.Request, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
+	p := o.sso
+	if isNew := o.cookies.browser(in.Known).isNew(); isNew { // a browser in which somebody has logged in before passes
+		if err := o.providers.allowed(rest.SourceKey(req.Caller.Source), "too many logins that did not work from this address"); err != nil {
 			return who, u, err
 		}
 	}
@@ -189,7 +186,7 @@ func (a *Access) comeBack(req *rest.Request, in *ssoEndInput, b begun, isOurs bo
 	}
 	p.use(in.State)
 	req.Trail.About("login", who.name)
-	u, err = a.external(req, who)
+	u, err = o.external(req, who)
 	return who, u, err
 }
 
@@ -214,17 +211,17 @@ func (p *sso) use(state string) {
 
 // external makes or updates the user of somebody for whom the provider vouches. The roles are those of the groups now: who
 // has left all of them has none here any more, in other browsers and with tokens neither.
-func (a *Access) external(req *rest.Request, who identity) (u inventory.User, err error) {
-	p := a.sso
+func (o *oidcOps) external(req *rest.Request, who identity) (u inventory.User, err error) {
+	p := o.sso
 	var refusal error
-	err = a.keeper.store.Write(req, func(tx inventory.Tx) error {
+	err = o.store.Write(req, func(tx inventory.Tx) error {
 		refusal = nil
 		u, err = tx.FindUserBySubject(p.Issuer, who.subject)
 		isNew := inventory.IsKind(err, inventory.NotFound)
 		if err != nil && !isNew {
 			return err
 		}
-		grants := a.inPools(tx, p.grantsOf(who.groups))
+		grants := o.inPools(tx, p.grantsOf(who.groups))
 		if len(grants) == 0 {
 			refusal = inventory.Errorf(inventory.Forbidden, "%s is in no group that has a role here", who.name).
 				WithHint("groups that %s says you are in: %d; an admin gives a group a role with oidc.groups in the configuration", p.Title, len(who.groups))
@@ -233,7 +230,7 @@ func (a *Access) external(req *rest.Request, who identity) (u inventory.User, er
 			}
 		}
 		if isNew {
-			return a.newExternal(req, tx, who, grants, &u)
+			return o.newExternal(req, tx, who, grants, &u)
 		}
 		if u.IsDisabled {
 			refusal = errDisabled(u.Name)
@@ -242,10 +239,10 @@ func (a *Access) external(req *rest.Request, who identity) (u inventory.User, er
 			return nil
 		}
 		u.Grants, u.DisplayName = grants, who.displayName
-		if err := tx.Users().Update(&u, a.now()); err != nil {
+		if err := tx.Users().Update(&u, o.frame.Now()); err != nil {
 			return err
 		}
-		return a.frame.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
+		return o.frame.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
 	})
 	if err == nil {
 		err = refusal
@@ -254,32 +251,38 @@ func (a *Access) external(req *rest.Request, who identity) (u inventory.User, er
 }
 
 // newExternal makes a user. A name that somebody else has is not taken over: the provider does not vouch for that one.
-func (a *Access) newExternal(req *rest.Request, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
+func (o *oidcOps) newExternal(req *rest.Request, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
 	if other, err := tx.Users().Find(who.name); err == nil {
 		return inventory.Errorf(inventory.Conflict, "there is another user %s already", other.Name).
-			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", a.sso.Issuer, who.subject)
+			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", o.sso.Issuer, who.subject)
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
-	*u = inventory.User{Name: who.name, DisplayName: who.displayName, Grants: grants, Issuer: a.sso.Issuer, Subject: who.subject}
+	*u = inventory.User{Name: who.name, DisplayName: who.displayName, Grants: grants, Issuer: o.sso.Issuer, Subject: who.subject}
 	if err := u.Validate(); err != nil {
 		return err
 	}
-	if err := tx.Users().Create(u, a.now()); err != nil {
+	if err := tx.Users().Create(u, o.frame.Now()); err != nil {
 		return err
 	}
-	return a.frame.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" made")
+	return o.frame.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" made")
 }
 
 // inPools leaves out roles in pools that are no more.
-func (a *Access) inPools(tx inventory.Tx, all inventory.Grants) inventory.Grants {
+func (o *oidcOps) inPools(tx inventory.Tx, all inventory.Grants) inventory.Grants {
 	return slices.DeleteFunc(all, func(g inventory.Grant) bool {
 		err := checkGrants(tx, inventory.Grants{g})
 		if err != nil {
-			a.log.Warn("a role of a group is left out", "role", g.String(), "err", err)
+			o.frame.Log.Warn("a role of a group is left out", "role", g.String(), "err", err)
 		}
 		return err != nil
 	})
+}
+
+// OIDCOffer is a provider of identities on the login page.
+type OIDCOffer struct {
+	Title   string   `json:"title"`
+	Refused *Refusal `json:"refused,omitempty" doc:"Why this browser's last login there did not work"`
 }
 
 // Refusal is why a login at the provider did not work.
@@ -293,18 +296,18 @@ const ssoPathOfOffers = "/api/v1/logins/offers" // the only address that needs i
 
 // ssoRefused sends a browser back to the login page, with the reason in a cookie: in an address, anybody could make the page
 // say anything. Who is no browser gets the problem.
-func (a *Access) ssoRefused(req *rest.Request, accept, back string, err error) (*ssoOutput, error) {
+func (o *oidcOps) ssoRefused(req *rest.Request, accept, back string, err error) (*ssoOutput, error) {
 	if !strings.Contains(accept, "text/html") {
 		return nil, err
 	}
-	problem := rest.ProblemOf(req, a.log, err)
-	a.frame.Finish(req, problem.Status, problem.Detail)
+	problem := rest.ProblemOf(req, o.frame.Log, err)
+	o.frame.Finish(req, problem.Status, problem.Detail)
 	why := Refusal{Message: inventory.Clean(problem.Detail, 600), Hint: inventory.Clean(problem.Hint, 400), RequestID: problem.RequestID}
 	return &ssoOutput{
 		Location: landing(back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
-			a.sso.cookie(req, ssoCookie, "", ssoPath, -1),
-			a.sso.cookie(req, refusedCookie, a.sso.seal.sign("refused", why), ssoPathOfOffers, 60),
+			o.sso.cookie(req, ssoCookie, "", ssoPath, -1),
+			o.sso.cookie(req, refusedCookie, o.sso.seal.sign("refused", why), ssoPathOfOffers, 60),
 		},
 	}, nil
 }

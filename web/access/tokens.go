@@ -1,8 +1,6 @@
 package access
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,9 +33,12 @@ type tokenInput struct {
 	}
 }
 
-// addTokens registers the operations on tokens. A token is never changed and its secret is told once. Who is no admin has to
+// tokenOps are the operations on tokens.
+type tokenOps struct{ frame *rest.Frame }
+
+// add registers the operations on tokens. A token is never changed and its secret is told once. Who is no admin has to
 // do with the tokens of one's own only, which is for the store to say (see scoped).
-func (a *Access) addTokens() {
+func (o *tokenOps) add() {
 	find := func(tx inventory.Tx, name string) (inventory.Token, error) {
 		all, err := tx.ListTokens()
 		if i := slices.IndexFunc(all, func(t inventory.Token) bool { return t.Name == name }); i >= 0 {
@@ -48,7 +49,7 @@ func (a *Access) addTokens() {
 		}
 		return inventory.Token{}, err
 	}
-	rest.AddNoun(a.frame, rest.Noun[inventory.Token]{
+	rest.AddNoun(o.frame, rest.Noun[inventory.Token]{
 		Singular: "token", Plural: "tokens", Article: "a", Needs: rest.Anybody, ReadNeeds: rest.Anybody,
 		Name:    func(t inventory.Token) string { return t.Name },
 		Version: func(inventory.Token) int64 { return 0 },
@@ -60,15 +61,15 @@ func (a *Access) addTokens() {
 		},
 		Remove: func(tx inventory.Tx, name string) error { return tx.DeleteToken(name) },
 	})
-	rest.Register(a.frame, rest.Operation{
+	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodPost, Path: "/tokens", ID: "create-token", Tag: "tokens", Summary: "Create a token", Needs: rest.Anybody,
 		About: "The answer has its secret, which is shown only once. It may do no more than its maker.", Status: http.StatusCreated,
 		Errors: []int{http.StatusConflict, http.StatusForbidden, http.StatusNotFound},
-	}, a.createToken)
+	}, o.createToken)
 }
 
-func (a *Access) createToken(req *rest.Request, in *tokenInput) (*rest.One[NewToken], error) {
-	now, c := a.now(), req.Caller
+func (o *tokenOps) createToken(req *rest.Request, in *tokenInput) (*rest.One[NewToken], error) {
+	now, c := o.frame.Now(), req.Caller
 	if err := inventory.CheckName("token", in.Body.Name); err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (a *Access) createToken(req *rest.Request, in *tokenInput) (*rest.One[NewTo
 	}
 	secret := NewSecret()
 	t.Hash = HashToken(secret)
-	err := a.frame.Write(req, false, func(tx inventory.Tx) (err error) {
+	err := o.frame.Write(req, false, func(tx inventory.Tx) (err error) {
 		if isClusters {
 			t.Namespaces = slices.Clone(in.Body.Namespaces)
 			slices.Sort(t.Namespaces)
@@ -107,7 +108,7 @@ func (a *Access) createToken(req *rest.Request, in *tokenInput) (*rest.One[NewTo
 		}
 		rest.Edited(req, "token", t.Name, inventory.AuditCreate, nil, t, 0)
 		req.Trail.Fix("a token is ended by deleting it")
-		return a.frame.Changed(req, tx, "token/"+t.Name, "token "+t.Name+" ("+allowedTo(&t)+") created")
+		return o.frame.Changed(req, tx, "token/"+t.Name, "token "+t.Name+" ("+allowedTo(&t)+") created")
 	})
 	return &rest.One[NewToken]{Body: NewToken{
 		Name: t.Name, Secret: secret, User: t.User, Grants: t.Grants, Cluster: t.Cluster, Namespaces: t.Namespaces, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,
@@ -178,11 +179,4 @@ func checkGrants(tx inventory.Tx, g inventory.Grants) error {
 		}
 	}
 	return nil
-}
-
-// NewSecret draws the secret of a token: 256 random bits behind a prefix by which secret scanners know it.
-func NewSecret() string {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return "slipway_" + hex.EncodeToString(b[:])
 }

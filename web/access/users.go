@@ -9,9 +9,16 @@ import (
 	"slipway.dev/slipway/web/scoped"
 )
 
-// addUsers registers the operations on users. Passwords have one of their own: no other takes or tells them.
-func (a *Access) addUsers() {
-	n := rest.Plain(noun.Users, a.now, func(tx inventory.Tx, in, old *inventory.User) error {
+// userOps are the operations on users.
+type userOps struct {
+	frame     *rest.Frame
+	store     inventory.Store // the whole
+	passwords *passwords
+}
+
+// add registers the operations on users. Passwords have one of their own: no other takes or tells them.
+func (o *userOps) add() {
+	n := rest.Plain(noun.Users, o.frame.Now, func(tx inventory.Tx, in, old *inventory.User) error {
 		in.PasswordHash, in.HasPassword, in.HasSecondFactor, in.SealedFactors = "", false, false, nil
 		if old != nil {
 			in.PasswordHash, in.HasPassword, in.LoginAt = old.PasswordHash, old.HasPassword, old.LoginAt
@@ -45,13 +52,13 @@ func (a *Access) addUsers() {
 		}
 		return ""
 	}
-	rest.AddNoun(a.frame, n)
-	rest.Register(a.frame, rest.Operation{
+	rest.AddNoun(o.frame, n)
+	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodPut, Path: "/users/{name}/password", ID: "put-password", Tag: "users",
 		Summary: "Set a user's password", Needs: rest.Anybody,
 		About: "One's own needs the old one, unless there is none; an admin may set anybody's. The user's other logins end.",
 		Dry:   true, Errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
-	}, a.putPassword)
+	}, o.putPassword)
 }
 
 func countsOfUser(tx inventory.Tx, u inventory.User) (map[string]int, error) {
@@ -104,14 +111,14 @@ type passwordInput struct {
 }
 
 // putPassword hashes outside of the transaction: that takes long, and nobody else could write meanwhile.
-func (a *Access) putPassword(req *rest.Request, in *passwordInput) (*rest.Written, error) {
+func (o *userOps) putPassword(req *rest.Request, in *passwordInput) (*rest.Written, error) {
 	c := req.Caller
 	isOwn, isAdmin := c.User == in.Name && c.Token == "", c.Grants.Everywhere() == inventory.Admin
 	if !isOwn && !isAdmin {
 		return nil, inventory.Errorf(inventory.Forbidden, "only an admin sets the password of another").WithHint("your own: PUT /api/v1/users/%s/password", scoped.OrName(c.User))
 	}
 	var stored inventory.User
-	err := a.keeper.store.Read(req, func(tx inventory.Tx) (err error) {
+	err := o.store.Read(req, func(tx inventory.Tx) (err error) {
 		stored, err = tx.Users().Find(in.Name)
 		return err
 	})
@@ -126,18 +133,18 @@ func (a *Access) putPassword(req *rest.Request, in *passwordInput) (*rest.Writte
 		return nil, err
 	}
 	if isOwn && stored.HasPassword {
-		if err := a.keeper.checkOld(req, stored, in.Body.Old); err != nil {
+		if err := o.passwords.checkOld(req, stored, in.Body.Old); err != nil {
 			return nil, err
 		}
 	}
 	if in.DryRun {
 		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true}}, nil
 	}
-	hash, err := a.keeper.inner.hash(req, in.Body.Password)
+	hash, err := o.passwords.inner.hash(req, in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Written{Status: http.StatusNoContent}, a.frame.Write(req, false, func(tx inventory.Tx) error {
+	return &rest.Written{Status: http.StatusNoContent}, o.frame.Write(req, false, func(tx inventory.Tx) error {
 		u, err := tx.Users().Find(in.Name)
 		if err != nil {
 			return err
@@ -147,7 +154,7 @@ func (a *Access) putPassword(req *rest.Request, in *passwordInput) (*rest.Writte
 		}
 		before := u
 		u.PasswordHash = hash
-		if err := tx.Users().Update(&u, a.now()); err != nil {
+		if err := tx.Users().Update(&u, o.frame.Now()); err != nil {
 			return err
 		}
 		rest.Edited(req, "user", u.Name, inventory.AuditUpdate, before, u, u.Version)
@@ -155,21 +162,6 @@ func (a *Access) putPassword(req *rest.Request, in *passwordInput) (*rest.Writte
 		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, c.Login, ""); err != nil {
 			return err
 		}
-		return a.frame.Changed(req, tx, "user/"+u.Name, "password of user "+u.Name+" set")
+		return o.frame.Changed(req, tx, "user/"+u.Name, "password of user "+u.Name+" set")
 	})
-}
-
-// checkOld refuses a change of one's own password without the old one. Wrong ones are counted by login: whoever has got hold of
-// one does not guess on, and nobody else is kept from it.
-func (k *keeper) checkOld(req *rest.Request, u inventory.User, old string) error {
-	key := u.Name + " login " + req.Caller.Login
-	if err := k.names.allowed(key, "too many wrong passwords for this user"); err != nil {
-		return err
-	}
-	isRight, err := k.inner.matches(req, u.PasswordHash, old)
-	if err != nil || isRight {
-		return err
-	}
-	k.names.failed(key)
-	return inventory.Errorf(inventory.Forbidden, "the old password is another").WithHint("an admin can set a new one: slipway user password %s", u.Name)
 }

@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/web/events"
 	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
@@ -88,8 +89,29 @@ type (
 // applianceBody is the most that a machine with its configuration, or bootstrap data, may be.
 const applianceBody = 4 << 20
 
-// addAppliance registers what controllers ask that run elsewhere.
-func (s *Server) addAppliance() {
+// ControllersConfig is what Controllers need.
+type ControllersConfig struct {
+	Frame     *rest.Frame
+	Events    *events.Server
+	Appliance Appliance // what controllers in a cluster are told; nil: there are none
+	// View returns it as the holder of a token may use it that is bound to a cluster, by its UID, and to namespaces of it.
+	View func(uid string, namespaces []string) ClusterView
+}
+
+// Controllers answers controllers that run elsewhere.
+type Controllers struct {
+	cfg   ControllersConfig
+	rest  *rest.Frame
+	views clusterViews
+}
+
+// NewControllers returns Controllers; Register makes their operations known.
+func NewControllers(cfg ControllersConfig) *Controllers {
+	return &Controllers{cfg: cfg, rest: cfg.Frame}
+}
+
+// Register adds the operations to the frame.
+func (s *Controllers) Register() {
 	question(s, http.MethodGet, "", "get-appliance", "Show what provider ids begin with, and what the token is bound to",
 		func(req *rest.Request, a Appliance, _ *struct{}) (info ApplianceInfo, err error) {
 			c := req.Caller
@@ -135,7 +157,7 @@ func (s *Server) addAppliance() {
 		})
 }
 
-func (s *Server) addApplianceMachines() {
+func (s *Controllers) addApplianceMachines() {
 	question(s, http.MethodGet, "/machines", "list-owned-machines", "List the machines of owners, with all that tells how far they are",
 		func(req *rest.Request, a Appliance, in *ownersQuery) (rest.List[contract.View], error) {
 			all, err := a.ListMachines(req, in.Owner)
@@ -180,7 +202,7 @@ func (s *Server) addApplianceMachines() {
 		})
 }
 
-func (s *Server) addApplianceHosts() {
+func (s *Controllers) addApplianceHosts() {
 	question(s, http.MethodGet, "/hosts", "list-host-views", "List hosts with what they are made of, in order of their names",
 		func(req *rest.Request, a Appliance, in *rest.Page) (rest.List[contract.HostView], error) {
 			out := rest.List[contract.HostView]{Items: []contract.HostView{}}
@@ -271,7 +293,7 @@ var errEnough = inventory.Errorf(inventory.Internal, "the page is full")
 type done struct{}
 
 // question registers one question to the appliance.
-func question[I, O any](s *Server, method, path, id, summary string, do func(req *rest.Request, a Appliance, in *I) (O, error)) {
+func question[I, O any](s *Controllers, method, path, id, summary string, do func(req *rest.Request, a Appliance, in *I) (O, error)) {
 	o := rest.Operation{
 		Method: method, Path: "/appliance" + path, ID: id, Needs: inventory.Admin, ForClusters: true, Tag: "appliance",
 		Summary: summary, Body: applianceBody,

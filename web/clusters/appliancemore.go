@@ -27,7 +27,7 @@ type clusterViews struct {
 const clusterViewsMax = 256
 
 // applianceOf returns the appliance as the caller may use it: an admin the whole, the token of a cluster what is that cluster's.
-func (s *Server) applianceOf(req *rest.Request) (Appliance, error) {
+func (s *Controllers) applianceOf(req *rest.Request) (Appliance, error) {
 	c := req.Caller
 	if c.Cluster == "" {
 		if s.cfg.Appliance == nil {
@@ -35,7 +35,7 @@ func (s *Server) applianceOf(req *rest.Request) (Appliance, error) {
 		}
 		return s.cfg.Appliance, nil
 	}
-	if s.cfg.ClusterView == nil {
+	if s.cfg.View == nil {
 		return nil, errNoClusters()
 	}
 	key := c.Cluster + " " + strings.Join(c.Namespaces, ",")
@@ -48,7 +48,7 @@ func (s *Server) applianceOf(req *rest.Request) (Appliance, error) {
 	if v.of == nil || len(v.of) >= clusterViewsMax {
 		v.of = map[string]ClusterView{}
 	}
-	v.of[key] = s.cfg.ClusterView(c.Cluster, slices.Clone(c.Namespaces))
+	v.of[key] = s.cfg.View(c.Cluster, slices.Clone(c.Namespaces))
 	return v.of[key], nil
 }
 
@@ -66,7 +66,7 @@ type (
 )
 
 // addApplianceVerbs registers how machines are made, and what is done to them.
-func (s *Server) addApplianceVerbs() {
+func (s *Controllers) addApplianceVerbs() {
 	question(s, http.MethodPost, "/machines", "create-owned-machine", "Want a machine for an owner; the one that it has stays",
 		func(req *rest.Request, a Appliance, in *struct{ Body inventory.Machine }) (inventory.Machine, error) {
 			return a.CreateMachine(req, in.Body)
@@ -107,7 +107,7 @@ func (s *Server) addApplianceVerbs() {
 }
 
 // addApplianceNouns registers the questions about what machines are made of.
-func (s *Server) addApplianceNouns() {
+func (s *Controllers) addApplianceNouns() {
 	question(s, http.MethodGet, "/pools", "list-pools-for-controllers", "List the pools, in order of their names",
 		func(req *rest.Request, a Appliance, in *rest.Page) (rest.List[inventory.Pool], error) {
 			all, err := a.ListPools(req)
@@ -143,7 +143,7 @@ type followInput struct {
 }
 
 // addApplianceEvents registers the stream of what a cluster may hear.
-func (s *Server) addApplianceEvents() {
+func (s *Controllers) addApplianceEvents() {
 	o := rest.Operation{
 		Method: http.MethodGet, Path: "/appliance/events", ID: "follow-cluster-events", Needs: inventory.Admin, ForClusters: true, Tag: "appliance", IsLong: true,
 		Summary: "Follow what happens to the machines of a cluster, and to the hosts that it may see", Plain: "text/event-stream",

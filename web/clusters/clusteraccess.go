@@ -74,11 +74,11 @@ func (s *Server) putClusterAccess(req *rest.Request, in *putClusterAccessInput) 
 				return err
 			}
 		}
-		if err := tx.SaveClusterAccess(&a, s.cfg.Now()); err != nil {
+		if err := tx.SaveClusterAccess(&a, s.rest.Now()); err != nil {
 			return err
 		}
 		detail := "cluster " + in.Name + " may take machines from " + orNobody(a.TakesFrom) + ", and use " + orAllPools(a.Pools) + ", said by " + req.By()
-		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventChanged, Subject: "cluster/" + in.Name, Detail: inventory.Clean(detail, 500)})
+		return tx.AddEvent(&inventory.Event{At: s.rest.Now(), Kind: inventory.EventChanged, Subject: "cluster/" + in.Name, Detail: inventory.Clean(detail, 500)})
 	})
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ type (
 
 // clusterOps is what clusters share with other nouns. They are deleted by detaching them.
 func (s *Server) clusterOps() rest.Noun[inventory.Cluster] {
-	n := rest.Plain(noun.Clusters, s.cfg.Now, func(_ inventory.Tx, in, old *inventory.Cluster) error {
+	n := rest.Plain(noun.Clusters, s.rest.Now, func(_ inventory.Tx, in, old *inventory.Cluster) error {
 		in.State, in.Reason, in.Hint, in.UID, in.Kubernetes = inventory.ClusterAttaching, "", "", "", ""
 		if old != nil {
 			in.State, in.Reason, in.Hint, in.UID, in.Kubernetes, in.SeenAt = old.State, old.Reason, old.Hint, old.UID, old.Kubernetes, old.SeenAt
@@ -113,10 +113,10 @@ func (s *Server) addClusters() {
 }
 
 func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) (*rest.One[ClusterCheck], error) {
-	if s.cfg.Clusters == nil {
+	if s.clusters == nil {
 		return nil, errNoClusters()
 	}
-	k := s.cfg.Clusters.CheckCluster(ctx, c, kubeconfig)
+	k := s.clusters.CheckCluster(ctx, c, kubeconfig)
 	k.IsGood = true
 	for _, r := range k.Results {
 		k.IsGood = k.IsGood && r.IsGood
@@ -149,12 +149,12 @@ func (s *Server) detachCluster(req *rest.Request, n rest.Noun[inventory.Cluster]
 	if in.DryRun {
 		return n.Respond(&c, nil, true, http.StatusNoContent).Does(does), nil
 	}
-	if s.cfg.Clusters == nil {
+	if s.clusters == nil {
 		return nil, errNoClusters()
 	}
 	rest.Edited(req, n.Singular, in.Name, inventory.AuditDelete, c, nil, 0)
 	req.Trail.Fix("the cluster was let go of; attach it again")
-	if err := s.cfg.Clusters.DetachCluster(req, in.Name, in.Purge, in.Force, req.By()); err != nil {
+	if err := s.clusters.DetachCluster(req, in.Name, in.Purge, in.Force, req.By()); err != nil {
 		return nil, err
 	}
 	return n.Respond(&c, nil, false, http.StatusNoContent), nil

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -26,9 +27,30 @@ type rbacInput struct {
 	Nodes bool `query:"nodes" doc:"With what is needed to look after nodes: labels, taints, emptying, deleting"`
 }
 
-// addTargets registers the operations on join targets.
-func (s *Server) addTargets() {
-	n := rest.Plain(noun.JoinTargets, s.cfg.Now, func(_ inventory.Tx, in, old *inventory.JoinTarget) error {
+// TargetsConfig is what Targets need.
+type TargetsConfig struct {
+	Frame *rest.Frame
+	// Check looks whether hosts can join a target, and RBAC is what its cluster needs for that; nil: nobody speaks to clusters.
+	// NodesRBAC is what is added where Slipway looks after nodes too.
+	Check     func(ctx context.Context, t inventory.JoinTarget) TargetCheck
+	RBAC      []byte
+	NodesRBAC []byte
+	// IssueKubeconfig lets a user administer the cluster of a target whose authorities Slipway has; nil: nobody can.
+	IssueKubeconfig func(ctx context.Context, target, user string, life time.Duration) ([]byte, error)
+}
+
+// Targets answers the requests about clusters that hosts can join.
+type Targets struct {
+	cfg  TargetsConfig
+	rest *rest.Frame
+}
+
+// NewTargets returns Targets; Register makes their operations known.
+func NewTargets(cfg TargetsConfig) *Targets { return &Targets{cfg: cfg, rest: cfg.Frame} }
+
+// Register adds the operations on join targets to the frame.
+func (s *Targets) Register() {
+	n := rest.Plain(noun.JoinTargets, s.rest.Now, func(_ inventory.Tx, in, old *inventory.JoinTarget) error {
 		if old == nil && (in.IsInit || !in.InitializedAt.IsZero()) {
 			return inventory.Errorf(inventory.Invalid, "a target whose cluster is still to be made is applied").
 				WithHint("slipway apply -f FILE, with a JoinTarget that has init: true")
@@ -59,12 +81,12 @@ func (s *Server) addTargets() {
 			if _, err := s.readTarget(req, in.Name); err != nil {
 				return nil, err
 			}
-			if s.cfg.TargetRBAC == nil {
+			if s.cfg.RBAC == nil {
 				return nil, errNoClusters()
 			}
-			body := s.cfg.TargetRBAC
+			body := s.cfg.RBAC
 			if in.Nodes {
-				body = slices.Concat(body, []byte("---\n"), s.cfg.TargetNodesRBAC)
+				body = slices.Concat(body, []byte("---\n"), s.cfg.NodesRBAC)
 			}
 			return &rest.Text{ContentType: "application/yaml", Body: body}, nil
 		})
@@ -112,7 +134,7 @@ type Kubeconfig struct {
 	ExpiresAt  time.Time `json:"expiresAt"`
 }
 
-func (s *Server) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[Kubeconfig], error) {
+func (s *Targets) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[Kubeconfig], error) {
 	if s.cfg.IssueKubeconfig == nil {
 		return nil, errNoClusters()
 	}
@@ -120,7 +142,7 @@ func (s *Server) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[K
 	if life < time.Minute || life > accessMost {
 		return nil, inventory.Errorf(inventory.Invalid, "a kubeconfig for %s is of no use", inventory.Duration(life)).WithHint("choose between 1m and ten years")
 	}
-	until := s.cfg.Now().Add(life)
+	until := s.rest.Now().Add(life)
 	text, err := s.cfg.IssueKubeconfig(req, in.Name, "slipway:"+req.By(), life)
 	if err != nil {
 		return nil, err
@@ -132,7 +154,7 @@ func errNoClusters() error {
 	return inventory.Errorf(inventory.Unavailable, "this server speaks to no clusters")
 }
 
-func (s *Server) readTarget(req *rest.Request, name string) (t inventory.JoinTarget, err error) {
+func (s *Targets) readTarget(req *rest.Request, name string) (t inventory.JoinTarget, err error) {
 	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		t, err = tx.JoinTargets().Find(name)
 		return err
@@ -140,15 +162,15 @@ func (s *Server) readTarget(req *rest.Request, name string) (t inventory.JoinTar
 	return t, err
 }
 
-func (s *Server) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[TargetCheck], error) {
+func (s *Targets) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[TargetCheck], error) {
 	t, err := s.readTarget(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.CheckTarget == nil {
+	if s.cfg.Check == nil {
 		return nil, errNoClusters()
 	}
-	c := s.cfg.CheckTarget(req, t)
+	c := s.cfg.Check(req, t)
 	c.IsGood = true
 	for _, r := range c.Results {
 		c.IsGood = c.IsGood && r.IsGood

@@ -102,8 +102,8 @@ func (s *Server) layers() rest.Noun[inventory.Layer] {
 			}
 			return out, err
 		},
-		Create: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.Layers().Create(l, s.cfg.Now()) }),
-		Update: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.Layers().Update(l, s.cfg.Now()) }),
+		Create: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.Layers().Create(l, s.rest.Now()) }),
+		Update: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.Layers().Update(l, s.rest.Now()) }),
 		Remove: func(tx inventory.Tx, name string) error {
 			l, err := layerOf(tx, name)
 			if err != nil {

@@ -28,7 +28,7 @@ func (s *Server) addProfiles() {
 }
 
 func (s *Server) profiles() rest.Noun[inventory.Profile] {
-	n := rest.Plain(noun.Profiles, s.cfg.Now, func(tx inventory.Tx, in, old *inventory.Profile) error {
+	n := rest.Plain(noun.Profiles, s.rest.Now, func(tx inventory.Tx, in, old *inventory.Profile) error {
 		in.Saved = inventory.Saved{}
 		if old != nil {
 			in.Saved, in.Revision = old.Saved, old.Revision

@@ -99,7 +99,7 @@ func (s *Server) putSecret(req *rest.Request, n rest.Noun[inventory.Secret], in 
 		}
 		switch {
 		case old == nil:
-			if err := tx.Secrets().Create(&x, s.cfg.Now()); err != nil {
+			if err := tx.Secrets().Create(&x, s.rest.Now()); err != nil {
 				return err
 			}
 			rest.Edited(req, "secret", x.Name, inventory.AuditCreate, nil, x, x.Version)
@@ -108,7 +108,7 @@ func (s *Server) putSecret(req *rest.Request, n rest.Noun[inventory.Secret], in 
 		case sealed == nil && len(rest.Compare(*old, x)) == 0:
 			return nil
 		}
-		if err := tx.Secrets().Update(&x, s.cfg.Now()); err != nil {
+		if err := tx.Secrets().Update(&x, s.rest.Now()); err != nil {
 			return err
 		}
 		rest.Edited(req, "secret", x.Name, inventory.AuditUpdate, *old, x, x.Version)

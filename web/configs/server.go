@@ -5,8 +5,6 @@
 package configs
 
 import (
-	"time"
-
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/web/rest"
 )
@@ -14,7 +12,6 @@ import (
 // Config is what a Server needs.
 type Config struct {
 	Frame *rest.Frame
-	Now   func() time.Time
 	// Renderer says what configurations make of hosts; nil: nothing is rendered, and configurations are saved unseen.
 	Renderer  Renderer
 	Secrets   Sealer // nil: no secret can be stored

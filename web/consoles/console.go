@@ -16,12 +16,6 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// Consoles that are open at the same time, of all callers and of each.
-const (
-	consolesMax  = 64
-	consolesEach = 24
-)
-
 // Console gives a client the serial console of a host, until either of them goes or the server stops.
 func (s *Server) Console(c echo.Context) error {
 	r := c.Request()
@@ -35,8 +29,8 @@ func (s *Server) Console(c echo.Context) error {
 		return err
 	}
 	defer back()
-	s.running.Add(1)
-	defer s.running.Done()
+	s.lines.running.Add(1)
+	defer s.lines.running.Done()
 	ctx, cancel := context.WithCancel(req)
 	defer cancel()
 	req = req.With(ctx)
@@ -55,7 +49,7 @@ func (s *Server) Console(c echo.Context) error {
 		return err
 	}
 	if err := s.join(ctx, c.Response(), line, closeLine); err != nil {
-		s.cfg.Log.Debug("console ended", "host", h.Name, "op", req.ID, "err", err)
+		s.rest.Log.Debug("console ended", "host", h.Name, "op", req.ID, "err", err)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
@@ -30,12 +29,6 @@ type ConsoleLog struct {
 	Lines []ConsoleLine `json:"lines,omitempty" doc:"With lines: each line without escape codes, and with its time, to the second"`
 }
 
-// ConsoleLine is a line that a console said.
-type ConsoleLine struct {
-	At   time.Time `json:"at"`
-	Text string    `json:"text"`
-}
-
 type consoleLogInput struct {
 	rest.HostRef
 	Plain  bool   `query:"plain" doc:"Without escape codes"`
@@ -53,8 +46,8 @@ type typeInput struct {
 	}
 }
 
-// addConsoles registers the serial console in the form that browsers can use, and its recording.
-func (s *Server) addConsoles() {
+// Register adds the operations on serial consoles to the frame: for browsers, and their recordings.
+func (s *Server) Register() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/console/stream", ID: "follow-console", Needs: inventory.Operator, Scope: rest.OfPools, Tag: "hosts", Plain: "text/event-stream", IsLong: true,
 		Summary: "Follow the serial console of a host", Errors: []int{http.StatusNotFound, http.StatusConflict},
@@ -78,15 +71,6 @@ func (s *Server) addConsoles() {
 		About: "The last 256 KiB of its output while it was open, for a reader or an operation. " +
 			"It is kept in memory, and ends with the server.",
 	}, s.consoleLog)
-}
-
-// escapes are terminal control sequences (ECMA-48), and what else is no text.
-var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)?|\x1b[PX^_][^\x1b]*(\x1b\\\\)?|\x1b[ -/]*[0-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-
-// plainText is a console's text without escape codes.
-func plainText(b []byte) string {
-	text := escapes.ReplaceAllString(strings.ToValidUTF8(string(b), "\ufffd"), "")
-	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 }
 
 func (s *Server) consoleLog(req *rest.Request, in *consoleLogInput) (*rest.One[ConsoleLog], error) {
@@ -270,7 +254,7 @@ func (s *Server) recordOne(ctx context.Context, id inventory.HostID) *listener {
 	}
 	l, err := s.lines.join(ctx, h)
 	if err != nil {
-		s.cfg.Log.Debug("console not recorded", "host", h.Name, "err", err)
+		s.rest.Log.Debug("console not recorded", "host", h.Name, "err", err)
 		return nil
 	}
 	go func() { _, _ = io.Copy(io.Discard, l) }() // ends with the listener

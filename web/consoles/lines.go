@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +19,11 @@ import (
 // lines are the serial consoles that are open: one connection to each controller, for most allow no second, shared by all
 // who look at it. What a console says is recorded for as long as it is open.
 type lines struct {
-	s    *Server
+	life    context.Context // ends with the server
+	power   *power.Server
+	now     func() time.Time
+	running sync.WaitGroup
+
 	mu   sync.Mutex
 	open map[inventory.HostID]*line
 	said map[inventory.HostID]*recording
@@ -111,6 +116,21 @@ func (r *recording) lines() (all []ConsoleLine) {
 	return all[max(0, len(all)-linesMax):]
 }
 
+// ConsoleLine is a line that a console said.
+type ConsoleLine struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+// escapes are terminal control sequences (ECMA-48), and what else is no text.
+var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)?|\x1b[PX^_][^\x1b]*(\x1b\\\\)?|\x1b[ -/]*[0-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+// plainText is a console's text without escape codes.
+func plainText(b []byte) string {
+	text := escapes.ReplaceAllString(strings.ToValidUTF8(string(b), "\ufffd"), "")
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+}
+
 // linesMax bounds how many lines are told with their times.
 const linesMax = 10_000
 
@@ -119,13 +139,13 @@ func (l *lines) join(ctx context.Context, h inventory.Host) (*listener, error) {
 	l.mu.Lock()
 	on := l.open[h.ID]
 	if on == nil {
-		lifeCtx, end := context.WithCancel(l.s.cfg.Life)
+		lifeCtx, end := context.WithCancel(l.life)
 		on = &line{host: h.ID, ready: make(chan struct{}), listeners: map[*listener]bool{}, end: end}
 		if l.open == nil {
 			l.open = map[inventory.HostID]*line{}
 		}
 		l.open[h.ID] = on
-		l.s.running.Go(func() { l.run(lifeCtx, on, h) })
+		l.running.Go(func() { l.run(lifeCtx, on, h) })
 	}
 	who := &listener{lines: l, line: on, said: make(chan []byte, listenerChunks)}
 	on.listeners[who] = true
@@ -147,7 +167,7 @@ func (l *lines) join(ctx context.Context, h inventory.Host) (*listener, error) {
 func (l *lines) run(ctx context.Context, on *line, h inventory.Host) {
 	defer on.end()
 	isOpen := false
-	err := power.OnBMC(ctx, l.s.cfg.Power, h, "has no serial console", func(_ inventory.Host, d bmc.Console, _ inventory.BMC) error {
+	err := power.OnBMC(ctx, l.power, h, "has no serial console", func(_ inventory.Host, d bmc.Console, _ inventory.BMC) error {
 		conn, err := d.Console(ctx)
 		if err != nil {
 			return err
@@ -189,7 +209,7 @@ func (l *lines) run(ctx context.Context, on *line, h inventory.Host) {
 func (l *lines) heard(on *line, b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.record(on.host).add(b, l.s.cfg.Now())
+	l.record(on.host).add(b, l.now())
 	for who := range on.listeners {
 		select {
 		case who.said <- append([]byte(nil), b...):

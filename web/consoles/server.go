@@ -6,8 +6,6 @@ package consoles
 
 import (
 	"context"
-	"log/slog"
-	"sync"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -22,40 +20,39 @@ type Config struct {
 	Power       *power.Server
 	Events      Events          // nil: nothing is recorded
 	Life        context.Context // ends with the server
-	Now         func() time.Time
-	Log         *slog.Logger
-	IsRecording bool // consoles are kept open while something is done with their hosts
+	IsRecording bool            // consoles are kept open while something is done with their hosts
 
 	HeartbeatFor time.Duration // sign of life of a quiet console
 	WriteFor     time.Duration // a client that takes no bytes for so long is cut
 }
 
+// Consoles that are open at the same time, of all callers and of each.
+const (
+	consolesMax  = 64
+	consolesEach = 24
+)
+
 // Server answers these requests.
 type Server struct {
-	cfg     Config
-	rest    *rest.Frame
-	running sync.WaitGroup
-	shares  *rest.Shares
-	lines   lines
+	cfg    Config
+	rest   *rest.Frame
+	shares *rest.Shares
+	lines  *lines
 }
 
 // New returns a Server; Register makes its operations known.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, rest: cfg.Frame, shares: rest.NewShares("consoles", consolesMax, consolesEach)}
-	s.lines.s = s
-	return s
-}
-
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addConsoles()
+	return &Server{
+		cfg: cfg, rest: cfg.Frame, shares: rest.NewShares("consoles", consolesMax, consolesEach),
+		lines: &lines{life: cfg.Life, power: cfg.Power, now: cfg.Frame.Now},
+	}
 }
 
 // Forget drops what was recorded of a host.
 func (s *Server) Forget(id inventory.HostID) { s.lines.forget(id) }
 
 // Wait returns when no console is open any more. They end with Life.
-func (s *Server) Wait() { s.running.Wait() }
+func (s *Server) Wait() { s.lines.running.Wait() }
 
 // Events is the stream of committed events.
 type Events interface {

@@ -34,7 +34,7 @@ func (x *ears) hears(req *rest.Request, e inventory.Event) bool {
 	if key == "" {
 		key = e.Subject
 	}
-	if k, ok := x.known[key]; ok && x.s.cfg.Now().Sub(k.at) < heardFor {
+	if k, ok := x.known[key]; ok && x.s.rest.Now().Sub(k.at) < heardFor {
 		return k.ok
 	}
 	ok := false
@@ -50,6 +50,6 @@ func (x *ears) hears(req *rest.Request, e inventory.Event) bool {
 	if len(x.known) >= heardMax {
 		clear(x.known)
 	}
-	x.known[key] = hearing{ok, x.s.cfg.Now()}
+	x.known[key] = hearing{ok, x.s.rest.Now()}
 	return ok
 }

@@ -213,7 +213,7 @@ func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after i
 	defer heartbeat.Stop()
 	for {
 		if err := flush(); err != nil {
-			s.cfg.Log.Debug("event stream cut", "op", req.ID, "err", err)
+			s.rest.Log.Debug("event stream cut", "op", req.ID, "err", err)
 			return
 		}
 		select {

@@ -5,7 +5,6 @@ package events
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -15,8 +14,6 @@ import (
 // Config is what a Server needs.
 type Config struct {
 	Frame  *rest.Frame
-	Now    func() time.Time
-	Log    *slog.Logger
 	Events Events
 	Logs   Logs            // of machines; nil: they are in the events
 	Life   context.Context // ends with the server: streams stop

@@ -97,7 +97,7 @@ func (s *Server) sendBackup(req *rest.Request, hc huma.Context, b Backup) {
 		req.Trail.Say(b.Name())
 		return
 	}
-	s.cfg.Log.Warn("backup cut short", "op", req.ID, "err", err)
+	s.rest.Log.Warn("backup cut short", "op", req.ID, "err", err)
 	s.rest.Finish(req, http.StatusInternalServerError, b.Name()+" was cut short")
 	panic(http.ErrAbortHandler)
 }

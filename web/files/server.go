@@ -5,9 +5,7 @@ package files
 
 import (
 	"context"
-	"log/slog"
 	"sync"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
@@ -16,8 +14,6 @@ import (
 // Config is what a Server needs.
 type Config struct {
 	Frame     *rest.Frame
-	Now       func() time.Time
-	Log       *slog.Logger
 	Backups   Backups         // nil: no backup can be taken
 	Life      context.Context // ends with the server: a backup that is being sent stops
 	NewHostID func() inventory.HostID

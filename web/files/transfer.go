@@ -92,7 +92,7 @@ func (s *Server) importFile(req *rest.Request, in *fileInput) (*rest.One[FileImp
 	}
 	var d transfer.Diff
 	err = s.rest.Write(req, in.DryRun, func(tx inventory.Tx) (err error) {
-		now := s.cfg.Now()
+		now := s.rest.Now()
 		if d, err = transfer.Apply(tx, doc, now, s.cfg.NewHostID); err != nil {
 			return err
 		}

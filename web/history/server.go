@@ -5,7 +5,6 @@ package history
 
 import (
 	"context"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
@@ -15,7 +14,6 @@ import (
 // Config is what a Server needs.
 type Config struct {
 	Frame  *rest.Frame
-	Now    func() time.Time
 	Engine Engine
 }
 

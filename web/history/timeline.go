@@ -180,7 +180,7 @@ func (s *Server) fillGroup(tx inventory.Tx, h inventory.Host, g *group) error {
 	if err != nil {
 		return err
 	}
-	usual, err := s.pace.usual(paceKey(h, g), s.cfg.Now(), func() (map[string][]float64, error) { return samples(tx, h, g) })
+	usual, err := s.pace.usual(paceKey(h, g), s.rest.Now(), func() (map[string][]float64, error) { return samples(tx, h, g) })
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (s *Server) fillGroup(tx inventory.Tx, h inventory.Host, g *group) error {
 	}
 	g.Steps = steps
 	if g.Kind == "boot" {
-		g.Waited = waitedIn(steps, s.cfg.Now())
+		g.Waited = waitedIn(steps, s.rest.Now())
 	}
 	return nil
 }

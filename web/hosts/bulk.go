@@ -128,7 +128,7 @@ func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[BulkResult], 
 		return nil, broken
 	}
 	if broken != nil {
-		s.cfg.Log.Error("bulk: some hosts not done", "verb", in.Body.Verb, "err", broken)
+		s.rest.Log.Error("bulk: some hosts not done", "verb", in.Body.Verb, "err", broken)
 	}
 	return &rest.One[BulkResult]{Body: out}, nil
 }
@@ -171,7 +171,7 @@ func (s *Server) bulkHosts(req *rest.Request, r BulkRequest) (items []BulkItem, 
 		if r.Strangers {
 			all, err := tx.ListHosts(inventory.HostFilter{State: inventory.Discovered}, inventory.Page{})
 			for i := range all {
-				if strangers.IsUntouchedStranger(&all[i]) && s.cfg.Now().Sub(all[i].LastSeenAt) >= time.Duration(r.SilentFor) {
+				if strangers.IsUntouchedStranger(&all[i]) && s.rest.Now().Sub(all[i].LastSeenAt) >= time.Duration(r.SilentFor) {
 					add(all[i])
 				}
 			}
@@ -222,7 +222,7 @@ func (s *Server) bulkOne(req *rest.Request, in *bulkInput, h *inventory.Host) (d
 	row.Noun, row.Name, row.HostID, row.Detail = "host", h.Name, h.ID, in.Body.Verb
 	req = req.EnteredAs(row)
 	if err := s.actOn(req, s.rest.Asker(req), in, h); err != nil {
-		p := rest.ProblemOf(req, s.cfg.Log, err)
+		p := rest.ProblemOf(req, s.rest.Log, err)
 		s.rest.Finish(req, p.Status, p.Detail)
 		return "", err
 	}

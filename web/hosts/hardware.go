@@ -104,7 +104,7 @@ const sheetReports = 500
 
 // sheet writes the acceptance sheet of a host.
 func (s *Server) sheet(req *rest.Request, ref string, isPage bool) (*huma.StreamResponse, error) {
-	in := acceptance.Input{At: s.cfg.Now()}
+	in := acceptance.Input{At: s.rest.Now()}
 	err := s.rest.OfHost(req, ref, func(tx inventory.Tx, h inventory.Host) (err error) {
 		in.Host = h
 		i, err := tx.FindInspection(h.ID, 0)

@@ -210,7 +210,7 @@ func (s *Server) deleteHost(req *rest.Request, in *deleteHostInput) (*rest.Writt
 		}
 		hostGone(req, h)
 		return tx.AddEvent(&inventory.Event{
-			At: s.cfg.Now(), Kind: inventory.EventHostDeleted, HostID: h.ID, Subject: "host/" + h.Name,
+			At: s.rest.Now(), Kind: inventory.EventHostDeleted, HostID: h.ID, Subject: "host/" + h.Name,
 			Detail: "host " + h.Name + " deleted by " + req.By(),
 		})
 	})
@@ -267,7 +267,7 @@ func hostWritten(old *inventory.Host, h inventory.Host, isDryRun bool, status in
 
 // insertHost stores a host that a person adds.
 func (s *Server) insertHost(req *rest.Request, tx inventory.Tx, in inventory.Host) (inventory.Host, error) {
-	now := s.cfg.Now()
+	now := s.rest.Now()
 	h := inventory.Host{ID: s.cfg.NewHostID(), State: inventory.Available, StateSinceAt: now, StateReason: "added by " + req.By(), Arch: in.Arch}
 	if err := s.replace(&h, in); err != nil {
 		return h, err

@@ -29,7 +29,7 @@ type cleanInput struct {
 	}
 }
 
-// addHostVerbs registers what is done to hosts, and what can be asked of their next boot.
+// addHostVerbs registers what is done to hosts.
 func (s *Server) addHostVerbs() {
 	life := s.cfg.Engine
 	addVerb(s, "accept", "Accept a discovered host", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
@@ -65,34 +65,6 @@ func (s *Server) addHostVerbs() {
 	addVerb(s, "clean", "Wipe the disks of a host that no machine has claimed", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *cleanInput) (inventory.Host, error) {
 		return life.CleanHost(ctx, id, in.Body.Mode, who)
 	})
-	s.addDiagnoses()
-	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodGet, Path: "/hosts/{host}/explain", ID: "explain-host", Scope: rest.OfPools, Tag: "hosts",
-		Summary: "Say what a host would boot now, and why", Errors: []int{http.StatusNotFound},
-	},
-		func(req *rest.Request, in *rest.HostRef) (*rest.One[provision.Explanation], error) {
-			x, err := s.explain(req, in.Host)
-			return &rest.One[provision.Explanation]{Body: x}, err
-		})
-	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodGet, Path: "/hosts/{host}/script", ID: "script-of-host", Scope: rest.OfPools, Tag: "hosts", Plain: "text/plain",
-		Summary: "Show the boot script that a host would get now", Errors: []int{http.StatusNotFound},
-	},
-		func(req *rest.Request, in *rest.HostRef) (*rest.Text, error) {
-			x, err := s.explain(req, in.Host)
-			if err == nil {
-				err = s.cfg.Conceal.Text(req, &x.Script)
-			}
-			return &rest.Text{ContentType: "text/plain; charset=utf-8", Body: []byte(x.Script)}, err
-		})
-}
-
-func (s *Server) explain(req *rest.Request, ref string) (provision.Explanation, error) {
-	h, err := s.rest.ReadHost(req, ref)
-	if err != nil {
-		return provision.Explanation{}, err
-	}
-	return s.cfg.Engine.Explain(req, h.ID, s.cfg.BootBase)
 }
 
 // named is an input that names a host.

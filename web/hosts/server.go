@@ -6,22 +6,17 @@ package hosts
 
 import (
 	"context"
-	"log/slog"
-	"time"
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/web/rest"
 )
 
 // Config is what a Server needs.
 type Config struct {
 	Frame     *rest.Frame
-	Now       func() time.Time
-	Log       *slog.Logger
 	Engine    Engine
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
@@ -30,9 +25,6 @@ type Config struct {
 	Locate func(req *rest.Request, host string, on, isDryRun bool) error
 	Forget func(id inventory.HostID)
 	Moving []string // fields that nobody edits: an undo does not compare them
-
-	BootBase    string // address of the boot listener in script previews, such as http://10.0.0.1
-	ExternalURL string // address by which browsers reach the admin listener; "": not said
 }
 
 // Server answers these requests.
@@ -52,7 +44,6 @@ func (s *Server) Register() {
 	s.addBulk()
 	s.addHardware()
 	s.addDisks()
-	s.addStickers()
 	s.rest.AddUndoer("host", s.undoHost)
 }
 
@@ -72,18 +63,12 @@ type Engine interface {
 	Confirm(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Host, error)
 	Inspect(ctx context.Context, id inventory.HostID, r provision.InspectRequest, who provision.Asker) (inventory.Host, error)
 	CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, who provision.Asker) (inventory.Host, error)
-	Explain(ctx context.Context, id inventory.HostID, base string) (provision.Explanation, error)
 	CancelOperation(ctx context.Context, id string, who provision.Asker) (inventory.Operation, error)
 	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who provision.Asker) (inventory.Operation, error)
-	// Diagnose says why a machine does not boot; id is "" for one that is not listed, mac "" for the port heard last.
-	Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (provision.Diagnosis, error)
-	// Record returns what was on the wire.
-	Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) ([]trace.Frame, error)
 }
 
 // Concealer takes the names that the caller may not know out of answers.
 type Concealer interface {
 	Refusal(req *rest.Request, err error) error
-	Text(req *rest.Request, text *string) error
 	Sheet(req *rest.Request, in *acceptance.Input) error
 }

@@ -125,7 +125,7 @@ func (s *Server) insertMachine(req *rest.Request, in inventory.Machine, isDryRun
 			return err
 		}
 		m.UID, m.Phase = noULID, inventory.MachinePending
-		if err := tx.CreateMachine(&m, s.cfg.Now()); err != nil {
+		if err := tx.CreateMachine(&m, s.rest.Now()); err != nil {
 			return err
 		}
 		return s.cfg.Engine.HoldMachine(tx, &m)

@@ -5,7 +5,6 @@ package machines
 
 import (
 	"context"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
@@ -16,7 +15,6 @@ import (
 // Config is what a Server needs.
 type Config struct {
 	Frame  *rest.Frame
-	Now    func() time.Time
 	Engine Engine
 	// Unnamed takes out of a refusal the names that its reader may not know.
 	Unnamed func(req *rest.Request, err error) error

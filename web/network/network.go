@@ -14,7 +14,7 @@ import (
 
 // addSubnets registers the operations on subnets and their ranges.
 func (s *Server) addSubnets() {
-	n := rest.Plain(noun.Subnets, s.cfg.Now, func(_ inventory.Tx, in, _ *inventory.Subnet) error {
+	n := rest.Plain(noun.Subnets, s.rest.Now, func(_ inventory.Tx, in, _ *inventory.Subnet) error {
 		in.FillDefaults()
 		return in.Validate()
 	})
@@ -75,7 +75,7 @@ func (s *Server) editRange(req *rest.Request, in *rangeInput, what string, edit 
 		if err := n.Validate(); err != nil || slices.Equal(n.Ranges, old.Ranges) {
 			return err
 		}
-		if err := tx.Subnets().Update(&n, s.cfg.Now()); err != nil {
+		if err := tx.Subnets().Update(&n, s.rest.Now()); err != nil {
 			return err
 		}
 		rest.Edited(req, "subnet", n.Name, inventory.AuditUpdate, old, n, n.Version)
@@ -113,7 +113,7 @@ func parseAddr(text string) (netip.Addr, error) {
 
 // addReservations registers the operations on reservations, which are named by their address.
 func (s *Server) addReservations() {
-	now := s.cfg.Now
+	now := s.rest.Now
 	find := func(tx inventory.Tx, name string) (r inventory.Reservation, err error) {
 		a, err := parseAddr(name)
 		if err != nil {

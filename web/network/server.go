@@ -7,7 +7,6 @@ package network
 import (
 	"context"
 	"net/netip"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -17,7 +16,6 @@ import (
 // Config is what a Server needs.
 type Config struct {
 	Frame *rest.Frame
-	Now   func() time.Time
 	// Addresses keeps static addresses for machines, and frees them.
 	Addresses Addresses
 	// Unnamed takes out of a refusal the names that its reader may not know.

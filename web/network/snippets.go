@@ -45,7 +45,7 @@ func (s *Server) addNetworks() {
 				return err
 			}
 			reservations, err := tx.ListReservations(n.Name, inventory.Page{})
-			out.Body = n.Use(leases, reservations, s.cfg.Now())
+			out.Body = n.Use(leases, reservations, s.rest.Now())
 			return err
 		})
 		return out, err

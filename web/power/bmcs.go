@@ -203,7 +203,7 @@ func (s *Server) deleteBMC(req *rest.Request, in *deleteBMCInput) (*rest.Written
 		}
 		bmcEdited(req, h, b, inventory.BMC{}, false)
 		return tx.AddEvent(&inventory.Event{
-			At: s.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "the way to power it was forgotten by " + req.By(),
+			At: s.rest.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "the way to power it was forgotten by " + req.By(),
 		})
 	})
 	if err != nil || !in.DryRun {

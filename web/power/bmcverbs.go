@@ -152,7 +152,7 @@ func OnBMC[D any](ctx context.Context, s *Server, h inventory.Host, what string,
 // Note adds to a host's timeline what an admin told its controller.
 func (s *Server) Note(req *rest.Request, h inventory.Host, detail string) error {
 	return s.rest.Store.Write(req.Detached(), func(tx inventory.Tx) error {
-		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventBMC, HostID: h.ID, Detail: inventory.Clean(detail, 500) + " by " + req.By()})
+		return tx.AddEvent(&inventory.Event{At: s.rest.Now(), Kind: inventory.EventBMC, HostID: h.ID, Detail: inventory.Clean(detail, 500) + " by " + req.By()})
 	})
 }
 

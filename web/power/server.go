@@ -6,7 +6,6 @@ package power
 import (
 	"context"
 	"sync"
-	"time"
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
@@ -17,7 +16,6 @@ import (
 // Config is what a Server needs.
 type Config struct {
 	Frame  *rest.Frame
-	Now    func() time.Time
 	Engine Engine
 	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
 	Scan func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)

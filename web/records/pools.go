@@ -24,7 +24,7 @@ type PoolHosts struct {
 
 // addPools registers the operations on pools.
 func (s *Server) addPools() {
-	now := s.cfg.Now
+	now := s.rest.Now
 	rest.AddNoun(s.rest, rest.Noun[Pool]{
 		Singular: "pool", Plural: "pools", Needs: inventory.Admin, Scope: rest.OfPools, Article: "a",
 		Name:    func(p Pool) string { return p.Name },

@@ -24,7 +24,7 @@ type Rack struct {
 
 // addRacks registers the operations on racks and cables.
 func (s *Server) addRacks() {
-	now := s.cfg.Now
+	now := s.rest.Now
 	rest.AddNoun(s.rest, rest.Noun[Rack]{
 		Singular: "rack", Plural: "racks", Scope: rest.OfPools, Article: "a",
 		Name:    func(r Rack) string { return r.Rack.ID() },

@@ -181,7 +181,7 @@ func (s *Server) putView(req *rest.Request, in *putViewInput) (*rest.One[KeptVie
 			if err := (rest.WriteOptions{IfMatch: in.IfMatch}).Check("view", v.Name, 0); err != nil {
 				return err
 			}
-			if err := tx.CreateView(&v, s.cfg.Now()); err != nil {
+			if err := tx.CreateView(&v, s.rest.Now()); err != nil {
 				return err
 			}
 			return s.viewChanged(req, tx, v, "created")
@@ -198,7 +198,7 @@ func (s *Server) putView(req *rest.Request, in *putViewInput) (*rest.One[KeptVie
 		if len(rest.Compare(old, v)) == 0 {
 			return nil
 		}
-		if err := tx.UpdateView(&v, s.cfg.Now()); err != nil {
+		if err := tx.UpdateView(&v, s.rest.Now()); err != nil {
 			return err
 		}
 		return s.viewChanged(req, tx, v, "changed")

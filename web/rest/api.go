@@ -147,7 +147,7 @@ func Register[I, O any](f *Frame, o Operation, handler func(*Request, *I) (*O, e
 		req.Trail.begin(o, in)
 		out, err := handler(req, in)
 		if err != nil {
-			err = ProblemOf(req, f.log, err)
+			err = ProblemOf(req, f.Log, err)
 		}
 		var said any
 		if out != nil {
@@ -318,7 +318,7 @@ func (f *Frame) Write(req *Request, isDryRun bool, fn func(inventory.Tx) error) 
 
 // Changed adds the event that says what an admin changed.
 func (f *Frame) Changed(req *Request, tx inventory.Tx, subject, detail string) error {
-	return tx.AddEvent(&inventory.Event{At: f.now(), Kind: inventory.EventChanged, Subject: subject, Detail: detail + " by " + req.By()})
+	return tx.AddEvent(&inventory.Event{At: f.Now(), Kind: inventory.EventChanged, Subject: subject, Detail: detail + " by " + req.By()})
 }
 
 func typeOf(v any) reflect.Type { return reflect.TypeOf(v) }

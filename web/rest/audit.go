@@ -256,7 +256,7 @@ func entered(req *Request) {
 
 // Add fills in what the inventory knows of the subject, and stores a row.
 func (f *Frame) Add(tx inventory.Tx, r *inventory.Audit) error {
-	r.At = f.now()
+	r.At = f.Now()
 	if r.HostID == "" && r.Name != "" {
 		switch r.Noun {
 		case "host", "bmc":
@@ -294,20 +294,20 @@ func (f *Frame) Finish(req *Request, status int, refused string) {
 		r.Change, r.Before, r.After, r.Version, r.Fixed = "", nil, nil, 0, ""
 		r.Detail = strings.Trim(r.Detail+"; "+inventory.Clean(refused, 500), "; ")
 	}
-	if t.isDryRun || !f.trails.admits(r, f.now(), t.asked) {
+	if t.isDryRun || !f.trails.admits(r, f.Now(), t.asked) {
 		return
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(req), 5*time.Second)
 	defer cancel()
 	if err := f.Store.Write(req.With(late).needing(inventory.Viewer), func(tx inventory.Tx) error { return f.Add(tx, r) }); err != nil {
-		f.log.Error("not in the audit", "op", r.RequestID, "operation", r.Operation, "actor", r.Actor, "name", r.Name, "status", r.Status, "err", err)
+		f.Log.Error("not in the audit", "op", r.RequestID, "operation", r.Operation, "actor", r.Actor, "name", r.Name, "status", r.Status, "err", err)
 	}
 }
 
 // finished is finish with the outcome of a handler.
 func (f *Frame) finished(req *Request, o Operation, out any, err error) {
 	if err != nil {
-		p := ProblemOf(req, f.log, err)
+		p := ProblemOf(req, f.Log, err)
 		f.Finish(req, p.Status, p.Detail)
 		return
 	}

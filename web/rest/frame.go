@@ -15,8 +15,8 @@ import (
 type Frame struct {
 	API        huma.API
 	Store      Store
-	now        func() time.Time
-	log        *slog.Logger
+	Now        func() time.Time
+	Log        *slog.Logger
 	vets       bool // configurations are looked at before they are saved
 	trails     *trails
 	operations map[string]Operation // what may change something, by id
@@ -25,5 +25,5 @@ type Frame struct {
 
 // NewFrame returns a frame without operations.
 func NewFrame(api huma.API, store Store, now func() time.Time, log *slog.Logger, vets bool) *Frame {
-	return &Frame{API: api, Store: store, now: now, log: log, vets: vets, trails: newTrails(), operations: map[string]Operation{}, undoers: map[string]Undoer{}}
+	return &Frame{API: api, Store: store, Now: now, Log: log, vets: vets, trails: newTrails(), operations: map[string]Operation{}, undoers: map[string]Undoer{}}
 }

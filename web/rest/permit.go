@@ -68,7 +68,7 @@ func (f *Frame) permitted(o Operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		if err := Permit(EdgeOf(ctx.Context()), o); err != nil {
 			c := humaecho.UnwrapV4(ctx)
-			WriteProblem(c.Response(), c.Request(), f.log, err)
+			WriteProblem(c.Response(), c.Request(), f.Log, err)
 			return
 		}
 		next(ctx)

@@ -9,8 +9,8 @@ import (
 
 // AddPlain registers the operations of a plain noun, as the table of nouns says. The checks come after the noun's own; they are for
 // what package inventory cannot look at.
-func AddPlain[R any](f *Frame, n noun.Noun[R], now func() time.Time, checks ...func(*R) error) {
-	AddNoun(f, Plain(n, now, func(_ inventory.Tx, in, _ *R) error {
+func AddPlain[R any](f *Frame, n noun.Noun[R], checks ...func(*R) error) {
+	AddNoun(f, Plain(n, f.Now, func(_ inventory.Tx, in, _ *R) error {
 		err := n.Validate(in)
 		for _, check := range checks {
 			if err == nil {

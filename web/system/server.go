@@ -14,7 +14,6 @@ import (
 // Config is what a Server needs.
 type Config struct {
 	Frame     *rest.Frame
-	Now       func() time.Time
 	Version   string
 	SelfCheck func(ctx context.Context) []Check
 	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.

@@ -63,8 +63,8 @@ func (s *Server) addStats() {
 			return &rest.One[Stats]{Body: out}, nil
 		})
 	var startedAt time.Time
-	if s.cfg.Now != nil { // nobody asks a server that only describes itself
-		startedAt = s.cfg.Now().UTC().Truncate(time.Second)
+	if s.rest.Now != nil { // nobody asks a server that only describes itself
+		startedAt = s.rest.Now().UTC().Truncate(time.Second)
 	}
 	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/about", ID: "about", Needs: rest.Anybody, Tag: "system", Summary: "Show what the server is made of"},
 		func(*rest.Request, *struct{}) (*rest.One[About], error) {
