@@ -172,77 +172,14 @@ func (e *Engine) outfit() {
 		Ledger: e.ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
 		Plan: e.planFor, Machine: e.MachineOf,
 	})
-	e.outfitDelivery()
-	e.outfitWatch()
-	e.outfitOperation()
+	wiring{e}.delivery()
+	wiring{e}.watch()
+	wiring{e}.operation()
 	e.Claims.Configure(claim.Config{
 		NewULID: cfg.NewULID, Ledger: e.ledger, Operator: e.Operator, Configurer: e.Configurer,
 		Bootstraps: &e.Bootstraps,
 	})
 	e.Viewer.Configure(claim.ViewConfig{Now: cfg.Now, Sessions: e.sessions, Configurer: e.Configurer, ProviderID: e.ProviderID})
-}
-
-func (e *Engine) outfitDelivery() {
-	cfg := &e.cfg
-	e.Admission.Configure(delivery.AdmissionConfig{
-		Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Configurer: e.Configurer, ReportKey: cfg.ReportKey,
-		Neighbour: cfg.Neighbour, Plan: e.planFor,
-	})
-	e.Bootstrapper.Configure(delivery.BootstrapConfig{
-		Ledger: e.ledger, Configurer: e.Configurer, Renderer: cfg.Renderer, Site: cfg.Site, Plan: e.planFor, Given: e.bootstrapGiven,
-	})
-	e.Deliverer = delivery.New(delivery.Config{
-		Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Admission: e.Admission, Join: cfg.Join, Confidential: cfg.Confidential,
-		Guard: &delivery.Guard{Ledger: e.ledger, Neighbour: cfg.Neighbour, Confidential: cfg.Confidential},
-		Values: &delivery.Values{
-			Store: cfg.Store, Configurer: e.Configurer, Renderer: cfg.Renderer, Join: cfg.Join, Bootstrapper: e.Bootstrapper,
-			Keys: e.Admission.Keys, Confidential: cfg.Confidential,
-		},
-	})
-}
-
-func (e *Engine) outfitWatch() {
-	cfg := &e.cfg
-	e.Expectations.Configure(watch.ExpectConfig{Now: cfg.Now, Sessions: e.sessions, Deadlines: cfg.Deadlines, Operation: e.ExpectedOf})
-	e.Diagnoser.Configure(watch.DiagnoserConfig{
-		Ledger: e.ledger, Sessions: e.sessions, Expectations: e.Expectations, Plan: e.planFor,
-		Wire: cfg.Wire, Ours: cfg.Ours, BootPort: cfg.BootPort,
-	})
-	e.Silences.Configure(watch.SilencesConfig{
-		Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Diagnoser: e.Diagnoser, Heard: e.heard,
-		Known: func(tx inventory.Tx, mac inventory.MAC, subnet string) (*inventory.Host, pxe.Plan, error) {
-			k, err := e.known(tx, mac, subnet)
-			return k.host, k.plan, err
-		},
-	})
-	e.Intruders.Configure(watch.IntrudersConfig{Ledger: e.ledger, Recorder: e.recorder, Vendor: cfg.Vendor})
-	e.Watch.Configure(watch.Config{
-		Ledger: e.ledger, Sessions: e.sessions, Expectations: e.Expectations, Diagnoser: e.Diagnoser, Silences: e.Silences,
-	})
-}
-
-func (e *Engine) outfitOperation() {
-	cfg, op := &e.cfg, e.Operator
-	op.Configure(operation.Config{
-		Ledger: e.ledger, NewULID: cfg.NewULID, Sessions: e.sessions, Power: e.Controllers, Nodes: cfg.Nodes, Bootstraps: &e.Bootstraps,
-		Limits: operation.Limits{Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour}, Claims: e.Claims,
-	})
-	e.Orders = operation.NewOrders(op, operation.OrdersConfig{
-		Ledger: e.ledger, Configurer: e.Configurer, Power: e.Controllers, Join: cfg.Join, Plan: e.planFor, MayPlace: e.MayPlace,
-	})
-	e.Agents = operation.NewAgents(op, operation.AgentsConfig{
-		Ledger: e.ledger, Admission: e.Admission, Gate: e.Gate, Recorder: e.recorder,
-		Tasks: operation.NewTasks(op, operation.TasksConfig{
-			Ledger: e.ledger, Configurer: e.Configurer, Bootstrapper: e.Bootstrapper, Keys: e.Admission.Keys, Plan: e.planFor,
-		}),
-		Reports: operation.NewReports(op, operation.ReportsConfig{
-			Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Gate: e.Gate, AddNIC: e.addNIC, CheckHints: e.checkHints,
-		}),
-	})
-	e.Signs = operation.NewSigns(op, operation.SignsConfig{Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Plan: e.planFor})
-	e.Workers = operation.NewWorkers(op, operation.WorkersConfig{
-		Ledger: e.ledger, Power: e.Controllers, Nodes: cfg.Nodes, Diagnoser: e.Diagnoser, UnheardAfter: cfg.UnheardAfter, Place: e.Place,
-	})
 }
 
 // sweepEvery is how often what the store has is looked over for what is over.
