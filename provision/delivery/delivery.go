@@ -1,5 +1,5 @@
 // Package delivery gives machines the documents of their boots. An Admission decides whether a request comes from the machine of
-// a boot, and a Guard whether that machine may have the secrets in a document. Values are put in place when the machine asks. A
+// a boot. A Guard decides whether that machine may have the secrets in a document. Values are put in place when the machine asks. A
 // Bootstrapper keeps bootstrap data in memory until machines fetch them. A Deliverer answers with the documents.
 package delivery
 

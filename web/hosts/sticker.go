@@ -32,8 +32,8 @@ func (in *stickerInput) Resolve(c huma.Context) []error {
 	return nil
 }
 
-// AddStickers registers the sticker of a host. Without an external URL of the admin listener, a sticker leads to where it was
-// asked for.
+// AddStickers registers the sticker of a host. Without an external URL of the admin listener, it leads to the address of
+// the request.
 func AddStickers(frame *rest.Frame, externalURL string) {
 	rest.Register(frame, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/sticker.svg", ID: "get-sticker", Scope: rest.OfPools, Tag: "hosts", Plain: "image/svg+xml",
