@@ -39,7 +39,7 @@ type putSecretInput struct {
 
 // addSecrets registers the operations on secrets.
 func (s *Server) addSecrets() {
-	n := rest.Plain(noun.Secrets, s.cfg.Now, nil)
+	n := rest.Plain(noun.Secrets, s.rest.Now, nil)
 	n.Create, n.Update = nil, nil
 	remove := n.Remove
 	n.Remove = func(tx inventory.Tx, name string) error {
