@@ -36,6 +36,7 @@ type Audit struct {
 	Fixed string `json:"fixed,omitempty" doc:"Why it cannot be undone"`
 	// Hash is of this entry and the hash before it: whoever changes or takes out an entry breaks the chain.
 	Hash string `json:"hash,omitempty" doc:"SHA-256 of this entry and the hash of the one before, in hex; absent for entries of versions without the chain"`
+	Refs []Ref  `json:"-"` // what Detail, Before and After name; not in the hash, which is of what people read
 }
 
 // AuditChange is what an edit did to a thing.

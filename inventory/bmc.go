@@ -71,6 +71,7 @@ type BMC struct {
 	CreatedAt    time.Time  `json:"createdAt"`
 	UpdatedAt    time.Time  `json:"updatedAt"`
 	Version      int64      `json:"version"`
+	Refs         []Ref      `json:"-"` // what Reason and LastCheck name besides the host
 }
 
 // OtherPassword is a password that the account of a controller may have instead of the one in use.

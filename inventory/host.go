@@ -39,6 +39,7 @@ type Host struct {
 	// StateReason says why the host is in its state, in words for the admin.
 	StateReason  string    `json:"stateReason,omitempty"`
 	StateSinceAt time.Time `json:"stateSinceAt"`
+	Refs         []Ref     `json:"-"` // what StateReason names besides the host
 
 	InMaintenance bool `json:"inMaintenance"` // cordoned: boots its own disk, nothing new is started on it
 	IsProtected   bool `json:"isProtected"`   // nothing destructive is ever started on it

@@ -58,7 +58,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Errorf makes an Error of that kind; a %w verb in the format becomes the cause as well as part of the text.
 func Errorf(kind Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Kind: kind, Msg: err.Error(), Refs: refsIn(args), Err: errors.Unwrap(err)}
+	return &Error{Kind: kind, Msg: err.Error(), Refs: RefsIn(args...), Err: errors.Unwrap(err)}
 }
 
 // IsKind reports whether err is an Error of that kind, or was caused by one.
@@ -93,7 +93,7 @@ func HintOf(err error) string {
 
 // WithHint returns a copy of e that tells the reader what to do next.
 func (e *Error) WithHint(format string, args ...any) *Error {
-	c := e.Naming(refsIn(args)...)
+	c := e.Naming(RefsIn(args...)...)
 	c.Hint = fmt.Sprintf(format, args...)
 	return c
 }
@@ -120,8 +120,8 @@ func RefsOf(err error) []Ref {
 	return nil
 }
 
-// refsIn returns what the arguments of a format name.
-func refsIn(args []any) (all []Ref) {
+// RefsIn returns what the arguments of a format name.
+func RefsIn(args ...any) (all []Ref) {
 	for _, arg := range args {
 		switch v := arg.(type) {
 		case ref.Referrer:

@@ -61,6 +61,7 @@ type Machine struct {
 	Phase     MachinePhase `json:"phase"` // for people: nothing reads it back
 	Reason    string       `json:"reason,omitempty"`
 	Hint      string       `json:"hint,omitempty"`
+	Refs      []Ref        `json:"-"`                  // what Reason and Hint name besides the machine
 	AttemptN  int          `json:"attemptN"`           // hosts and installations tried
 	Avoid     []HostID     `json:"avoid,omitempty"`    // hosts it failed on
 	DeletedAt time.Time    `json:"deletedAt,omitzero"` // when somebody asked for its end

@@ -36,6 +36,7 @@ type Operation struct {
 	// Reason says what it waits for or why it ended; Hint what to do about it.
 	Reason   string   `json:"reason,omitempty"`
 	Hint     string   `json:"hint,omitempty"`
+	Refs     []Ref    `json:"-"`              // what Reason and Hint name besides the host, and its machine
 	AttemptN int      `json:"attemptN"`       // of this step, from 1
 	Task     string   `json:"task,omitempty"` // what the agent was last told to do; its ID is <operation>.<n>
 	TaskN    int      `json:"taskN,omitempty"`

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,6 +25,7 @@ type BootSession struct {
 
 	Boot    string `json:"boot"`   // the decision: image, disk, wait, park or ignore
 	Reason  string `json:"reason"` // why, in words for the admin
+	Refs    []Ref  `json:"-"`      // what Reason names besides the host
 	Profile string `json:"profile,omitempty"`
 	Image   string `json:"image,omitempty"`
 
@@ -82,10 +84,11 @@ type Event struct {
 // References implements Referrer.
 func (e *Event) References() []Ref {
 	noun, name, _ := strings.Cut(e.Subject, "/")
-	if r, is := RefTo(noun, name); is {
-		return append(e.Refs[:len(e.Refs):len(e.Refs)], r)
+	r, is := RefTo(noun, name)
+	if !is || slices.ContainsFunc(e.Refs, func(o Ref) bool { return o.Kind == r.Kind && o.Name == r.Name }) { // the store has added it
+		return e.Refs
 	}
-	return e.Refs
+	return append(e.Refs[:len(e.Refs):len(e.Refs)], r)
 }
 
 // The kinds of events. Those that a boot passes through in this order are its steps.

@@ -22,9 +22,6 @@ type View struct {
 	Version   int64     `json:"version"`
 }
 
-// viewMax bounds what is kept of views, for each owner.
-const viewMax = 200
-
 // Validate checks a view.
 func (v *View) Validate() error {
 	if v.Name == "" || strings.TrimSpace(v.Name) != v.Name || len(v.Name) > 64 {
@@ -59,14 +56,6 @@ func (v *View) Validate() error {
 		if err := CheckText("view: column", c, 280); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// CheckViews refuses one view more than an owner may keep.
-func CheckViews(have int) error {
-	if have >= viewMax {
-		return Errorf(Conflict, "%d views are kept already", have).WithHint("delete one that nobody needs")
 	}
 	return nil
 }

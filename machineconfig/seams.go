@@ -126,6 +126,8 @@ type Finding struct {
 	Code     string   `json:"code"`             // such as not-expressible, unknown-key, duplicate
 	Message  string   `json:"message"`
 	Hint     string   `json:"hint,omitempty"`
+
+	Refs []inventory.Ref `json:"-"` // what Message and Hint name
 }
 
 func (f Finding) String() string {
@@ -147,8 +149,15 @@ type Report []Finding
 
 // Errorf adds an error.
 func (r *Report) Errorf(path, code, format string, args ...any) *Finding {
-	*r = append(*r, Finding{Severity: SeverityError, Path: path, Code: code, Message: fmt.Sprintf(format, args...)})
+	*r = append(*r, Finding{
+		Severity: SeverityError, Path: path, Code: code, Message: fmt.Sprintf(format, args...), Refs: inventory.RefsIn(args...),
+	})
 	return &(*r)[len(*r)-1]
+}
+
+// Says gives a finding the hint and the references of an error whose message it has.
+func (f *Finding) Says(e *inventory.Error) {
+	f.Hint, f.Refs = e.Hint, append(f.Refs, e.Refs...)
 }
 
 // Warnf adds a warning.
@@ -168,8 +177,10 @@ func (r Report) HasErrors() bool {
 func (r Report) Err() error {
 	var all []string
 	var first Finding
+	var refs []inventory.Ref
 	for _, f := range r {
 		if f.Severity == SeverityError {
+			refs = append(refs, f.Refs...)
 			if all == nil {
 				first = f
 			}
@@ -185,7 +196,7 @@ func (r Report) Err() error {
 	if n := len(all) - 1; n > 0 {
 		msg += fmt.Sprintf(" (and %d more)", n)
 	}
-	return &inventory.Error{Kind: inventory.Invalid, Msg: msg, Hint: hint, Err: fmt.Errorf("%s", strings.Join(all, "\n"))}
+	return &inventory.Error{Kind: inventory.Invalid, Msg: msg, Hint: hint, Refs: refs, Err: fmt.Errorf("%s", strings.Join(all, "\n"))}
 }
 
 // NotExpressible is the finding for a field that a format cannot carry to a target.

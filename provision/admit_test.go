@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func TestAThiefWhoKnowsASessionChangesNothing(t *testing.T) {
 			t.Errorf("%s left no event: %v", name, kinds[len(kinds)-1])
 		}
 	}
-	if after := r.session(s); after != before {
+	if after := r.session(s); !reflect.DeepEqual(after, before) {
 		t.Errorf("the boot is %+v, and was %+v", after, before)
 	}
 	if live, _ := r.engine.sessions.Of(m.mac()); live.ID != s || live.Address != m.address() {

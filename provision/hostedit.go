@@ -154,7 +154,7 @@ func (e *Engine) flag(ctx context.Context, who ledger.Asker, id inventory.HostID
 func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
 	return e.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
-			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, operation.Describe(&op))
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, operation.Describe(&op)).Naming(op.Refs...)
 		}
 		if h.ClaimID != "" {
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine delete %s lets it go", h.Machine)

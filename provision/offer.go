@@ -81,7 +81,7 @@ func isFinal(d pxe.Decision) bool {
 // decidedEarly notes a decision that ends a boot before any script: nothing of ours will run, so this is the only
 // place where the reason can show.
 func (e *Engine) decidedEarly(c pxe.Client, s inventory.BootSession, d pxe.Decision) {
-	s.Boot, s.Reason = string(d.Boot), d.Reason
+	s.Boot, s.Reason, s.Refs = string(d.Boot), d.Reason, d.Refs
 	e.sessions.Put(s)
 	n := recorder.Note{Session: s, Event: inventory.Event{
 		At: e.cfg.Now(), Kind: inventory.EventBootDecided, SessionID: s.ID, MAC: c.MAC,

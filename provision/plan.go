@@ -103,6 +103,7 @@ type Explanation struct {
 	Trust   string             `json:"trust,omitempty" doc:"With Secure Boot on: whether its firmware trusts the loader"`
 	Reason  string             `json:"reason"`
 	Hint    string             `json:"hint,omitempty"`
+	Refs    []inventory.Ref    `json:"-"`      // what Reason, Hint and Script name besides the host
 	Script  string             `json:"script"` // as its boot loader would get it, with a made-up session
 }
 
@@ -134,7 +135,8 @@ func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) 
 		}
 		script, _ := e.render(c, &h, p, d, s.ID, base)
 		trust := pxe.LoaderTrust(c, &h, p, loader)
-		x = Explanation{Host: h.Name, Boot: d.Boot, Disk: d.Disk, Loader: loader, Trust: trust, Reason: d.Reason, Hint: d.Hint, Script: string(script)}
+		x = Explanation{Host: h.Name, Boot: d.Boot, Disk: d.Disk, Loader: loader, Trust: trust, Script: string(script)}
+		x.Reason, x.Hint, x.Refs = d.Reason, d.Hint, d.Refs
 		if p.Profile != nil {
 			x.Profile, x.Image = p.Profile.Name, p.Image.Name
 		}

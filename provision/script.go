@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
@@ -135,7 +137,8 @@ func (q *question) answer(tx inventory.Tx) error {
 		d = held(&h, v)
 	}
 	if q.script, err = q.render(*c, &h, p, d, s.ID, q.base); err != nil {
-		d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: ledger.PublicMessage(err), Hint: inventory.HintOf(err)}
+		d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: ledger.PublicMessage(err), Refs: inventory.RefsOf(err)}
+		d.Hint = inventory.HintOf(err)
 		if q.script, err = q.render(*c, &h, p, d, s.ID, q.base); err != nil {
 			return err
 		}
@@ -385,11 +388,12 @@ func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s invento
 	if q.hasWork = err == nil && isProven; q.hasWork {
 		s.Operation = op.ID
 	}
+	s.Refs = ref.In(s.Reason, d.Refs...)
 	isRepeat := before.Boot == s.Boot && before.Reason == s.Reason
 	q.after = s
 	if !q.mayWrite {
 		before.Step, before.LastAt = s.Step, s.LastAt
-		if before != s || d.IsTrap || q.hasWork {
+		if !reflect.DeepEqual(before, s) || d.IsTrap || q.hasWork {
 			return errWrites
 		}
 		return nil

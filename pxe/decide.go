@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 )
 
 // How long machines that are told to come back should take.
@@ -28,6 +29,7 @@ func Decide(c Client, h *inventory.Host, p Plan, now time.Time) Decision {
 	}
 	a := asked{c: c, h: h, p: p, quirk: QuirkFor(p.Quirks, h, c.Firmware), isIdentified: isIdentified(h, now)}
 	d := a.decide()
+	d.Refs = a.refs(d)
 	if c.Stage == StageFirmware {
 		return a.withLoader(d)
 	}
@@ -41,6 +43,18 @@ type asked struct {
 	p            Plan
 	quirk        Quirk
 	isIdentified bool
+}
+
+// refs returns what the texts of a decision name besides the host: texts of the host and of the work may be parts of them.
+func (a asked) refs(d Decision) []inventory.Ref {
+	all := d.Refs
+	if a.h != nil {
+		all = slices.Concat(all, a.h.Refs)
+	}
+	if a.p.Work != nil {
+		all = slices.Concat(all, a.p.Work.Refs)
+	}
+	return ref.In(d.Reason+" "+d.Hint, all...)
 }
 
 // isIdentified reports whether the host has told what it is, lately enough not to be asked again on its way to disk.

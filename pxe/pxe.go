@@ -127,6 +127,7 @@ type Work struct {
 	Boot   Boot
 	Reason string
 	Hint   string
+	Refs   []inventory.Ref // what Reason and Hint name besides the host
 	// Agent is the image with our agent, for BootAgent; nil when there is none for this machine.
 	Agent *inventory.Image
 	Args  []string // added to the agent's

@@ -49,7 +49,7 @@ func (t accessTx) CreateToken(k *inventory.Token, now time.Time) error {
 			return err
 		}
 	}
-	texts, err := jsonTexts(k.Grants, k.Namespaces)
+	texts, err := t.jsonTexts(k.Grants, k.Namespaces)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (t clusterTx) SaveClusterAccess(a *inventory.ClusterAccess, now time.Time) 
 		_, err := t.write(deleteAccessSQL, a.UID)
 		return err
 	}
-	texts, err := jsonTexts(a.TakesFrom, a.Pools, a.Authority)
+	texts, err := t.jsonTexts(a.TakesFrom, a.Pools, a.Authority)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	auditColumns = `id, at, actor, role, via, source, request_id, operation, noun, name, host_id, change, status, detail, version, undo_of, fixed, hash`
-	addAuditSQL  = `INSERT INTO audit (` + auditColumns + `, before, after)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+	auditColumns = `id, at, actor, role, via, source, request_id, operation, noun, name, host_id, change, status, detail, version,
+undo_of, fixed, hash, refs`
+	addAuditSQL = `INSERT INTO audit (` + auditColumns + `, before, after)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 	findAuditSQL  = `SELECT ` + auditColumns + `, before, after FROM audit WHERE id = $1`
 	walkAuditsSQL = `SELECT ` + auditColumns + `, before, after FROM audit WHERE id > $1 ORDER BY id LIMIT $2`
 	lastAuditSQL  = `SELECT id, hash FROM audit ORDER BY id DESC LIMIT 1`
@@ -20,7 +21,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 func auditDest(a *inventory.Audit) []any {
 	return []any{
 		&a.ID, timeColumn(&a.At), &a.Actor, &a.Role, &a.Via, &a.Source, &a.RequestID, &a.Operation, &a.Noun, &a.Name, &a.HostID,
-		&a.Change, &a.Status, &a.Detail, &a.Version, &a.UndoOf, &a.Fixed, &a.Hash,
+		&a.Change, &a.Status, &a.Detail, &a.Version, &a.UndoOf, &a.Fixed, &a.Hash, jsonColumn(&a.Refs),
 	}
 }
 
@@ -45,6 +46,10 @@ func (t auditTx) AddAudit(a *inventory.Audit) error {
 	if err != nil {
 		return err
 	}
+	refs, err := t.jsonTexts(a.Refs)
+	if err != nil {
+		return err
+	}
 	last, hash, err := t.lastAudit()
 	if err != nil {
 		return err
@@ -52,7 +57,7 @@ func (t auditTx) AddAudit(a *inventory.Audit) error {
 	a.At, a.ID = stamp(a.At), last+1
 	a.Hash = a.HashAfter(hash)
 	_, err = t.write(addAuditSQL, a.ID, ms(a.At), a.Actor, a.Role, a.Via, a.Source, a.RequestID, a.Operation, a.Noun, a.Name,
-		string(a.HostID), string(a.Change), a.Status, a.Detail, a.Version, a.UndoOf, a.Fixed, a.Hash, before, after)
+		string(a.HostID), string(a.Change), a.Status, a.Detail, a.Version, a.UndoOf, a.Fixed, a.Hash, refs[0], before, after)
 	return err
 }
 

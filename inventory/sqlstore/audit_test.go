@@ -85,7 +85,7 @@ func TestTheAuditIsAChain(t *testing.T) {
 	}
 	// Entries of a version without hashes, as its migration leaves them.
 	for id := 1; id <= 3; id++ {
-		if _, err := s.writer.run(fmt.Sprintf(`INSERT INTO audit VALUES (%d, 1000, 'old', '', '', '', '', 'x', '', '', '', '', 200, 'before', 0, 0, '', '', '', '')`, id)); err != nil {
+		if _, err := s.writer.run(fmt.Sprintf(`INSERT INTO audit VALUES (%d, 1000, 'old', '', '', '', '', 'x', '', '', '', '', 200, 'before', 0, 0, '', '', '', '', '')`, id)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -216,7 +216,7 @@ func (t configTx) SaveRendering(r inventory.Rendering) error {
 	if newest == string(r.Digest) {
 		return nil
 	}
-	texts, err := jsonTexts(r.Documents, r.Args, r.Uses)
+	texts, err := t.jsonTexts(r.Documents, r.Args, r.Uses)
 	if err != nil {
 		return err
 	}

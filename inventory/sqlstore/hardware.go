@@ -9,7 +9,8 @@ import (
 
 const (
 	bmcColumns = `host_id, driver, address, username, sealed, system, insecure_skip_verify, fingerprint, mac, options, power,
-power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_at, last_check, created_at, updated_at, version, others`
+power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_at, last_check, created_at, updated_at, version,
+others, refs`
 
 	findBMCSQL    = `SELECT ` + bmcColumns + ` FROM bmcs WHERE host_id = $1`
 	listBMCsSQL   = `SELECT ` + bmcColumns + ` FROM bmcs WHERE host_id > $1 ORDER BY host_id LIMIT $2`
@@ -19,18 +20,19 @@ WHERE bmcs.driver = $1 AND bmcs.address = $2 AND bmcs.system = $3 AND bmcs.drive
 AND (bmcs.address <> '' OR bmcs.system <> '')`
 	insertBMCSQL = `INSERT INTO bmcs (host_id, driver, address, username, sealed, system, insecure_skip_verify, fingerprint, mac,
 options, power, power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_at, last_check, created_at, updated_at,
-others, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, 1)`
+others, refs, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, 1)`
 	updateBMCSQL = `UPDATE bmcs SET driver = $1, address = $2, username = $3, sealed = $4, system = $5, insecure_skip_verify = $6,
 fingerprint = $7, mac = $8, options = $9, power = $10, power_at = $11, is_reachable = $12, reason = $13, vendor = $14, model = $15,
-firmware = $16, capabilities = $17, checked_at = $18, last_check = $19, updated_at = $20, others = $21, version = version + 1
-WHERE host_id = $22 AND version = $23`
+firmware = $16, capabilities = $17, checked_at = $18, last_check = $19, updated_at = $20, others = $21, refs = $22, version = version + 1
+WHERE host_id = $23 AND version = $24`
 	deleteBMCSQL = `DELETE FROM bmcs WHERE host_id = $1`
 )
 
 func readBMC(s scan) (b inventory.BMC, err error) {
 	err = s(&b.HostID, &b.Driver, &b.Address, &b.Username, &b.Sealed, &b.System, &b.InsecureSkipVerify, &b.Fingerprint, &b.MAC,
 		jsonColumn(&b.Options), &b.Power, timeColumn(&b.PowerAt), &b.IsReachable, &b.Reason, &b.Vendor, &b.Model, &b.Firmware,
-		jsonColumn(&b.Capabilities), timeColumn(&b.CheckedAt), jsonColumn(&b.LastCheck), timeColumn(&b.CreatedAt), timeColumn(&b.UpdatedAt), &b.Version, jsonColumn(&b.Others))
+		jsonColumn(&b.Capabilities), timeColumn(&b.CheckedAt), jsonColumn(&b.LastCheck), timeColumn(&b.CreatedAt), timeColumn(&b.UpdatedAt), &b.Version, jsonColumn(&b.Others), jsonColumn(&b.Refs))
 	return b, err
 }
 
@@ -49,7 +51,7 @@ func (t hardwareTx) SaveBMC(b *inventory.BMC, now time.Time) error {
 	if err := t.checkBMC(b); err != nil {
 		return err
 	}
-	texts, err := jsonTexts(b.Options, b.Capabilities, b.LastCheck, b.Others)
+	texts, err := t.jsonTexts(b.Options, b.Capabilities, b.LastCheck, b.Others, b.Refs)
 	if err != nil {
 		return err
 	}
@@ -62,12 +64,12 @@ func (t hardwareTx) SaveBMC(b *inventory.BMC, now time.Time) error {
 	}
 	if b.Version == 0 {
 		args = append([]any{id}, args...)
-		if _, err := t.write(insertBMCSQL, append(args, ms(now), ms(now), texts[3])...); err != nil {
+		if _, err := t.write(insertBMCSQL, append(args, ms(now), ms(now), texts[3], texts[4])...); err != nil {
 			return err
 		}
 		b.CreatedAt = now
 	} else {
-		n, err := t.write(updateBMCSQL, append(args, ms(now), texts[3], id, b.Version)...)
+		n, err := t.write(updateBMCSQL, append(args, ms(now), texts[3], texts[4], id, b.Version)...)
 		if err := t.updated(n, err, "bmc", "of host "+id, b.Version, bmcVersionSQL, id); err != nil {
 			return err
 		}
@@ -209,7 +211,7 @@ func (t hardwareTx) SaveInspection(i *inventory.Inspection) error {
 	if err := t.hasHost(i.HostID); err != nil {
 		return err
 	}
-	texts, err := jsonTexts(i.Hardware, i.Changes, i.Faults)
+	texts, err := t.jsonTexts(i.Hardware, i.Changes, i.Faults)
 	if err != nil {
 		return err
 	}

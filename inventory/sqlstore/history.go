@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref/pooled"
 )
 
 const (
 	sessionColumns = `id, host_id, mac, address, arch, firmware, subnet, boot, reason, profile, image, config, step, outcome,
-started_at, last_at, ended_at, operation, machine_uuid, port, proof`
+started_at, last_at, ended_at, operation, machine_uuid, port, proof, refs`
 
 	findSessionSQL     = `SELECT ` + sessionColumns + ` FROM sessions WHERE id = $1`
 	findOpenSessionSQL = `SELECT ` + sessionColumns + ` FROM sessions WHERE mac = $1 AND outcome = '' ORDER BY started_at DESC, id DESC LIMIT 1`
@@ -26,28 +27,28 @@ started_at, last_at, ended_at, operation, machine_uuid, port, proof`
 	// SQLite writes an index anew for each of its columns that a statement names. A boot that goes on keeps what the
 	// indexes of its session have, but for the configuration that it is given once.
 	goOnSQL = `UPDATE sessions SET ` + sessionProgress + `
-WHERE config = $16 AND id = $17 AND host_id = $18 AND mac = $19 AND outcome = $20 AND started_at = $21`
-	giveConfigSQL = `UPDATE sessions SET ` + sessionProgress + `, config = $16
-WHERE id = $17 AND host_id = $18 AND mac = $19 AND outcome = $20 AND started_at = $21`
+WHERE config = $17 AND id = $18 AND host_id = $19 AND mac = $20 AND outcome = $21 AND started_at = $22`
+	giveConfigSQL = `UPDATE sessions SET ` + sessionProgress + `, config = $17
+WHERE id = $18 AND host_id = $19 AND mac = $20 AND outcome = $21 AND started_at = $22`
 	// The UUID that an agent has said stays: whoever stores a session may have read it before that.
 	sessionProgress = `address = $1, arch = $2, firmware = $3, subnet = $4, boot = $5, reason = $6, profile = $7, image = $8,
 step = $9, last_at = $10, ended_at = $11, operation = $12, machine_uuid = COALESCE(NULLIF($13, ''), machine_uuid),
-port = $14, proof = $15`
+port = $14, proof = $15, refs = $16`
 
 	saveSessionSQL = `INSERT INTO sessions (` + sessionColumns + `)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
 ON CONFLICT (id) DO UPDATE SET host_id = excluded.host_id, mac = excluded.mac, address = excluded.address,
 arch = excluded.arch, firmware = excluded.firmware, subnet = excluded.subnet, boot = excluded.boot,
 reason = excluded.reason, profile = excluded.profile, image = excluded.image, config = excluded.config, step = excluded.step,
 outcome = excluded.outcome, started_at = excluded.started_at, last_at = excluded.last_at, ended_at = excluded.ended_at,
 operation = excluded.operation, machine_uuid = COALESCE(NULLIF(excluded.machine_uuid, ''), machine_uuid),
-port = excluded.port, proof = excluded.proof`
+port = excluded.port, proof = excluded.proof, refs = excluded.refs`
 )
 
 func readSession(s scan) (b inventory.BootSession, err error) {
 	err = s(&b.ID, &b.HostID, &b.MAC, textColumn(&b.Address), &b.Arch, &b.Firmware, &b.Subnet, &b.Boot, &b.Reason,
 		&b.Profile, &b.Image, &b.Config, &b.Step, &b.Outcome, timeColumn(&b.StartedAt), timeColumn(&b.LastAt), timeColumn(&b.EndedAt),
-		&b.Operation, &b.MachineUUID, &b.Port, &b.Proof)
+		&b.Operation, &b.MachineUUID, &b.Port, &b.Proof, jsonColumn(&b.Refs))
 	return b, err
 }
 
@@ -84,9 +85,13 @@ func (t historyTx) ListOpenSessions(before time.Time) ([]inventory.BootSession, 
 
 // SaveSession implements inventory.HistoryTx.
 func (t historyTx) SaveSession(b inventory.BootSession) error {
+	refs, err := t.jsonTexts(b.Refs)
+	if err != nil {
+		return err
+	}
 	args := []any{
 		addressText(b.Address), string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile,
-		b.Image, b.Step, ms(b.LastAt), ms(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof),
+		b.Image, b.Step, ms(b.LastAt), ms(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0],
 		string(b.Config), string(b.ID), string(b.HostID), string(b.MAC), string(b.Outcome), ms(b.StartedAt),
 	}
 	n, err := t.write(goOnSQL, args...) // nearly always this one suffices: a boot that goes on
@@ -98,7 +103,7 @@ func (t historyTx) SaveSession(b inventory.BootSession) error {
 	}
 	_, err = t.write(saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), addressText(b.Address),
 		string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile, b.Image, string(b.Config), b.Step, string(b.Outcome),
-		ms(b.StartedAt), ms(b.LastAt), ms(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof))
+		ms(b.StartedAt), ms(b.LastAt), ms(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0])
 	return err
 }
 
@@ -154,15 +159,16 @@ func (t historyTx) AddEvent(events ...*inventory.Event) error {
 	for pair := range slices.Chunk(events, 2) {
 		args := make([]any, 0, 18)
 		for _, e := range pair {
-			data, err := jsonText(e.Data)
+			refs, err := pooled.Refs(t.rooms(), e.References())
 			if err != nil {
 				return err
 			}
-			refs, err := refsText(e.Refs)
+			e.Refs = refs // who follows events gets this one
+			texts, err := t.jsonTexts(e.Data, refs)
 			if err != nil {
 				return err
 			}
-			args = append(args, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject, e.Detail, data, refs)
+			args = append(args, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject, e.Detail, texts[0], texts[1])
 		}
 		query := addEventSQL
 		if len(pair) == 2 {
@@ -178,14 +184,6 @@ func (t historyTx) AddEvent(events ...*inventory.Event) error {
 		t.eventN += len(pair)
 	}
 	return nil
-}
-
-// refsText is jsonText for references, of which most rows have none.
-func refsText(refs []inventory.Ref) (string, error) {
-	if len(refs) == 0 {
-		return "", nil
-	}
-	return jsonText(refs)
 }
 
 // ListEvents implements inventory.HistoryTx. For a family of kinds, it reads each kind by itself and merges the results, so
@@ -340,17 +338,13 @@ func (t historyTx) OpenIssue(i *inventory.Issue, now time.Time) (bool, error) {
 		return false, inventory.Errorf(inventory.Internal, "a Read must not write")
 	}
 	hosts := slices.Compact(slices.Sorted(slices.Values(i.HostIDs)))
-	text, err := jsonText(hosts)
-	if err != nil {
-		return false, err
-	}
-	refs, err := refsText(i.Refs)
+	texts, err := t.jsonTexts(hosts, i.Refs)
 	if err != nil {
 		return false, err
 	}
 	now = stamp(now)
 	found, err := t.row([]any{&i.ID, timeColumn(&i.OpenedAt), &i.SeenN}, openIssueSQL, i.Key, i.Type, string(i.Severity),
-		text, i.Subnet, i.Cause, i.Hint, ms(now), ms(now), refs)
+		texts[0], i.Subnet, i.Cause, i.Hint, ms(now), ms(now), texts[1])
 	if err != nil {
 		return false, err
 	}

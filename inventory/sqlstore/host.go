@@ -15,7 +15,7 @@ const (
 uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit, place_height, place_face,
 labels, facts, COALESCE(profile, ''), profile_revision, disk_boot, port, is_armed, taints, root_disk,
 keep_disks, is_dirty, failure_n, reuse_key, freed_at, COALESCE(claim_id, ''), machine, created_at, updated_at, last_seen_at,
-identified_at, version`
+identified_at, version, refs`
 
 	findHostSQL        = `SELECT ` + hostColumns + ` FROM hosts WHERE id = $1`
 	findHostByNameSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE name = $1`
@@ -49,7 +49,7 @@ func readHost(s scan) (h inventory.Host, err error) {
 		&h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face, jsonColumn(&h.Labels), jsonColumn(&h.Facts),
 		&h.Profile, &h.ProfileRevision, &h.DiskBoot, &h.Port, &h.IsArmed, jsonColumn(&h.Taints), jsonColumn(&h.RootDisk),
 		jsonColumn(&h.KeepDisks), &h.IsDirty, &h.FailureN, &h.ReuseKey, timeColumn(&h.FreedAt), &h.ClaimID, &h.Machine, timeColumn(&h.CreatedAt), timeColumn(&h.UpdatedAt),
-		timeColumn(&h.LastSeenAt), timeColumn(&h.IdentifiedAt), &h.Version)
+		timeColumn(&h.LastSeenAt), timeColumn(&h.IdentifiedAt), &h.Version, jsonColumn(&h.Refs))
 	return h, err
 }
 
@@ -244,7 +244,7 @@ func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	args, err := hostArgs(h)
+	args, err := t.hostArgs(h)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	args, err := hostArgs(h)
+	args, err := t.hostArgs(h)
 	if err != nil {
 		return err
 	}
@@ -323,8 +323,8 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 }
 
 // hostArgs returns the arguments that insert and update share, in the order of hostFields.
-func hostArgs(h *inventory.Host) ([]any, error) {
-	texts, err := jsonTexts(h.Labels, h.Facts, h.Taints, h.RootDisk, h.KeepDisks)
+func (t hostTx) hostArgs(h *inventory.Host) ([]any, error) {
+	texts, err := t.jsonTexts(h.Labels, h.Facts, h.Taints, h.RootDisk, h.KeepDisks, h.Refs)
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +334,7 @@ func hostArgs(h *inventory.Host) ([]any, error) {
 		h.MemoryMiB, h.Place.Site, h.Place.Row, h.Place.Rack, h.Place.Unit, texts[0], texts[1], h.Profile,
 		h.ProfileRevision, string(h.DiskBoot), bit(h.IsArmed), texts[2], texts[3], texts[4], bit(h.IsDirty),
 		h.FailureN, h.ReuseKey, ms(h.FreedAt), searchText(h), bit(h.IsCordoned), bit(h.IsRetained),
-		h.Place.Height, string(h.Place.Face), h.Port,
+		h.Place.Height, string(h.Place.Face), h.Port, texts[5],
 	}, nil
 }
 

@@ -11,7 +11,7 @@ const (
 	machineColumns = `name, uid, owner, profile, profile_revision, pool, placement, hostname, parameters, root_disk, keep_disks,
 clean, release_after, hooks, COALESCE(host_id, ''), COALESCE(claim_id, ''), phase, reason, hint, attempt_n, avoid, deleted_at,
 is_forced, next_at, COALESCE(image, ''), kernel_args, config, bootstrap_from, drain,
-saved_by, saved_by_admin, offered_to, created_at, updated_at, version`
+saved_by, saved_by_admin, offered_to, created_at, updated_at, version, refs`
 
 	findMachineSQL        = `SELECT ` + machineColumns + ` FROM machines WHERE name = $1`
 	findMachineByUIDSQL   = `SELECT ` + machineColumns + ` FROM machines WHERE uid = $1`
@@ -24,14 +24,14 @@ WHERE next_at > 0 AND next_at <= $1 ORDER BY next_at, name LIMIT $2`
 	uidMachineSQL     = `SELECT name FROM machines WHERE uid = $1`
 	insertMachineSQL  = `INSERT INTO machines (name, uid, owner, profile, profile_revision, pool, placement, hostname, parameters,
 root_disk, keep_disks, clean, release_after, hooks, phase, reason, hint, attempt_n, avoid, deleted_at, is_forced, next_at,
-image, kernel_args, config, bootstrap_from, drain, saved_by, saved_by_admin, offered_to, created_at, updated_at, version)
+image, kernel_args, config, bootstrap_from, drain, saved_by, saved_by_admin, offered_to, refs, created_at, updated_at, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, NULLIF($23, ''), $24,
-$25, $26, $27, $28, $29, $30, $31, $32, 1)`
+$25, $26, $27, $28, $29, $30, $31, $32, $33, 1)`
 	updateMachineSQL = `UPDATE machines SET uid = $1, owner = $2, profile = $3, profile_revision = $4, pool = $5, placement = $6,
 hostname = $7, parameters = $8, root_disk = $9, keep_disks = $10, clean = $11, release_after = $12, hooks = $13, phase = $14,
 reason = $15, hint = $16, attempt_n = $17, avoid = $18, deleted_at = $19, is_forced = $20, next_at = $21, image = NULLIF($22, ''),
 kernel_args = $23, config = $24, bootstrap_from = $25, drain = $26, saved_by = $27, saved_by_admin = $28,
-offered_to = $29, updated_at = $30, version = version + 1 WHERE name = $31 AND version = $32`
+offered_to = $29, refs = $30, updated_at = $31, version = version + 1 WHERE name = $32 AND version = $33`
 	deleteMachineSQL = `DELETE FROM machines WHERE name = $1`
 
 	hasPoolSQL = `SELECT name FROM pools WHERE name = $1`
@@ -47,7 +47,7 @@ func readMachine(s scan) (m inventory.Machine, err error) {
 		jsonColumn(&m.Parameters), jsonColumn(&m.RootDisk), jsonColumn(&m.KeepDisks), &m.Clean, &m.ReleaseAfter,
 		jsonColumn(&m.Hooks), &m.HostID, &m.ClaimID, &m.Phase, &m.Reason, &m.Hint, &m.AttemptN, jsonColumn(&m.Avoid),
 		timeColumn(&m.DeletedAt), &m.IsForced, timeColumn(&m.NextAt), &m.Image, jsonColumn(&m.KernelArgs),
-		&m.Config, &m.BootstrapFrom, jsonColumn(&m.Drain), &m.SavedBy, &m.SavedByAdmin, &m.OfferedTo, timeColumn(&m.CreatedAt), timeColumn(&m.UpdatedAt), &m.Version)
+		&m.Config, &m.BootstrapFrom, jsonColumn(&m.Drain), &m.SavedBy, &m.SavedByAdmin, &m.OfferedTo, timeColumn(&m.CreatedAt), timeColumn(&m.UpdatedAt), &m.Version, jsonColumn(&m.Refs))
 	return m, err
 }
 
@@ -140,12 +140,12 @@ func (t machineTx) UpdateMachine(m *inventory.Machine, now time.Time) error {
 }
 
 // machineArgs refuses what checkMachine does, and returns the arguments that insert and update share, in the order of
-// the columns from uid to offered_to.
+// the columns from uid to refs.
 func (t machineTx) machineArgs(m *inventory.Machine) ([]any, error) {
 	if err := t.checkMachine(m); err != nil {
 		return nil, err
 	}
-	texts, err := jsonTexts(m.Placement, m.Parameters, m.RootDisk, m.KeepDisks, m.Hooks, m.Avoid, m.KernelArgs, m.Drain)
+	texts, err := t.jsonTexts(m.Placement, m.Parameters, m.RootDisk, m.KeepDisks, m.Hooks, m.Avoid, m.KernelArgs, m.Drain, m.Refs)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (t machineTx) machineArgs(m *inventory.Machine) ([]any, error) {
 		m.UID, m.Owner, m.Profile, m.ProfileRevision, m.Pool, texts[0], m.Hostname, texts[1], texts[2], texts[3],
 		string(m.Clean), string(m.ReleaseAfter), texts[4], string(m.Phase), m.Reason, m.Hint, m.AttemptN, texts[5],
 		ms(m.DeletedAt), bit(m.IsForced), ms(m.NextAt), m.Image, texts[6], m.Config, m.BootstrapFrom, texts[7],
-		m.SavedBy, bit(m.SavedByAdmin), m.OfferedTo,
+		m.SavedBy, bit(m.SavedByAdmin), m.OfferedTo, texts[8],
 	}, nil
 }
 

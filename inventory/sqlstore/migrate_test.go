@@ -13,6 +13,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 	"slipway.dev/slipway/migrations"
 )
 
@@ -74,7 +75,7 @@ started_at, last_at, ended_at) VALUES ('00', 'h1', '52:54:00:00:00:01', '10.0.0.
 	s := openTest(t, path)
 	at := time.UnixMilli(1795000000123).UTC()
 	host := inventory.Host{
-		ID: "h1", Name: "n1", State: inventory.Available, StateReason: "imported", StateSinceAt: at, UUID: "u", Serial: "s",
+		ID: "h1", Name: "n1", State: inventory.Available, StateReason: "imported", Refs: []inventory.Ref{{Kind: ref.Unknown}}, StateSinceAt: at, UUID: "u", Serial: "s",
 		Manufacturer: "Dell", Product: "R650", Arch: inventory.X8664, Firmware: inventory.UEFI, MemoryMiB: 1024,
 		Place: inventory.Place{Site: "fra", Row: "a", Rack: "r1", Unit: 3}, Labels: map[string]string{"role": "web"}, Profile: "web",
 		ProfileRevision: 1, IsArmed: true, NICs: []inventory.NIC{{MAC: "52:54:00:00:00:01", Name: "eno1", Vendor: "Intel", IsBoot: true}},

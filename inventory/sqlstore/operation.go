@@ -10,7 +10,7 @@ import (
 
 const (
 	operationColumns = `id, kind, host_id, machine, machine_uid, claim_id, pool, step, state, reason, hint, attempt_n, task, task_n,
-progress, params, result, by, started_at, granted_at, step_at, deadline_at, next_at, updated_at, ended_at, version`
+progress, params, result, by, started_at, granted_at, step_at, deadline_at, next_at, updated_at, ended_at, version, refs`
 
 	findOperationSQL     = `SELECT ` + operationColumns + ` FROM operations WHERE id = $1`
 	findOpenOperationSQL = `SELECT ` + operationColumns + ` FROM operations WHERE host_id = $1 AND is_open = 1`
@@ -21,12 +21,12 @@ WHERE is_open = 1 AND next_at > 0 AND next_at <= $1 ORDER BY next_at, id LIMIT $
 	openOperationSQL    = `SELECT id, kind FROM operations WHERE host_id = $1 AND is_open = 1`
 	insertOperationSQL  = `INSERT INTO operations (id, kind, host_id, machine, machine_uid, claim_id, pool, step, state, is_open,
 reason, hint, attempt_n, task, task_n, progress, params, result, by, started_at, granted_at, step_at, deadline_at, next_at,
-ended_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, 1)`
+ended_at, refs, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, 1)`
 	updateOperationSQL = `UPDATE operations SET kind = $1, host_id = $2, machine = $3, machine_uid = $4, claim_id = $5, pool = $6,
 step = $7, state = $8, is_open = $9, reason = $10, hint = $11, attempt_n = $12, task = $13, task_n = $14, progress = $15,
 params = $16, result = $17, by = $18, started_at = $19, granted_at = $20, step_at = $21, deadline_at = $22, next_at = $23,
-ended_at = $24, updated_at = $25, version = version + 1 WHERE id = $26 AND version = $27`
+ended_at = $24, refs = $25, updated_at = $26, version = version + 1 WHERE id = $27 AND version = $28`
 
 	// forgetOperationsSQL looks at ended ones only, the longest ended first.
 	forgetOperationsSQL = `DELETE FROM operations WHERE id IN (
@@ -37,7 +37,7 @@ func readOperation(s scan) (o inventory.Operation, err error) {
 	err = s(&o.ID, &o.Kind, &o.HostID, &o.Machine, &o.MachineUID, &o.ClaimID, &o.Pool, &o.Step, &o.State, &o.Reason, &o.Hint,
 		&o.AttemptN, &o.Task, &o.TaskN, jsonColumn(&o.Progress), rawColumn(&o.Params), rawColumn(&o.Result), &o.By,
 		timeColumn(&o.StartedAt), timeColumn(&o.GrantedAt), timeColumn(&o.StepAt), timeColumn(&o.DeadlineAt), timeColumn(&o.NextAt),
-		timeColumn(&o.UpdatedAt), timeColumn(&o.EndedAt), &o.Version)
+		timeColumn(&o.UpdatedAt), timeColumn(&o.EndedAt), &o.Version, jsonColumn(&o.Refs))
 	return o, err
 }
 
@@ -209,7 +209,7 @@ func (t operationTx) operationArgs(o *inventory.Operation, now time.Time) ([]any
 	} else if o.EndedAt.IsZero() {
 		o.EndedAt = now
 	}
-	progress, err := jsonText(o.Progress)
+	texts, err := t.jsonTexts(o.Progress, o.Refs)
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +223,8 @@ func (t operationTx) operationArgs(o *inventory.Operation, now time.Time) ([]any
 	}
 	return []any{
 		string(o.Kind), string(o.HostID), o.Machine, o.MachineUID, string(o.ClaimID), o.Pool, string(o.Step), string(o.State),
-		bit(o.IsOpen()), o.Reason, o.Hint, o.AttemptN, o.Task, o.TaskN, progress, params, result, o.By, ms(o.StartedAt),
-		ms(o.GrantedAt), ms(o.StepAt), ms(o.DeadlineAt), ms(o.NextAt), ms(o.EndedAt), ms(now),
+		bit(o.IsOpen()), o.Reason, o.Hint, o.AttemptN, o.Task, o.TaskN, texts[0], params, result, o.By, ms(o.StartedAt),
+		ms(o.GrantedAt), ms(o.StepAt), ms(o.DeadlineAt), ms(o.NextAt), ms(o.EndedAt), texts[1], ms(now),
 	}, nil
 }
 

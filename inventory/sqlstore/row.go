@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref/pooled"
 )
 
 // ms is a time as the database keeps it; the zero time is 0.
@@ -178,11 +179,16 @@ func jsonText(v any) (string, error) {
 	}
 }
 
-// jsonTexts is jsonText for several values.
-func jsonTexts(values ...any) ([]string, error) {
+// jsonTexts is jsonText for several values. It writes references with the pools of their things.
+func (t *tx) jsonTexts(values ...any) ([]string, error) {
 	texts := make([]string, len(values))
 	for i, v := range values {
 		var err error
+		if refs, is := v.([]inventory.Ref); is && len(refs) > 0 {
+			if v, err = pooled.Refs(t.rooms(), refs); err != nil {
+				return nil, err
+			}
+		}
 		if texts[i], err = jsonText(v); err != nil {
 			return nil, err
 		}

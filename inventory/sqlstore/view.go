@@ -38,6 +38,9 @@ func (t viewTx) ListViews(owner string) ([]inventory.View, error) {
 	return list(t.tx, readView, listViewsSQL, owner)
 }
 
+// viewMax bounds what is kept of views, for each owner.
+const viewMax = 200
+
 // CreateView implements inventory.ViewTx.
 func (t viewTx) CreateView(v *inventory.View, now time.Time) error {
 	var n int
@@ -49,10 +52,10 @@ func (t viewTx) CreateView(v *inventory.View, now time.Time) error {
 	if _, err := t.row([]any{&n}, countViewsSQL, v.Owner); err != nil {
 		return err
 	}
-	if err := inventory.CheckViews(n); err != nil {
-		return err
+	if n >= viewMax {
+		return inventory.Errorf(inventory.Conflict, "%d views are kept already", n).WithHint("delete one that nobody needs")
 	}
-	texts, err := jsonTexts(v.Columns, v.Pools)
+	texts, err := t.jsonTexts(v.Columns, v.Pools)
 	if err != nil {
 		return err
 	}
@@ -66,7 +69,7 @@ func (t viewTx) CreateView(v *inventory.View, now time.Time) error {
 
 // UpdateView implements inventory.ViewTx.
 func (t viewTx) UpdateView(v *inventory.View, now time.Time) error {
-	texts, err := jsonTexts(v.Columns, v.Pools)
+	texts, err := t.jsonTexts(v.Columns, v.Pools)
 	if err != nil {
 		return err
 	}

@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 )
 
 // nameRE matches what can be a name, a MAC or an id.
 var nameRE = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9._:-]*`)
 
-// CheckRefs fails a test for each text of an event or issue in which a word names a host, machine or pool that is neither what
-// the row is about nor among its references. It compares all words with the inventory.
+// CheckRefs fails a test for each text of an event, issue, host, machine, operation, boot or controller in which a word names a
+// host, machine or pool that is neither what the row is about nor among its references. It compares all words with the inventory.
 func CheckRefs(t testing.TB, s inventory.Store) {
 	t.Helper()
 	var missing []string
@@ -64,6 +65,49 @@ func Unreferenced(tx inventory.Tx) (all []string, err error) {
 			own = append(own, n.ofHost(id)...)
 		}
 		all = append(all, n.missing("issue "+i.Type, own, i.Refs, i.Cause, i.Hint)...)
+	}
+	reasons, err := n.reasons(tx)
+	return append(all, reasons...), err
+}
+
+// reasons lists the words without references in the reasons of hosts and what is done with them, and of machines.
+func (n *named) reasons(tx inventory.Tx) (all []string, err error) {
+	hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range hosts {
+		h := &hosts[i]
+		own := n.ofHost(h.ID)
+		all = append(all, n.missing("host "+h.Name, own, h.Refs, h.StateReason)...)
+		if b, err := tx.FindBMC(h.ID); err == nil {
+			all = append(all, n.missing("controller of "+h.Name, own, b.Refs, b.Reason)...)
+		}
+	}
+	machines, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range machines {
+		m := &machines[i]
+		all = append(all, n.missing("machine "+m.Name, []string{m.Name, m.Pool}, m.Refs, m.Reason, m.Hint)...)
+	}
+	operations, err := tx.ListOperations(inventory.OperationFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range operations {
+		o := &operations[i]
+		all = append(all, n.missing("operation "+string(o.Kind), n.ofHost(o.HostID), o.Refs, o.Reason, o.Hint)...)
+	}
+	sessions, err := tx.ListSessions("", inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range sessions {
+		if b.HostID != "" {
+			all = append(all, n.missing("boot", n.ofHost(b.HostID), b.Refs, b.Reason)...)
+		}
 	}
 	return all, nil
 }
@@ -118,7 +162,10 @@ func (n *named) missing(where string, own []string, refs []inventory.Ref, texts 
 	for _, text := range texts {
 		for _, word := range nameRE.FindAllString(text, -1) {
 			word = strings.TrimRight(word, ".:-_")
-			isRef := slices.ContainsFunc(refs, func(r inventory.Ref) bool { return r.Name == word })
+			isRef := slices.ContainsFunc(refs, func(r inventory.Ref) bool {
+				isSame := r.Name == word || n.what[word] != "" && n.what[r.Name] == n.what[word] // a host by its id refers to its name, too
+				return isSame || r.Kind == ref.Unknown
+			})
 			isWord := !strings.ContainsAny(word, "-0123456789") // a test may call a host by a word that sentences have
 			if what := n.what[word]; what != "" && !isWord && !isRef && !slices.Contains(own, word) {
 				all = append(all, fmt.Sprintf("%s names %s and has no reference to it: %s", where, what, text))

@@ -279,7 +279,7 @@ func (in hostIndex) find(row inventory.Host) (*inventory.Host, error) {
 	for _, n := range row.NICs {
 		h := in.byMAC[n.MAC]
 		if h != nil && found != nil && h != found {
-			return nil, inventory.Errorf(inventory.Conflict, "the MACs belong to two hosts, %s and %s", found.Name, h.Name).
+			return nil, inventory.Errorf(inventory.Conflict, "the MACs belong to two hosts, %s and %s", inventory.HostRef(found.Name), inventory.HostRef(h.Name)).
 				WithHint("correct the row, or delete one of the two hosts")
 		}
 		if h != nil {
@@ -288,7 +288,7 @@ func (in hostIndex) find(row inventory.Host) (*inventory.Host, error) {
 	}
 	named := in.byName[row.Name]
 	if found != nil && named != nil && found != named {
-		return nil, inventory.Errorf(inventory.Conflict, "the name is of host %s, but the MACs are of host %s", named.Name, found.Name).
+		return nil, inventory.Errorf(inventory.Conflict, "the name is of host %s, but the MACs are of host %s", inventory.HostRef(named.Name), inventory.HostRef(found.Name)).
 			WithHint("rename or delete one of them first")
 	}
 	if found == nil {

@@ -341,7 +341,7 @@ func finding(path string, err error) machineconfig.Finding {
 	f := machineconfig.Finding{Severity: machineconfig.SeverityError, Path: path, Code: "bootstrap", Message: err.Error()}
 	var e *inventory.Error
 	if errors.As(err, &e) {
-		f.Message, f.Hint = e.Msg, e.Hint
+		f.Message, f.Hint, f.Refs = e.Msg, e.Hint, e.Refs
 	}
 	switch {
 	case errors.Is(err, machineconfig.ErrUnsupportedFormat):

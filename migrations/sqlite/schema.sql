@@ -66,7 +66,7 @@ CREATE TABLE audit (
   fixed      TEXT    NOT NULL,
   before     TEXT    NOT NULL,
   after      TEXT    NOT NULL
-, hash TEXT NOT NULL DEFAULT '') STRICT;
+, hash TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '[{"kind":"unknown","name":""}]') STRICT;
 
 CREATE INDEX audit_by_actor ON audit (actor, id);
 
@@ -101,7 +101,7 @@ CREATE TABLE bmcs (
   created_at           INTEGER NOT NULL,
   updated_at           INTEGER NOT NULL,
   version              INTEGER NOT NULL
-, last_check TEXT NOT NULL DEFAULT '', others TEXT NOT NULL DEFAULT '') STRICT;
+, last_check TEXT NOT NULL DEFAULT '', others TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX bmcs_by_address ON bmcs (driver, address, system) WHERE driver <> 'wol' AND driver <> 'manual' AND (address <> '' OR system <> '');
 
@@ -265,7 +265,7 @@ CREATE TABLE hosts (
   last_seen_at   INTEGER NOT NULL,
   identified_at  INTEGER NOT NULL,
   version        INTEGER NOT NULL
-, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0, is_cordoned INTEGER NOT NULL DEFAULT 0, is_retained INTEGER NOT NULL DEFAULT 0, place_height INTEGER NOT NULL DEFAULT 0, place_face TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '') STRICT;
+, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0, is_cordoned INTEGER NOT NULL DEFAULT 0, is_retained INTEGER NOT NULL DEFAULT 0, place_height INTEGER NOT NULL DEFAULT 0, place_face TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX hosts_by_name ON hosts (name);
 
@@ -478,7 +478,7 @@ CREATE TABLE machines (
   created_at       INTEGER NOT NULL,
   updated_at       INTEGER NOT NULL,
   version          INTEGER NOT NULL
-, image TEXT REFERENCES images (name), kernel_args TEXT NOT NULL DEFAULT '', config TEXT NOT NULL DEFAULT '', bootstrap_from TEXT NOT NULL DEFAULT '', drain TEXT NOT NULL DEFAULT '', saved_by TEXT NOT NULL DEFAULT '', saved_by_admin INTEGER NOT NULL DEFAULT 0, offered_to TEXT NOT NULL DEFAULT '') STRICT;
+, image TEXT REFERENCES images (name), kernel_args TEXT NOT NULL DEFAULT '', config TEXT NOT NULL DEFAULT '', bootstrap_from TEXT NOT NULL DEFAULT '', drain TEXT NOT NULL DEFAULT '', saved_by TEXT NOT NULL DEFAULT '', saved_by_admin INTEGER NOT NULL DEFAULT 0, offered_to TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX machines_by_image ON machines (image) WHERE image IS NOT NULL;
 
@@ -533,7 +533,7 @@ CREATE TABLE operations (
   updated_at  INTEGER NOT NULL,
   ended_at    INTEGER NOT NULL,
   version     INTEGER NOT NULL
-) STRICT;
+, refs TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX operations_by_grant ON operations (kind, granted_at) WHERE granted_at > 0;
 
@@ -723,7 +723,7 @@ CREATE TABLE sessions (
   started_at INTEGER NOT NULL,
   last_at    INTEGER NOT NULL,
   ended_at   INTEGER NOT NULL
-, config TEXT NOT NULL DEFAULT '', operation TEXT NOT NULL DEFAULT '', machine_uuid TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '', proof TEXT NOT NULL DEFAULT '') STRICT;
+, config TEXT NOT NULL DEFAULT '', operation TEXT NOT NULL DEFAULT '', machine_uuid TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '', proof TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX sessions_by_config ON sessions (config) WHERE config <> '';
 

@@ -137,7 +137,7 @@ func (p *Placer) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 		if err != nil {
 			return err
 		}
-		return p.waits(tx, &m, reason, hint, refsOf(&m, &choice)...)
+		return p.waits(tx, &m, reason, hint, refsOf(tx, &m, &choice)...)
 	}
 	h, err := tx.FindHost(choice.Host.ID)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *Placer) breakInstallLoop(tx inventory.Tx, m *inventory.Machine, h *inve
 		return err
 	}
 	m.NextAt = p.cfg.Now()
-	return p.waits(tx, m, ledger.PublicMessage(why), inventory.HintOf(why))
+	return p.waits(tx, m, ledger.PublicMessage(why), inventory.HintOf(why), inventory.HostRef(h.Name))
 }
 
 // waits notes why a machine has no host yet, once.
@@ -196,6 +196,7 @@ func (p *Placer) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 	}
 	*m = fresh
 	m.NextAt, m.Phase, m.Reason, m.Hint = time.Time{}, inventory.MachineProvisioning, "claimed host "+h.Name, ""
+	m.Refs = []inventory.Ref{inventory.HostRef(h.Name)}
 	if err := tx.UpdateMachine(m, now); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (r *Remedies) reinstall(tx inventory.Tx, m *inventory.Machine, h *inventory
 			WithHint("lift it first: slipway host protect %s --off", h.Name)
 	}
 	if op, err := tx.FindOpenOperation(h.ID); err == nil {
-		return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, operation.Describe(&op))
+		return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, operation.Describe(&op)).Naming(op.Refs...)
 	}
 	if err := r.cfg.Operator.MayInstallAgain(tx, h); err != nil {
 		return err
@@ -145,7 +145,8 @@ func (r *Remedies) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.H
 			WithHint("lift it first: slipway host protect %s --off", h.Name)
 	}
 	if m.Placement.Host != "" {
-		return inventory.Errorf(inventory.Conflict, "machine %s may have no other host than %s", m.Name, m.Placement.Host)
+		only := inventory.HostRef(m.Placement.Host)
+		return inventory.Errorf(inventory.Conflict, "machine %s may have no other host than %s", m.Name, only)
 	}
 	if h.State == inventory.Active || h.State == inventory.Installing || h.State == inventory.Failed {
 		if err := r.cfg.Ledger.Move(tx, h, inventory.Retire, "", "replaced: "+reason); err != nil {

@@ -12,14 +12,19 @@ import (
 	"slipway.dev/slipway/provision/operation"
 )
 
-// refsOf returns what the reason of a choice may name: the pools and the host of the machine's placement, and the hosts that are
-// examples.
-func refsOf(m *inventory.Machine, choice *placement.Choice) (refs []inventory.Ref) {
-	for _, name := range slices.Concat(m.Placement.NotPools, m.Placement.OnlyPools, []string{m.Pool}) {
+// refsOf returns what the reason of a choice may name: the pools and the host of the machine's placement, what the reason of that host
+// names, and the hosts that are examples.
+func refsOf(tx inventory.Tx, m *inventory.Machine, choice *placement.Choice) (refs []inventory.Ref) {
+	refs = append(slices.Clone(m.Refs), inventory.PoolRef(m.Pool))
+	for _, name := range slices.Concat(m.Placement.NotPools, m.Placement.OnlyPools) {
 		refs = append(refs, inventory.PoolRef(name))
 	}
-	if m.Placement.Host != "" {
-		refs = append(refs, inventory.HostRef(m.Placement.Host))
+	if h, err := tx.FindHostByName(m.Placement.Host); err == nil {
+		refs = append(refs, inventory.HostRef(h.Name))
+		refs = append(refs, inventory.OfMachine(h.Machine, h.Refs...)...)
+		if op, err := tx.FindOpenOperation(h.ID); err == nil {
+			refs = append(refs, op.Refs...)
+		}
 	}
 	for _, r := range choice.Rejected {
 		refs = append(refs, inventory.HostRef(r.Example))

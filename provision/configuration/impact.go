@@ -201,10 +201,10 @@ func (c *Edits) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*t
 		case problem != nil && was != nil:
 			continue // it had one before
 		case problem != nil && problem.Kind == inventory.NotFound && h.Profile == "":
-			j.impact.Findings.Warnf("", "profile", "host %s: %s", h.Name, problem.Msg).Hint = problem.Hint
+			j.impact.Findings.Warnf("", "profile", "host %s: %s", inventory.HostRef(h.Name), problem.Msg).Says(problem)
 			j.isChanged = true
 		case problem != nil:
-			j.impact.Findings.Errorf("", "profile", "host %s: %s", h.Name, problem.Msg).Hint = problem.Hint
+			j.impact.Findings.Errorf("", "profile", "host %s: %s", inventory.HostRef(h.Name), problem.Msg).Says(problem)
 		}
 		j.before = before
 		trials = append(trials, j)

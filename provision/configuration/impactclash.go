@@ -86,7 +86,7 @@ func (c *Edits) waiting(t edit, b *address.Book) (all []*trial, err error) {
 		}
 		j := &trial{subject: x.Subject, holdings: x.all, impact: HostImpact{Host: "machine " + m.Name}}
 		if err := saidError(x.err); err != nil {
-			j.impact.Findings.Errorf("", "address", "machine %s: %s", m.Name, err.Msg).Hint = err.Hint
+			j.impact.Findings.Errorf("", "address", "machine %s: %s", inventory.MachineRef(m.Name), err.Msg).Says(err)
 		}
 		all = append(all, j)
 	}
@@ -101,7 +101,7 @@ func clashFindings(clashes []address.Clash, isNew bool) (r machineconfig.Report)
 			say = r.Errorf
 		}
 		f := say(c.Path, c.Code(), "%s: %s", c.Holder, c.Message())
-		f.Hint, f.Source = c.Hint, c.Source
+		f.Hint, f.Source, f.Refs = c.Hint, c.Source, c.References()
 	}
 	return r
 }
@@ -118,7 +118,7 @@ func clashesOf(b *address.Book, s address.Subject, all []inventory.Holding) (mac
 // tooMany says as a finding that there are too many addresses.
 func tooMany(no *inventory.Error) (r machineconfig.Report) {
 	if no != nil {
-		r.Errorf("/network", "too-many-addresses", "%s", no.Msg).Hint = no.Hint
+		r.Errorf("/network", "too-many-addresses", "%s", no.Msg).Says(no)
 	}
 	return r
 }

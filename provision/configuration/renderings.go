@@ -54,7 +54,7 @@ func newRendered(key string, in *render.Input, res *render.Result) *Rendered {
 	}
 	if err := res.Findings.Err(); err != nil {
 		r.problem = inventory.Errorf(inventory.Invalid, "the configuration of profile %s cannot be rendered: %s", r.Profile, ledger.PublicMessage(err))
-		r.problem.Err, r.problem.Hint = err, inventory.HintOf(err)
+		r.problem.Err, r.problem.Hint, r.problem.Refs = err, inventory.HintOf(err), inventory.RefsOf(err)
 	}
 	r.LacksAddress = slices.ContainsFunc(res.Findings, func(f machineconfig.Finding) bool {
 		return f.Severity == machineconfig.SeverityError && strings.Contains(f.Message, address.Unkept)

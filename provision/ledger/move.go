@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 )
 
 // Move is the only place where a host changes state. It stores h in its new state, together with the event that says why.
@@ -19,6 +20,7 @@ func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, 
 		h.StateSinceAt = now
 	}
 	h.State, h.StateReason = to, inventory.Clean(reason, 500)
+	h.Refs = ref.In(h.StateReason, append(h.Refs, refs...)...)
 	if err := tx.UpdateHost(h, now); err != nil {
 		return fmt.Errorf("store host %s: %w", h.Name, err)
 	}
@@ -98,16 +100,17 @@ func (l *Ledger) Edit(tx inventory.Tx, h *inventory.Host, detail string) error {
 	return tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventHostChanged, HostID: h.ID, Detail: detail})
 }
 
-// MoveIf moves a host if its state knows the trigger: a person may have moved it meanwhile.
-func (l *Ledger) MoveIf(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, why string) error {
+// MoveIf moves a host as Move does, if its state knows the trigger: a person may have moved it meanwhile.
+func (l *Ledger) MoveIf(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, why string, refs ...inventory.Ref) error {
 	if _, err := h.State.Next(on); err != nil {
 		return nil
 	}
-	return l.Move(tx, h, on, "", why)
+	return l.Move(tx, h, on, "", why, refs...)
 }
 
-// SaveMachine stores a machine with the event that says what changed.
+// SaveMachine stores a machine with the event that says what changed. refs is what its reason and the detail name besides it.
 func (l *Ledger) SaveMachine(tx inventory.Tx, m *inventory.Machine, detail string, refs ...inventory.Ref) error {
+	m.Refs = ref.In(m.Reason+" "+m.Hint, append(m.Refs, refs...)...)
 	if err := tx.UpdateMachine(m, l.Now()); err != nil {
 		return fmt.Errorf("store machine %s: %w", m.Name, err)
 	}

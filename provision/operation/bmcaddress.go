@@ -96,14 +96,14 @@ func (j agentStep) doubtsBMC(at string, known *inventory.BMC) (string, error) {
 	case err != nil:
 		return "", err
 	case other != "":
-		j.refs = append(j.refs, inventory.HostRef(other))
+		j.names(inventory.HostRef(other))
 		return fmt.Sprintf("the agent names %s as its controller, and that is the controller of %s", said, other), nil
 	}
 	var taken *inventory.Error
 	err = address.MaySaveBMC(j.Tx, &inventory.BMC{HostID: j.Host.ID, Driver: inventory.IPMI, Address: said.String()})
 	switch {
 	case errors.As(err, &taken):
-		j.refs = append(j.refs, taken.Refs...)
+		j.names(taken.Refs...)
 		return fmt.Sprintf("the agent names %s as its controller: %s", said, taken.Msg), nil
 	case err != nil:
 		return "", err

@@ -85,7 +85,7 @@ func (o *Orders) Power(ctx context.Context, id inventory.HostID, a bmc.Action, w
 	}
 	_, err = o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if open, err := tx.FindOpenOperation(h.ID); err == nil {
-			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, Describe(&open)).
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, Describe(&open)).Naming(open.Refs...).
 				WithHint("slipway operation cancel %s ends that", open.ID)
 		}
 		j, err := o.Start(tx, h, inventory.Operation{Kind: inventory.OpPower, By: who.By}, Params{Action: a})

@@ -104,7 +104,7 @@ func (o *Signs) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Opera
 		return j.save()
 	case d.Boot == pxe.BootWait && d.IsTrap && op.State == inventory.OpRunning:
 		j.op.Reason, j.op.Hint = d.Reason, d.Hint
-		j.refs = append(j.refs, d.Refs...)
+		j.names(d.Refs...)
 		return j.save()
 	}
 	return nil

@@ -470,7 +470,7 @@ const personAgain = 15 * time.Second
 // unpowered is a controller that failed: a fence waits for as long as it takes, because nothing else would be safe.
 func (j *Job) unpowered(problem error) error {
 	f := failure{reason: ledger.PublicMessage(problem), hint: inventory.HintOf(problem)}
-	j.refs = append(j.refs, inventory.RefsOf(problem)...)
+	j.names(inventory.RefsOf(problem)...)
 	switch bmc.KindOf(problem) {
 	case inventory.Unauthorized, inventory.Invalid, inventory.NotFound, inventory.Forbidden:
 		f.isLasting = true

@@ -47,7 +47,7 @@ func ImageOf(o *inventory.Operation) string { return ParamsOf(o).Image }
 func (o *Operator) ExpectedOf(op *inventory.Operation, h *inventory.Host) *watch.Expected {
 	x := &watch.Expected{
 		What: o.cfg.Limits.Of(op.Step).Expect, By: op.DeadlineAt, Since: op.StepAt, Step: string(op.Step), Reason: op.Reason, Hint: cmp.Or(op.Hint, lateHint(op, h)),
-		Operation: op.ID,
+		Operation: op.ID, Refs: op.Refs,
 	}
 	switch {
 	case op.State == inventory.OpWaiting && op.Reason != "":

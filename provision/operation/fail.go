@@ -3,9 +3,11 @@ package operation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 	"slipway.dev/slipway/provision/ledger"
 )
 
@@ -106,7 +108,7 @@ func (j outcome) quarantine(issue string, f failure) error {
 	if _, err := j.Host.State.Next(inventory.Fault); err != nil {
 		return j.storeHost()
 	}
-	return j.o.cfg.Ledger.Move(j.Tx, &j.Host, inventory.Fault, "", f.reason, j.refs...)
+	return j.o.cfg.Ledger.Move(j.Tx, &j.Host, inventory.Fault, "", f.reason, j.op.Refs...)
 }
 
 // machinesTry is on how many hosts a machine may fail before a person has to look: by then it is the image or the
@@ -131,7 +133,7 @@ func (j outcome) installFailed(f failure) error {
 			return err
 		}
 		m.Phase, m.Reason, m.Hint, m.NextAt = inventory.MachineFailed, f.reason, f.hint, time.Time{}
-		if err := j.o.cfg.Ledger.SaveMachine(j.Tx, m, "failed: "+f.reason, j.refs...); err != nil {
+		if err := j.o.cfg.Ledger.SaveMachine(j.Tx, m, "failed: "+f.reason, j.op.Refs...); err != nil {
 			return err
 		}
 		return j.cleanUp("the installation failed, and the image is at fault")
@@ -167,7 +169,7 @@ func (j outcome) takeAnother(m *inventory.Machine, f failure) error {
 	default:
 		m.Phase, m.Reason, m.Hint, m.NextAt = inventory.MachinePending, "failed on "+j.Host.Name+" ("+f.reason+"); takes another host", "", j.o.cfg.Now()
 	}
-	return j.o.cfg.Ledger.SaveMachine(j.Tx, m, m.Reason, append(j.refs[:len(j.refs):len(j.refs)], inventory.HostRef(j.Host.Name))...)
+	return j.o.cfg.Ledger.SaveMachine(j.Tx, m, m.Reason, slices.Concat(j.op.Refs, j.itself())...)
 }
 
 // climb goes to the next rung of the remediation ladder.
@@ -187,6 +189,7 @@ func (j outcome) climb(f failure) error {
 		}
 		return j.tellMachine(inventory.MachineFailed, f.reason, "slipway machine remediate "+m.Name+" --step replace")
 	}
+	j.Host.Refs, m.Refs = append(j.Host.Refs, j.op.Refs...), append(m.Refs, j.op.Refs...) // the reason names what the operation names
 	return j.o.cfg.Claims.Climb(j.Tx, &j.Host, m, j.P.Ladder[1:], j.op.By, f.reason)
 }
 
@@ -222,11 +225,15 @@ func (j *Job) tellMachine(phase inventory.MachinePhase, reason, hint string) err
 	}
 	isNews := m.Phase != phase
 	m.Phase, m.Reason, m.Hint = phase, reason, hint
+	m.Refs = ref.In(reason+" "+hint, slices.Concat(m.Refs, j.op.Refs, j.itself())...)
 	if isNews {
-		return j.o.cfg.Ledger.SaveMachine(j.Tx, m, cmp.Or(reason, string(phase)), j.refs...)
+		return j.o.cfg.Ledger.SaveMachine(j.Tx, m, cmp.Or(reason, string(phase)), j.op.Refs...)
 	}
 	return j.Tx.UpdateMachine(m, j.o.cfg.Now())
 }
+
+// itself refers to the host of the job, for texts of machines.
+func (j *Job) itself() []inventory.Ref { return []inventory.Ref{inventory.HostRef(j.Host.Name)} }
 
 // phase is what the operation means for its machine.
 func (j *Job) phase() inventory.MachinePhase {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -19,7 +20,15 @@ type Job struct {
 	op   inventory.Operation
 	Host inventory.Host
 	P    Params
-	refs []inventory.Ref // what its texts name besides the host
+}
+
+// names notes what the texts of the job name besides the host.
+func (j *Job) names(refs ...inventory.Ref) {
+	for _, r := range refs {
+		if !slices.ContainsFunc(j.op.Refs, func(o inventory.Ref) bool { return o.Kind == r.Kind && o.Name == r.Name }) {
+			j.op.Refs = append(j.op.Refs, r)
+		}
+	}
 }
 
 // WithJob runs fn on an operation that is still open; one that has ended meanwhile is left alone.
@@ -48,7 +57,7 @@ func (o *Operator) JobOf(tx inventory.Tx, op inventory.Operation) (*Job, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read host of operation %s: %w", op.ID, err)
 	}
-	return &Job{o: o, Tx: tx, op: op, Host: h, P: ParamsOf(&op), refs: inventory.OfMachine(op.Machine)}, nil
+	return &Job{o: o, Tx: tx, op: op, Host: h, P: ParamsOf(&op)}, nil
 }
 
 // OpenOperation returns the open operation of a host; its ID is "" when there is none.
@@ -71,11 +80,11 @@ func (o *Operator) Start(tx inventory.Tx, h *inventory.Host, op inventory.Operat
 		p.MustInspect = hw == nil
 	}
 	op.ID, op.HostID, op.Params, op.State, op.AttemptN = o.cfg.NewULID(), h.ID, p.Encode(), inventory.OpRunning, 1
-	op.StartedAt, op.StepAt = now, now
+	op.StartedAt, op.StepAt, op.Refs = now, now, inventory.OfMachine(op.Machine)
 	if err := tx.CreateOperation(&op, now); err != nil {
 		return nil, err
 	}
-	j := &Job{o: o, Tx: tx, op: op, Host: *h, P: p, refs: inventory.OfMachine(op.Machine)}
+	j := &Job{o: o, Tx: tx, op: op, Host: *h, P: p}
 	if err := j.note("started by "+cmp.Or(op.By, "the engine"), nil); err != nil {
 		return nil, err
 	}
@@ -216,7 +225,7 @@ func (j *Job) note(detail string, data map[string]any) error {
 	data["operation"], data["kind"], data["step"], data["attempt"], data["state"] = j.op.ID, j.op.Kind, j.op.Step, j.op.AttemptN, j.op.State
 	ev := inventory.Event{
 		At: j.o.cfg.Now(), Kind: inventory.EventOperation, HostID: j.Host.ID, Detail: inventory.Clean(Describe(&j.op)+": "+detail, 500), Data: data,
-		Refs: j.refs,
+		Refs: j.op.Refs,
 	}
 	if j.op.Machine != "" {
 		ev.Subject = "machine/" + j.op.Machine
@@ -368,7 +377,7 @@ func (j outcome) settle() error {
 
 // moveIf moves the host if its state knows the trigger: a person may have moved it meanwhile.
 func (j *Job) moveIf(on inventory.Trigger, why string) error {
-	return j.o.cfg.Ledger.MoveIf(j.Tx, &j.Host, on, why)
+	return j.o.cfg.Ledger.MoveIf(j.Tx, &j.Host, on, why, j.op.Refs...)
 }
 
 // SetAside quarantines a host with an issue that says why.
@@ -439,7 +448,7 @@ func (j *Job) closeIssues() error {
 func (j *Job) issue(kind string, severity inventory.Severity, cause, hint string) inventory.Issue {
 	return inventory.Issue{
 		Key: kind + "/" + string(j.Host.ID), Type: kind, Severity: severity, HostIDs: []inventory.HostID{j.Host.ID},
-		Cause: inventory.Clean(cause, 500), Hint: inventory.Clean(hint, 300), Refs: j.refs,
+		Cause: inventory.Clean(cause, 500), Hint: inventory.Clean(hint, 300), Refs: j.op.Refs,
 	}
 }
 

@@ -128,7 +128,7 @@ func (o *Orders) CleanHost(ctx context.Context, id inventory.HostID, mode invent
 		case h.IsAdopted:
 			return inventory.Errorf(inventory.Forbidden, "host %s is adopted: its system is not ours", h.Name).WithHint("end that first: slipway host adopt %s --off", h.Name)
 		case h.ClaimID != "":
-			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s wipes it", h.Machine)
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine delete %s wipes it", h.Machine)
 		}
 		if mode != inventory.CleanNone {
 			if _, err := tx.Images().Find(inventory.AgentImage(h.Arch)); inventory.IsKind(err, inventory.NotFound) {

@@ -249,6 +249,14 @@ func Describe(o *inventory.Operation) string {
 
 // WorkOf says what an open operation wants of the host's next boot, nil for nothing in particular. It is pure.
 func WorkOf(o *inventory.Operation, h *inventory.Host) *pxe.Work {
+	w := workOf(o, h)
+	if w != nil {
+		w.Refs = o.Refs
+	}
+	return w
+}
+
+func workOf(o *inventory.Operation, h *inventory.Host) *pxe.Work {
 	what := Describe(o)
 	agent := &pxe.Work{Boot: pxe.BootAgent, Reason: what + ": " + string(o.Step)}
 	disk := &pxe.Work{Boot: pxe.BootDisk, Reason: what + ": " + string(o.Step) + "; it boots from its own disk"}

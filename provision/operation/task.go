@@ -203,7 +203,7 @@ func (j taskStep) writeTask(t, idle wire.Task, s inventory.BootSession, base str
 	}
 	if p := plan.Problem; p != nil {
 		idle.Reason = p.Msg
-		j.refs = append(j.refs, p.Refs...)
+		j.names(p.Refs...)
 		if delivery.IsAwaitedProblem(plan) {
 			return idle, j.wait(p.Msg, p.Hint, problemAgain)
 		}

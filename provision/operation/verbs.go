@@ -77,7 +77,8 @@ func (o *Orders) Install(ctx context.Context, id inventory.HostID, profile strin
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine reinstall %s", h.Machine)
 		}
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
-			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, Describe(&op)).WithHint("slipway operation cancel %s ends that", op.ID)
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, Describe(&op)).
+				Naming(op.Refs...).WithHint("slipway operation cancel %s ends that", op.ID)
 		}
 		if h.IsProtected {
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
@@ -86,7 +87,7 @@ func (o *Orders) Install(ctx context.Context, id inventory.HostID, profile strin
 			return inventory.Errorf(inventory.Forbidden, "host %s is adopted: its system is not ours", h.Name).WithHint("end that first: slipway host adopt %s --off", h.Name)
 		}
 		if h.State == inventory.Failed {
-			return inventory.Errorf(inventory.Conflict, "host %s is %s: %s", h.Name, h.State, h.StateReason).
+			return inventory.Errorf(inventory.Conflict, "host %s is %s: %s", h.Name, h.State, h.StateReason).Naming(h.Refs...).
 				WithHint("release it first: slipway host release %s", h.Name)
 		}
 		if profile != "" {

@@ -192,12 +192,12 @@ func (c *Controllers) notePower(ctx context.Context, h *inventory.Host, p Access
 				return err
 			}
 		}
-		b.Power, b.IsReachable, b.CheckedAt, b.Reason = is, isReachable, now, ""
+		b.Power, b.IsReachable, b.CheckedAt, b.Reason, b.Refs = is, isReachable, now, "", nil
 		if is != inventory.PowerUnknown {
 			b.PowerAt = now
 		}
 		if problem != nil {
-			b.Reason = ledger.PublicMessage(problem)
+			b.Reason, b.Refs = ledger.PublicMessage(problem), inventory.RefsOf(problem)
 		}
 		if p.Driver != nil && len(b.Capabilities) == 0 {
 			b.Capabilities = bmc.Capabilities(p.Driver) // what its protocol can; a check asks the controller itself

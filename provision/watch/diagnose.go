@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/session"
@@ -39,6 +40,7 @@ type Diagnosis struct {
 	Causes  []diagnosis.Cause   `json:"causes" doc:"The likeliest first; none while nothing is late and nothing has failed"`
 	Options []GivenOption       `json:"options,omitempty" doc:"DHCP options of its reservation, classes and subnet that it is given"`
 	Packets []PacketLine        `json:"packets" doc:"What was on the wire lately, oldest first"`
+	Refs    []inventory.Ref     `json:"-"` // what the texts name besides the host
 }
 
 // DiagnoserConfig is everything a Diagnoser needs.
@@ -128,6 +130,7 @@ func (dg *Diagnoser) diagnose(tx inventory.Tx, id inventory.HostID, mac inventor
 	if d.Trouble = c.Trouble(); d.Trouble != "" {
 		d.Causes = append(d.Causes, diagnosis.Explain(c)...)
 	}
+	d.Refs = ref.Within(&c)
 	return d, nil
 }
 

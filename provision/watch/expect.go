@@ -24,6 +24,7 @@ type Expected struct {
 	Hint      string              `json:"hint,omitempty" doc:"What to look at when it does not come"`
 	Operation string              `json:"operation,omitempty"`
 	Session   inventory.SessionID `json:"session,omitempty"`
+	Refs      []inventory.Ref     `json:"-"` // what the texts name besides the host
 }
 
 // ExpectConfig is everything that Expectations need.
@@ -249,7 +250,7 @@ func (e *Expectations) Expects(tx inventory.Tx, h inventory.Host) (*Expected, er
 		was := x
 		x = &Expected{What: next.expect, By: by, Since: by.Add(-next.within), Step: s.Step, Hint: next.hint, Session: s.ID, Operation: s.Operation}
 		if was != nil {
-			x.Operation, x.Reason = was.Operation, was.Reason
+			x.Operation, x.Reason, x.Refs = was.Operation, was.Reason, was.Refs
 		}
 	}
 	if x == nil {
@@ -265,7 +266,8 @@ func (e *Expectations) expectsPerson(h *inventory.Host) *Expected {
 		if s.Boot != string(pxe.BootWait) || !s.EndedAt.IsZero() {
 			continue
 		}
-		x := &Expected{What: "it waits: " + s.Reason, Since: e.cfg.Sessions.StepOf(&s.BootSession).At, Step: s.Step, Session: s.ID}
+		x := &Expected{What: "it waits: " + s.Reason, Step: s.Step, Session: s.ID, Refs: s.Refs}
+		x.Since = e.cfg.Sessions.StepOf(&s.BootSession).At
 		if x.Since.IsZero() { // the server was restarted meanwhile
 			x.Since = s.StartedAt
 		}

@@ -22,7 +22,7 @@ const module = "slipway.dev/slipway"
 
 // floors says where each package lives; imports go down only. The longest matching prefix counts.
 var floors = map[string]int{
-	"inventory": 0, "inventory/ref": 0, "inventory/noun": 0, "migrations": 0, "agent/wire": 0, "inventory/egress": 0, "machineconfig/quoting": 0,
+	"inventory": 0, "inventory/ref": 0, "inventory/ref/pooled": 1, "inventory/noun": 0, "migrations": 0, "agent/wire": 0, "inventory/egress": 0, "machineconfig/quoting": 0,
 	"pxe": 1, "pxe/admission": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "pxe/dhcpoption": 1, "pxe/sigdb": 1, "inventory/transfer": 1, "inventory/secret": 1,
 	"machineconfig/docschema": 1, "machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/plain": 1, "machineconfig/kubeadm/kubelet": 1, "installer": 1,

@@ -76,7 +76,7 @@ CREATE TABLE hosts (
   last_seen_at   INTEGER NOT NULL,
   identified_at  INTEGER NOT NULL,
   version        INTEGER NOT NULL
-, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0, is_cordoned INTEGER NOT NULL DEFAULT 0, is_retained INTEGER NOT NULL DEFAULT 0, place_height INTEGER NOT NULL DEFAULT 0, place_face TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '') STRICT;
+, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0, is_cordoned INTEGER NOT NULL DEFAULT 0, is_retained INTEGER NOT NULL DEFAULT 0, place_height INTEGER NOT NULL DEFAULT 0, place_face TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE nics (
   mac      TEXT    NOT NULL PRIMARY KEY, -- one MAC, one host: this is what identifies a machine
   host_id  TEXT    NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,
@@ -156,7 +156,7 @@ CREATE TABLE sessions (
   started_at INTEGER NOT NULL,
   last_at    INTEGER NOT NULL,
   ended_at   INTEGER NOT NULL
-, config TEXT NOT NULL DEFAULT '', operation TEXT NOT NULL DEFAULT '', machine_uuid TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '', proof TEXT NOT NULL DEFAULT '') STRICT;
+, config TEXT NOT NULL DEFAULT '', operation TEXT NOT NULL DEFAULT '', machine_uuid TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '', proof TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE events (
   id         INTEGER NOT NULL PRIMARY KEY,
   at         INTEGER NOT NULL,
@@ -327,7 +327,7 @@ CREATE TABLE machines (
   created_at       INTEGER NOT NULL,
   updated_at       INTEGER NOT NULL,
   version          INTEGER NOT NULL
-, image TEXT REFERENCES images (name), kernel_args TEXT NOT NULL DEFAULT '', config TEXT NOT NULL DEFAULT '', bootstrap_from TEXT NOT NULL DEFAULT '', drain TEXT NOT NULL DEFAULT '', saved_by TEXT NOT NULL DEFAULT '', saved_by_admin INTEGER NOT NULL DEFAULT 0, offered_to TEXT NOT NULL DEFAULT '') STRICT;
+, image TEXT REFERENCES images (name), kernel_args TEXT NOT NULL DEFAULT '', config TEXT NOT NULL DEFAULT '', bootstrap_from TEXT NOT NULL DEFAULT '', drain TEXT NOT NULL DEFAULT '', saved_by TEXT NOT NULL DEFAULT '', saved_by_admin INTEGER NOT NULL DEFAULT 0, offered_to TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE claims (
   id          TEXT    NOT NULL PRIMARY KEY,
   machine_uid TEXT    NOT NULL UNIQUE REFERENCES machines (uid),
@@ -363,7 +363,7 @@ CREATE TABLE operations (
   updated_at  INTEGER NOT NULL,
   ended_at    INTEGER NOT NULL,
   version     INTEGER NOT NULL
-) STRICT;
+, refs TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE reports (
   id         TEXT    NOT NULL PRIMARY KEY,
   host_id    TEXT    NOT NULL,
@@ -407,7 +407,7 @@ CREATE TABLE bmcs (
   created_at           INTEGER NOT NULL,
   updated_at           INTEGER NOT NULL,
   version              INTEGER NOT NULL
-, last_check TEXT NOT NULL DEFAULT '', others TEXT NOT NULL DEFAULT '') STRICT;
+, last_check TEXT NOT NULL DEFAULT '', others TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE goldens (
   name         TEXT    NOT NULL PRIMARY KEY,
   selector     TEXT    NOT NULL,
@@ -481,7 +481,7 @@ CREATE TABLE audit (
   fixed      TEXT    NOT NULL,
   before     TEXT    NOT NULL,
   after      TEXT    NOT NULL
-, hash TEXT NOT NULL DEFAULT '') STRICT;
+, hash TEXT NOT NULL DEFAULT '', refs TEXT NOT NULL DEFAULT '[{"kind":"unknown","name":""}]') STRICT;
 CREATE TABLE views (
   owner      TEXT    NOT NULL,
   name       TEXT    NOT NULL,
@@ -617,6 +617,7 @@ INSERT INTO goose_db_version VALUES (29, 202611270700, 1, '2026-11-18 11:06:40')
 INSERT INTO goose_db_version VALUES (30, 202611270701, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (31, 202611270802, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (32, 202611271100, 1, '2026-11-18 11:06:40');
+INSERT INTO goose_db_version VALUES (33, 202611271600, 1, '2026-11-18 11:06:40');
 INSERT INTO artefacts VALUES ('sha256:01aa', 8388608, 'https://files.example/linux', 1795000000123);
 INSERT INTO artefacts VALUES ('sha256:02bb', 1073741824, 'debian.qcow2', 1795000000123);
 INSERT INTO images VALUES ('debian-12', 'debian', '12', 'x86_64', '["quiet"]', 512, 1, 1795000000123, 1795000000123, 1, '[{"format":"preseed","version":"12","initrdPath":"/preseed.cfg"}]', '["url=${config}"]', '', 0, '', '', '');
@@ -632,14 +633,14 @@ sn000001
 dell inc.
 poweredge r650
 52:54:00:00:00:02
-52:54:00:00:00:03', 1795000000123, 1795000000123, 1795000000123, 1795000000123, 2, 1, '01CLAIM00001', 'web-00001', '[{"key":"gpu","value":"a100"}]', '{"serial":"S1"}', '[{"wwn":"0x5000"}]', 1, 0, '', 0, 0, 1, 1, 'front', 'Ethernet3@leaf-1');
+52:54:00:00:00:03', 1795000000123, 1795000000123, 1795000000123, 1795000000123, 2, 1, '01CLAIM00001', 'web-00001', '[{"key":"gpu","value":"a100"}]', '{"serial":"S1"}', '[{"wwn":"0x5000"}]', 1, 0, '', 0, 0, 1, 1, 'front', 'Ethernet3@leaf-1', '');
 INSERT INTO hosts VALUES ('0193-00000002', 'host-00002', 'available', '', 1795000000123, 0, 0, 0, '4c4c4544-0000-0000-0000-000000000002', 'SN000002', '', 'Dell Inc.', 'PowerEdge R650', 'x86_64', 'uefi', 65536, 'fra1', 'a', 'r00', 3, '{"role":"worker","slot":"2"}', '{"bios":"1.2.3"}', NULL, '', 0, 'host-00002
 sn000002
 4c4c4544-0000-0000-0000-000000000002
 dell inc.
 poweredge r650
 52:54:00:00:00:04
-52:54:00:00:00:05', 1795000000123, 1795000000123, 0, 0, 1, 0, NULL, '', '', '', '', 0, 1, 'db-1', 1795000000123, 0, 0, 2, 'rear', '');
+52:54:00:00:00:05', 1795000000123, 1795000000123, 0, 0, 1, 0, NULL, '', '', '', '', 0, 1, 'db-1', 1795000000123, 0, 0, 2, 'rear', '', '');
 INSERT INTO nics VALUES ('52:54:00:00:00:02', '0193-00000001', 0, 'eno1', 'Intel', 1, '');
 INSERT INTO nics VALUES ('52:54:00:00:00:03', '0193-00000001', 1, 'eno2', '', 0, '');
 INSERT INTO nics VALUES ('52:54:00:00:00:04', '0193-00000002', 0, 'eno1', 'Intel', 1, '');
@@ -653,7 +654,7 @@ INSERT INTO subnets VALUES ('six', 'fd00:1::/64', -1, -2, 'eno1', 'full', '', ''
 INSERT INTO ranges VALUES ('rack1', 167837952, 167889151);
 INSERT INTO reservations VALUES (167837746, 'rack1', '52:54:00:00:00:64', '', '', 'printer', 1795000000123, 1795000000123, 1, '', '[{"code":252,"type":"text","value":"http://wpad/","isAlways":true}]');
 INSERT INTO leases VALUES (167837953, 'rack1', '52:54:00:00:00:01', '01525400000001', 'host-00001', 'bound', 1, 1795000000123, 1795003600123, 'Ethernet3@leaf-1');
-INSERT INTO sessions VALUES ('0123456789abcdef0123456789abcdef', '0193-00000001', '52:54:00:00:00:02', '10.1.1.1', 'x86_64', 'uefi', 'rack1', 'image', 'armed', 'web', 'debian12', 'config.sent', '', 1795000000123, 1795000000123, 0, 'sha256:03cc', '01OPERATION000001', '', 'Ethernet3@leaf-1', 'power');
+INSERT INTO sessions VALUES ('0123456789abcdef0123456789abcdef', '0193-00000001', '52:54:00:00:00:02', '10.1.1.1', 'x86_64', 'uefi', 'rack1', 'image', 'armed', 'web', 'debian12', 'config.sent', '', 1795000000123, 1795000000123, 0, 'sha256:03cc', '01OPERATION000001', '', 'Ethernet3@leaf-1', 'power', '');
 INSERT INTO events VALUES (1, 1795000000123, 'dhcp.ack', '0193-00000001', '0123456789abcdef0123456789abcdef', '52:54:00:00:00:02', '', 'took 10.1.1.1', '{"address":"10.1.1.1"}', '');
 INSERT INTO issues VALUES (1, 'wrong-port/1', 'wrong-port', 'warning', '["0193-00000001"]', 'rack1', 'it is on Ethernet4', 'look at the cable', 1795000000123, 1795000000123, 1, 0, '');
 INSERT INTO issue_hosts VALUES (1, '0193-00000001');
@@ -674,18 +675,18 @@ INSERT INTO join_tokens VALUES ('abcdef', 'prod', '0193-00000001', '0123456789ab
 INSERT INTO locks VALUES ('init/prod', '0193-00000001', '0123456789abcdef0123456789abcdef', 1795000000123);
 INSERT INTO pools VALUES ('web', 'role=worker', '{"memoryBytes":17179869184}', '{"provision":5,"destroy":1}', 'quick', 1, 3600000, 1795000000123, 1795000000123, 1, 'team=web', '');
 INSERT INTO machines VALUES ('web-00001', '01MACHINE00001', 'u-a/default/SlipwayMachine/web/1234', 'web', 0, 'web', '{"selector":"rack=r1","failureDomain":"r1","reuse":"prefer-same"}', 'web-1', '', '', '', 'full', '', '[{"step":"pre-drain","owner":"storage","ackedAt":"2026-11-18T11:06:40.123Z"}]', '0193-00000001', '01CLAIM00001', 'running', '', '', 1, '', 0, 0, 1795000060123, 1795000000123, 1795000000123, 2, 'debian12', '["quiet"]', 'host: {keymap: de}
-', 'mgmt/default/web-data', '{"target":"prod","node":"web-1","timeout":"5m","isBlocking":true}', 'token ci', 0, 'u-b');
+', 'mgmt/default/web-data', '{"target":"prod","node":"web-1","timeout":"5m","isBlocking":true}', 'token ci', 0, 'u-b', '');
 INSERT INTO claims VALUES ('01CLAIM00001', '01MACHINE00001', 'web-00001', '0193-00000001', 1795000000123);
-INSERT INTO operations VALUES ('01OPERATION000001', 'install', '0193-00000001', 'web-00001', '01MACHINE00001', '01CLAIM00001', 'web', 'write', 'running', 1, '', '', 1, 'write', 2, '{"detail":"sda","bytes":1048576,"total":1073741824}', '{"profile":"web"}', '', 'token ci', 1795000000123, 1795000000123, 1795000000123, 0, 1795000001123, 1795000000123, 0, 1);
+INSERT INTO operations VALUES ('01OPERATION000001', 'install', '0193-00000001', 'web-00001', '01MACHINE00001', '01CLAIM00001', 'web', 'write', 'running', 1, '', '', 1, 'write', 2, '{"detail":"sda","bytes":1048576,"total":1073741824}', '{"profile":"web"}', '', 'token ci', 1795000000123, 1795000000123, 1795000000123, 0, 1795000001123, 1795000000123, 0, 1, '');
 INSERT INTO reports VALUES ('01OP/wipe', '0193-00000002', 'wipe', '', '[{"mode":"full"}]', 1795000000123);
 INSERT INTO inspections VALUES ('0193-00000002', 1, 1795000000123, '{"collectedAt":"2026-11-18T11:06:40.123Z","source":"agent","system":{"manufacturer":"Dell Inc.","serial":"SN000002"},"firmware":{"kind":"uefi","isSecureBoot":false,"bootOrder":[{"id":"0001","description":"debian","isActive":true}]},"cpu":{"arch":"x86_64","threads":64,"flags":["sse2","avx"]},"memoryBytes":274877906944,"dimms":[{"slot":"A1","sizeBytes":68719476736}],"disks":[{"name":"sda","serial":"S1","sizeBytes":1099511627776,"isRotational":false,"isRemovable":false,"isReadOnly":false,"erases":["discard"]}],"ports":[{"name":"eno1","mac":"52:54:00:00:00:04","hasLink":true,"neighbour":{"chassis":"sw1","port":"7"}}],"tpm":{"version":"2.0"},"bmc":{"address":"10.0.0.9"}}', '[{"kind":"added","what":"disk S1 (sda)","new":"1 TiB"}]', '["16 threads are missing"]', 'r650', '01OP', 0);
-INSERT INTO bmcs VALUES ('0193-00000001', 'redfish', 'https://10.0.9.14', 'slipway', X'0009', '1', 0, '3f9a', '52:54:00:00:01:2c', '{"boot":"http"}', 'on', 1795000000123, 1, '', 'Dell', '', '', '["power","boot"]', 1795000000123, 1795000000123, 1795000000123, 1, '{"at":"2026-11-18T11:06:40.123Z","by":"user anna","isGood":true,"detail":"ok"}', '[{"sealed":"Bw==","at":"2026-11-18T11:06:40.123Z","isNext":true}]');
+INSERT INTO bmcs VALUES ('0193-00000001', 'redfish', 'https://10.0.9.14', 'slipway', X'0009', '1', 0, '3f9a', '52:54:00:00:01:2c', '{"boot":"http"}', 'on', 1795000000123, 1, '', 'Dell', '', '', '["power","boot"]', 1795000000123, 1795000000123, 1795000000123, 1, '{"at":"2026-11-18T11:06:40.123Z","by":"user anna","isGood":true,"detail":"ok"}', '[{"sealed":"Bw==","at":"2026-11-18T11:06:40.123Z","isNext":true}]', '');
 INSERT INTO goldens VALUES ('r650', 'product=~R650', '{"cpuThreads":32,"firmware":"uefi"}', '{"bios":"1.2.3"}', 2, 2, 0, 1, 1795000000123, 1795000000123, 1);
 INSERT INTO clusters VALUES ('mgmt', 'admin', '["capi"]', '["team"]', '', 'attached', '', '', 'u-a', 'v1.35.0', 1795000000123, 1795000000123, 1795000000123, 1, 0);
 INSERT INTO users VALUES ('anna', 'Anna', '$argon2id$v=19$m=1,t=1,p=1$AA$AA', '[{"role":"admin"},{"role":"operator","pool":"web"}]', 0, 'https://sso.example', '17', 1795000000123, 1795000000123, 1795000000123, 1, 1, X'0304');
 INSERT INTO logins VALUES ('1', 'd1', 'anna', '', '10.0.0.7', 'Firefox', 1795000000123, 1795000000123, 1795003600123);
-INSERT INTO audit VALUES (1, 1795000000123, 'user anna', 'admin', 'login', '10.0.0.7', '00ff', 'patch-host', 'host', 'host-00001', '0193-00000001', 'update', 200, '', 2, 0, '', '{"a":1}', '{"a":2}', '9e258ee634864e91ffaa41e768711425b2284fbcd6c8afafcaf52446051ed510');
-INSERT INTO audit VALUES (2, 1795000000123, 'token ci', '', 'token', '', '', 'delete-host', 'host', '', '', '', 403, 'needs the role operator', 0, 0, '', '', '', '7bf11531cfd5940e6b8c0fe17982c39595655c465eee639ea99a6c6fa2b86a0e');
+INSERT INTO audit VALUES (1, 1795000000123, 'user anna', 'admin', 'login', '10.0.0.7', '00ff', 'patch-host', 'host', 'host-00001', '0193-00000001', 'update', 200, '', 2, 0, '', '{"a":1}', '{"a":2}', '9e258ee634864e91ffaa41e768711425b2284fbcd6c8afafcaf52446051ed510', '');
+INSERT INTO audit VALUES (2, 1795000000123, 'token ci', '', 'token', '', '', 'delete-host', 'host', '', '', '', 403, 'needs the role operator', 0, 0, '', '', '', '7bf11531cfd5940e6b8c0fe17982c39595655c465eee639ea99a6c6fa2b86a0e', '');
 INSERT INTO views VALUES ('anna', 'Rack 1', 'rack=r1', '["name","state"]', 'state', '-name', 1795000000123, 1795000000123, 1, '');
 INSERT INTO racks VALUES ('fra1/a/r1', 'fra1', 'a', 'r1', 42, 'bottom', 'cold aisle', '[{"unit":2,"port":"eno1","switch":"leaf-1","to":"Ethernet3"}]', 1795000000123, 1795000000123, 1);
 INSERT INTO ranges6 VALUES ('six', X'FD000001000000000000000000000100', X'FD0000010000000000000000000001FF');
