@@ -165,7 +165,7 @@ func (s scopedStore) noteRefused(req *rest.Request, err error) {
 		return tx.AddEvent(&inventory.Event{
 			At: time.Now(), Kind: inventory.EventReferenceRefused, Subject: no.Use.Noun + "/" + no.Use.Name,
 			Detail: inventory.Clean("refused to "+cmp.Or(c.Name, "somebody")+": "+no.Err.Msg, 500),
-			Data:   map[string]any{"ref": no.Use.Ref, "hint": no.Err.Hint},
+			Data:   map[string]any{"ref": no.Use.Ref, "hint": no.Err.Hint}, Refs: inventory.RefsOf(no.Err),
 		})
 	})
 }

@@ -28,7 +28,7 @@ func (r *rig) gossip() {
 		if err != nil {
 			return err
 		}
-		h.StateReason = says
+		h.StateReason, h.Refs = says, refs
 		if err := tx.UpdateHost(&h, testStart); err != nil {
 			return err
 		}
@@ -37,6 +37,7 @@ func (r *rig) gossip() {
 			return err
 		}
 		m.Reason, m.Hint = "1 is in pool beta, which the machine may not use", "slipway host release beta-1"
+		m.Refs = append(refs, inventory.PoolRef("beta"))
 		if err := tx.UpdateMachine(&m, testStart); err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func (r *rig) gossip() {
 		if err != nil {
 			return err
 		}
-		op.Reason = says
+		op.Reason, op.Refs = says, refs
 		if err := tx.UpdateOperation(&op, testStart); err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func (r *rig) gossip() {
 		}); err != nil {
 			return err
 		}
-		if err := tx.SaveSession(inventory.BootSession{ID: "alpha-session", HostID: h.ID, MAC: h.NICs[0].MAC, Reason: says, StartedAt: testStart, LastAt: testStart}); err != nil {
+		if err := tx.SaveSession(inventory.BootSession{ID: "alpha-session", HostID: h.ID, MAC: h.NICs[0].MAC, Reason: says, Refs: refs, StartedAt: testStart, LastAt: testStart}); err != nil {
 			return err
 		}
 		_, err = tx.OpenIssue(&inventory.Issue{Key: "alpha-2", Type: "x", Severity: inventory.SeverityWarning, HostIDs: []inventory.HostID{h.ID}, Cause: says, Hint: "slipway host release beta-1", Refs: refs}, testStart)

@@ -2,9 +2,7 @@ package web
 
 import (
 	"context"
-	"errors"
 
-	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
@@ -68,36 +66,4 @@ func (s *Server) CheckOIDC(ctx context.Context) (c system.Check, ok bool) {
 		c.Status, c.Detail, c.Hint = "warning", err.Error(), "people can log in with passwords and tokens meanwhile; see docs/sso.md"
 	}
 	return c, true
-}
-
-// concealer takes the names of machines and hosts that the caller may not know out of what the rooms answer.
-type concealer struct{ s *Server }
-
-// Refusal does it to a refusal: it leaves out who has a taken address.
-func (c concealer) Refusal(req *rest.Request, err error) error {
-	var e *inventory.Error
-	if !errors.As(err, &e) || e.Kind != inventory.Invalid {
-		return err
-	}
-	said := *e
-	if failed := c.Text(req, &said.Msg); failed != nil {
-		return failed
-	}
-	if said.Msg == e.Msg {
-		return err
-	}
-	return &said
-}
-
-// Text does it to a text.
-func (c concealer) Text(req *rest.Request, text *string) error {
-	return c.s.discreetly(req, func(d *discretion) (err error) {
-		*text, err = d.text(*text, nil)
-		return err
-	})
-}
-
-// Sheet does it to what an acceptance sheet is made of.
-func (c concealer) Sheet(req *rest.Request, in *acceptance.Input) error {
-	return c.s.discreetly(req, func(d *discretion) error { return d.sheet(in) })
 }

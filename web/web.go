@@ -175,7 +175,7 @@ func (s *Server) addAll() {
 	cfg, conceal := &s.cfg, concealer{s}
 	// The first type of a name keeps it in the description: that of a pool is the one of the records.
 	records.New(s.rest).Register()
-	powers := power.New(power.Config{Frame: s.rest, Engine: cfg.Lifecycle, Scan: cfg.Scan, Unnamed: conceal.Refusal, Life: s.life, Moving: moving})
+	powers := power.New(power.Config{Frame: s.rest, Engine: cfg.Lifecycle, Scan: cfg.Scan, Life: s.life, Moving: moving})
 	powers.Register()
 	s.consoles = consoles.New(consoles.Config{
 		Frame: s.rest, Store: s.whole, Power: powers, Events: cfg.Events, Life: s.life, IsRecording: cfg.RecordConsoles,
@@ -188,7 +188,7 @@ func (s *Server) addAll() {
 	}).Register()
 	hosts.NewExplainer(hosts.ExplainerConfig{Frame: s.rest, Engine: cfg.Lifecycle, Conceal: conceal.Text, BootBase: cfg.BootBase}).Register()
 	hosts.AddStickers(s.rest, cfg.ExternalURL)
-	machines.New(machines.Config{Frame: s.rest, Engine: cfg.Lifecycle, Unnamed: conceal.Refusal, Moving: moving}).Register()
+	machines.New(machines.Config{Frame: s.rest, Engine: cfg.Lifecycle, Moving: moving}).Register()
 	heard := events.New(events.Config{
 		Frame: s.rest, Events: cfg.Events, Logs: cfg.Logs, Life: s.life, Conceal: s.discreetEvents,
 		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
@@ -203,7 +203,7 @@ func (s *Server) addAll() {
 	}).Register()
 	history.New(history.Config{Frame: s.rest, Engine: cfg.Lifecycle}).Register()
 	network.New(network.Config{
-		Frame: s.rest, Addresses: cfg.Lifecycle, Unnamed: conceal.Refusal,
+		Frame: s.rest, Addresses: cfg.Lifecycle,
 		Interfaces: cfg.Interfaces, BootPort: cfg.BootPort, Probe: cfg.Probe, ForeignServers: cfg.ForeignServers,
 	}).Register()
 	imports.New(imports.Config{

@@ -35,7 +35,7 @@ func (l *Log) undo(req *rest.Request, in *undoInput) (*rest.Written, error) {
 	}
 	var said *inventory.Error
 	if errors.As(err, &said) && said.Kind == inventory.NotFound { // it is gone, or what it needs is
-		return nil, inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: %s", a.ID, said.Msg)
+		return nil, inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: %s", a.ID, said.Msg).Naming(said.Refs...)
 	}
 	if err != nil || in.DryRun {
 		return w, err

@@ -208,6 +208,7 @@ func refuse(what string, i *provision.Impact) error {
 	}
 	if len(i.Findings) > 0 {
 		said.Msg += ": " + inventory.MessageOf(err)
+		said.Refs = inventory.RefsOf(err)
 	}
 	return &rest.FindingsError{Err: said, Findings: i.Findings}
 }

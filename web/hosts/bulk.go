@@ -110,6 +110,7 @@ func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[BulkResult], 
 				items[i].Acts, items[i].Does = true, does
 			case errors.As(err, &e) && (isSaid(err) || e.Kind == inventory.Invalid):
 				items[i].Reason, items[i].Hint = e.Msg, e.Hint
+				req.Named.Add(e.Refs...)
 			default:
 				once.Do(func() { broken = err })
 				items[i].Reason = "not done: the server met a fault"
@@ -223,7 +224,7 @@ func (s *Server) bulkOne(req *rest.Request, in *bulkInput, h *inventory.Host) (d
 	req = req.EnteredAs(row)
 	if err := s.actOn(req, s.rest.Asker(req), in, h); err != nil {
 		p := rest.ProblemOf(req, s.rest.Log, err)
-		s.rest.Finish(req, p.Status, p.Detail)
+		s.rest.Finish(req, p.Status, p.Detail, p.Refs...)
 		return "", err
 	}
 	s.rest.Finish(req, http.StatusOK, "")

@@ -24,9 +24,10 @@ const packetsType = "application/vnd.tcpdump.pcap"
 
 // ExplainerConfig is what an Explainer needs.
 type ExplainerConfig struct {
-	Frame   *rest.Frame
-	Engine  Diagnoser
-	Conceal func(req *rest.Request, text *string) error // takes the names that the caller may not know out of a script
+	Frame  *rest.Frame
+	Engine Diagnoser
+	// Conceal takes the names that the caller may not know out of a script, which names refs.
+	Conceal func(req *rest.Request, text string, refs ...inventory.Ref) (string, error)
 	// BootBase is the address of the boot listener in script previews, such as http://10.0.0.1.
 	BootBase string
 }
@@ -161,7 +162,7 @@ func (x *Explainer) addExplanations() {
 		func(req *rest.Request, in *rest.HostRef) (*rest.Text, error) {
 			e, err := x.explain(req, in.Host)
 			if err == nil {
-				err = x.cfg.Conceal(req, &e.Script)
+				e.Script, err = x.cfg.Conceal(req, e.Script, e.Refs...)
 			}
 			return &rest.Text{ContentType: "text/plain; charset=utf-8", Body: []byte(e.Script)}, err
 		})

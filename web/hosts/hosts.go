@@ -134,7 +134,7 @@ func (s *Server) createHost(req *rest.Request, in *rest.CreateInput[inventory.Ho
 		h, err = s.insertHost(req, tx, in.Body)
 		return err
 	})
-	return hostWritten(nil, h, in.DryRun, http.StatusCreated), s.cfg.Conceal.Refusal(req, err)
+	return hostWritten(nil, h, in.DryRun, http.StatusCreated), err
 }
 
 func (s *Server) putHost(req *rest.Request, in *putHostInput) (*rest.Written, error) {
@@ -165,7 +165,7 @@ func (s *Server) putHost(req *rest.Request, in *putHostInput) (*rest.Written, er
 		h, err = s.insertHost(req, tx, in.Body)
 		return err
 	})
-	return hostWritten(old, h, in.DryRun, http.StatusOK), s.cfg.Conceal.Refusal(req, err)
+	return hostWritten(old, h, in.DryRun, http.StatusOK), err
 }
 
 type patchHostInput struct {
@@ -183,7 +183,7 @@ func (s *Server) patchHost(req *rest.Request, in *patchHostInput) (*rest.Written
 		h, err = s.updateHost(req, tx, in.WriteOptions, old, func(h *inventory.Host) error { return s.apply(h, in.Body) })
 		return err
 	})
-	return hostWritten(&old, h, in.DryRun, http.StatusOK), s.cfg.Conceal.Refusal(req, err)
+	return hostWritten(&old, h, in.DryRun, http.StatusOK), err
 }
 
 func (s *Server) deleteHost(req *rest.Request, in *deleteHostInput) (*rest.Written, error) {

@@ -67,8 +67,8 @@ type Engine interface {
 	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who provision.Asker) (inventory.Operation, error)
 }
 
-// Concealer takes the names that the caller may not know out of answers.
+// Concealer takes the names that the caller may not know out of answers that are no JSON.
 type Concealer interface {
-	Refusal(req *rest.Request, err error) error
+	// Sheet takes the names out of what a sheet is made of.
 	Sheet(req *rest.Request, in *acceptance.Input) error
 }

@@ -131,7 +131,7 @@ func (s *Server) insertMachine(req *rest.Request, in inventory.Machine, isDryRun
 		return s.cfg.Engine.HoldMachine(tx, &m)
 	})
 	if err != nil {
-		return nil, s.cfg.Unnamed(req, err)
+		return nil, err
 	}
 	if isDryRun {
 		want.Phase = inventory.MachinePending
@@ -148,7 +148,7 @@ func (s *Server) insertMachine(req *rest.Request, in inventory.Machine, isDryRun
 		})
 	}
 	m, err := s.cfg.Engine.CreateMachine(req, want, s.rest.Asker(req))
-	return machineWritten(nil, m, false, status), s.cfg.Unnamed(req, err)
+	return machineWritten(nil, m, false, status), err
 }
 
 // noULID stands for the id of a machine that is never made.
@@ -223,7 +223,7 @@ func (s *Server) editMachine(req *rest.Request, o rest.WriteOptions, name string
 		rest.Edited(req, "machine", m.Name, inventory.AuditUpdate, old, m, m.Version)
 		return nil
 	})
-	return machineWritten(&old, m, o.DryRun, http.StatusOK), s.cfg.Unnamed(req, err)
+	return machineWritten(&old, m, o.DryRun, http.StatusOK), err
 }
 
 type deleteMachineInput struct {

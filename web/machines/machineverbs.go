@@ -101,7 +101,7 @@ func (s *Server) adoptMachine(req *rest.Request, in *adoptMachineInput) (*rest.O
 		return nil, err
 	}
 	m, err := s.cfg.Engine.AdoptMachine(req, want, h.ID, s.rest.Asker(req))
-	return &rest.One[inventory.Machine]{ETag: rest.ETag(m.Version), Body: m}, s.cfg.Unnamed(req, err)
+	return &rest.One[inventory.Machine]{ETag: rest.ETag(m.Version), Body: m}, err
 }
 
 // What these inputs ask for, in words.

@@ -16,9 +16,7 @@ import (
 type Config struct {
 	Frame  *rest.Frame
 	Engine Engine
-	// Unnamed takes out of a refusal the names that its reader may not know.
-	Unnamed func(req *rest.Request, err error) error
-	Moving  []string // fields that nobody edits: an undo does not compare them
+	Moving []string // fields that nobody edits: an undo does not compare them
 }
 
 // Server answers these requests.

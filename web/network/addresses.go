@@ -172,7 +172,7 @@ func (s *Server) putAddress(req *rest.Request, in *putAddressInput) (*rest.Writt
 		return s.rest.Changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" kept for "+kept.Holder.String())
 	})
 	if err != nil {
-		return nil, s.cfg.Unnamed(req, err)
+		return nil, err
 	}
 	row := Address{Address: kept.Address, Subnet: kept.Subnet, Machine: kept.Machine, HostID: kept.HostID, Host: kept.Host, From: "person", CreatedAt: kept.CreatedAt}
 	if in.DryRun {

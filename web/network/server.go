@@ -18,8 +18,6 @@ type Config struct {
 	Frame *rest.Frame
 	// Addresses keeps static addresses for machines, and frees them.
 	Addresses Addresses
-	// Unnamed takes out of a refusal the names that its reader may not know.
-	Unnamed func(req *rest.Request, err error) error
 	// Interfaces lists the network interfaces, but for their subnets; nil: none is known.
 	Interfaces func() []Interface
 	BootPort   int // of the boot door

@@ -150,7 +150,7 @@ func (s *Server) putBMC(req *rest.Request, in *putBMCInput) (*rest.One[HostBMC],
 			return err
 		})
 		if b, err = s.cfg.Engine.SaveBMC(req, b, in.Body.Password, s.rest.Asker(req)); err != nil {
-			return nil, s.cfg.Unnamed(req, err)
+			return nil, err
 		}
 	}
 	return &rest.One[HostBMC]{ETag: rest.ETag(b.Version), Body: Shown(h.Name, b)}, nil

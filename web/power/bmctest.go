@@ -32,6 +32,7 @@ func (s *Server) testBMC(req *rest.Request, in *putBMCInput) (*rest.One[BMCCheck
 			var said *inventory.Error
 			if errors.As(x.Err, &said) {
 				r.Detail, r.Hint = said.Msg, said.Hint
+				req.Named.Add(said.Refs...)
 			} else if x.Err != nil {
 				r.Detail = "it took too long"
 			}

@@ -144,7 +144,7 @@ func OnBMC[D any](ctx context.Context, s *Server, h inventory.Host, what string,
 	var said *inventory.Error
 	if errors.As(err, &said) && said.Kind == inventory.Unauthorized {
 		// It is the controller that knows us not: the client's own token is good.
-		return &inventory.Error{Kind: inventory.Conflict, Msg: said.Msg, Hint: said.Hint, Err: said.Err}
+		return &inventory.Error{Kind: inventory.Conflict, Msg: said.Msg, Hint: said.Hint, Refs: said.Refs, Err: said.Err}
 	}
 	return err
 }
@@ -167,6 +167,7 @@ func (s *Server) checkBMC(req *rest.Request, in *rest.HostRef) (*rest.One[BMCChe
 		var said *inventory.Error
 		if errors.As(err, &said) {
 			r.Detail, r.Hint = said.Msg, said.Hint
+			req.Named.Add(said.Refs...)
 		} else if err != nil {
 			r.Detail = "it took too long"
 		}

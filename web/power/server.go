@@ -18,11 +18,9 @@ type Config struct {
 	Frame  *rest.Frame
 	Engine Engine
 	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
-	Scan func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)
-	// Unnamed takes out of a refusal the names that its reader may not know.
-	Unnamed func(req *rest.Request, err error) error
-	Life    context.Context // ends with the server: a scan stops
-	Moving  []string        // fields that nobody edits: an undo does not compare them
+	Scan   func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)
+	Life   context.Context // ends with the server: a scan stops
+	Moving []string        // fields that nobody edits: an undo does not compare them
 }
 
 // Server answers these requests.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 	"slipway.dev/slipway/provision"
 )
 
@@ -107,6 +108,7 @@ func Edited(req *Request, noun, name string, change inventory.AuditChange, befor
 	defer t.mu.Unlock()
 	r := &t.row
 	r.Noun, r.Name, r.Change, r.Before, r.After, r.Version = noun, inventory.Clean(name, 255), change, b, a, version
+	r.Refs = ref.Within([]any{before, after})
 	if isBeforeCut || isAfterCut {
 		r.Fixed = "it is too large to be kept here"
 	}
@@ -177,6 +179,9 @@ func (t *Trail) refused(p *Problem) {
 		why += ": " + strings.Trim(p.Errors[0].Location+": "+p.Errors[0].Message, ": ")
 	}
 	t.Say(why)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.row.Refs = p.Refs
 }
 
 // begin notes what the handler is asked for, before it works.
@@ -277,8 +282,9 @@ func (f *Frame) Add(tx inventory.Tx, r *inventory.Audit) error {
 	return tx.AddAudit(r)
 }
 
-// Finish writes the row of a request that has its answer, unless it is written, was a dry run, or is one too many.
-func (f *Frame) Finish(req *Request, status int, refused string) {
+// Finish writes the row of a request that has its answer, unless it is written, was a dry run, or is one too many. refs is what
+// refused names.
+func (f *Frame) Finish(req *Request, status int, refused string, refs ...inventory.Ref) {
 	t := req.Trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -293,6 +299,7 @@ func (f *Frame) Finish(req *Request, status int, refused string) {
 	if r.Status = status; r.IsRefused() {
 		r.Change, r.Before, r.After, r.Version, r.Fixed = "", nil, nil, 0, ""
 		r.Detail = strings.Trim(r.Detail+"; "+inventory.Clean(refused, 500), "; ")
+		r.Refs = append(r.Refs, refs...)
 	}
 	if t.isDryRun || !f.trails.admits(r, f.Now(), t.asked) {
 		return
@@ -308,7 +315,7 @@ func (f *Frame) Finish(req *Request, status int, refused string) {
 func (f *Frame) finished(req *Request, o Operation, out any, err error) {
 	if err != nil {
 		p := ProblemOf(req, f.Log, err)
-		f.Finish(req, p.Status, p.Detail)
+		f.Finish(req, p.Status, p.Detail, p.Refs...)
 		return
 	}
 	if _, ok := out.(*huma.StreamResponse); ok {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 	"slipway.dev/slipway/web/scoped"
 )
 
@@ -18,6 +19,7 @@ type Request struct {
 	Caller Caller
 	Needed inventory.UserRole // by the operation; "" until it is known
 	Trail  *Trail             // never nil; what only reads has one that nobody writes
+	Named  *ref.Book          // what the texts name that the answer may be made of
 }
 
 // Caller is who sent a request.
@@ -53,7 +55,7 @@ func (c Caller) Role() inventory.UserRole { return c.Grants.Highest() }
 
 // NewRequest returns a request from nobody.
 func NewRequest(ctx context.Context, id string) *Request {
-	return &Request{Context: ctx, ID: id, Trail: &Trail{isWritten: true}}
+	return &Request{Context: ctx, ID: id, Trail: &Trail{isWritten: true}, Named: &ref.Book{}}
 }
 
 // With returns the same request with another context: another time limit, or none.
@@ -86,7 +88,7 @@ func (r *Request) Within() scoped.Caller {
 	if needed == "" || needed == Anybody {
 		needed = inventory.Viewer
 	}
-	return scoped.Caller{User: c.User, Grants: c.Grants, MustSetUp: c.MustSetUp, Needed: needed}
+	return scoped.Caller{User: c.User, Grants: c.Grants, MustSetUp: c.MustSetUp, Needed: needed, Named: r.Named}
 }
 
 // By names the caller in the timeline.

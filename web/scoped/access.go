@@ -17,7 +17,7 @@ func (t accessTx) ListTokens() ([]inventory.Token, error) {
 // TokensOf returns the tokens of a user.
 func TokensOf(tx inventory.Tx, user string) ([]inventory.Token, error) {
 	all, err := tx.ListTokens()
-	return kept(all, func(k inventory.Token) (bool, error) { return user != "" && k.User == user, err })
+	return kept(all, func(k *inventory.Token) (bool, error) { return user != "" && k.User == user, err })
 }
 
 // Logins and tokens are of the keeper, or of a token that ListTokens has shown.
@@ -83,12 +83,22 @@ func (t clusterTx) SaveClusterAccess(a *inventory.ClusterAccess, now time.Time) 
 // auditTx shows everything.
 type auditTx struct{ *sight }
 
-// The audit asks by itself what the caller may read.
+// The audit asks by itself which entries the caller may read.
 
-func (t auditTx) AddAudit(a *inventory.Audit) error           { return t.all.AddAudit(a) }
-func (t auditTx) FindAudit(id int64) (inventory.Audit, error) { return t.all.FindAudit(id) }
+func (t auditTx) AddAudit(a *inventory.Audit) error { return t.all.AddAudit(a) }
+
+func (t auditTx) FindAudit(id int64) (inventory.Audit, error) {
+	a, err := t.all.FindAudit(id)
+	t.tellAudit(&a)
+	return a, err
+}
+
 func (t auditTx) ListAudits(f inventory.AuditFilter, p inventory.Page) ([]inventory.Audit, error) {
-	return t.all.ListAudits(f, p)
+	all, err := t.all.ListAudits(f, p)
+	for i := range all {
+		t.tellAudit(&all[i])
+	}
+	return all, err
 }
 
 func (t auditTx) WalkAudits(after int64, limit int) ([]inventory.Audit, error) {

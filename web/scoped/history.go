@@ -65,13 +65,18 @@ func (t hardwareTx) FindBMC(h inventory.HostID) (inventory.BMC, error) {
 	if err := t.needHost(h); err != nil {
 		return inventory.BMC{}, err
 	}
-	return t.all.FindBMC(h)
+	b, err := t.all.FindBMC(h)
+	t.tellBMC(&b)
+	return b, err
 }
 
 // ListBMCs implements inventory.HardwareTx.
 func (t hardwareTx) ListBMCs(p inventory.Page) ([]inventory.BMC, error) {
 	return keptPages(p, t.all.ListBMCs, func(b inventory.BMC) string { return string(b.HostID) },
-		func(b inventory.BMC) (bool, error) { return t.seesHost(b.HostID) })
+		func(b *inventory.BMC) (bool, error) {
+			t.tellBMC(b)
+			return t.seesHost(b.HostID)
+		})
 }
 
 // The rest is of the engine.
@@ -85,7 +90,7 @@ func (t hardwareTx) DeleteBMC(h inventory.HostID) error            { return t.al
 type historyTx struct{ *sight }
 
 // seesIssue wants all hosts of an issue in reach: its text names each of them.
-func (t historyTx) seesIssue(i inventory.Issue) (bool, error) {
+func (t historyTx) seesIssue(i *inventory.Issue) (bool, error) {
 	for _, id := range i.HostIDs {
 		if ok, err := t.seesHost(id); err != nil || !ok {
 			return false, err
@@ -103,6 +108,7 @@ func (t historyTx) FindSession(id inventory.SessionID) (inventory.BootSession, e
 	if ok, err := t.seesHost(b.HostID); err != nil || !ok {
 		return inventory.BootSession{}, orGone(err, t.gone("session", string(id)))
 	}
+	t.tellSession(&b)
 	return b, nil
 }
 
@@ -110,7 +116,10 @@ func (t historyTx) FindSession(id inventory.SessionID) (inventory.BootSession, e
 func (t historyTx) ListSessions(host inventory.HostID, p inventory.Page) ([]inventory.BootSession, error) {
 	return keptPages(p, func(p inventory.Page) ([]inventory.BootSession, error) { return t.all.ListSessions(host, p) },
 		func(b inventory.BootSession) string { return string(b.ID) },
-		func(b inventory.BootSession) (bool, error) { return t.seesHost(b.HostID) })
+		func(b *inventory.BootSession) (bool, error) {
+			t.tellSession(b)
+			return t.seesHost(b.HostID)
+		})
 }
 
 // FindIssue implements inventory.HistoryTx.
@@ -119,7 +128,7 @@ func (t historyTx) FindIssue(id int64) (inventory.Issue, error) {
 	if err != nil {
 		return i, err
 	}
-	if ok, err := t.seesIssue(i); err != nil || !ok {
+	if ok, err := t.seesIssue(&i); err != nil || !ok {
 		return inventory.Issue{}, orGone(err, t.gone("issue", strconv.FormatInt(id, 10)))
 	}
 	err = t.tellIssue(&i)
@@ -161,7 +170,8 @@ func (t historyTx) ListEvents(f inventory.EventFilter, after int64, limit int) (
 			}
 			return t.all.ListEvents(f, at, p.Limit)
 		},
-		func(e inventory.Event) string { return strconv.FormatInt(e.ID, 10) }, t.SeesEvent)
+		func(e inventory.Event) string { return strconv.FormatInt(e.ID, 10) },
+		func(e *inventory.Event) (bool, error) { return t.SeesEvent(*e) })
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (t hostTx) ListClaimable() ([]inventory.Claimable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kept(all, func(c inventory.Claimable) (bool, error) { return t.keepHost(c.Host) })
+	return kept(all, func(c *inventory.Claimable) (bool, error) { return t.keepHost(&c.Host) })
 }
 
 // CreateHost implements inventory.HostTx: the host must be in one of the caller's pools.
@@ -102,6 +102,9 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	}
 	if !role.Allows(t.reach.needed) {
 		return outside(t.reach, "host "+h.Name)
+	}
+	if stored, err := t.all.FindHost(h.ID); err == nil && isUnknown(stored.Refs) && h.StateReason == Unnamed { // what was not shown stays
+		h.StateReason, h.Refs = stored.StateReason, stored.Refs
 	}
 	return t.all.UpdateHost(h, now)
 }

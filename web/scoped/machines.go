@@ -39,7 +39,10 @@ func (t machineTx) FindMachineByOwner(owner string) (inventory.Machine, error) {
 func (t machineTx) ListMachines(f inventory.MachineFilter, p inventory.Page) ([]inventory.Machine, error) {
 	return keptPages(p, func(p inventory.Page) ([]inventory.Machine, error) { return t.all.ListMachines(f, p) },
 		func(m inventory.Machine) string { return m.Name },
-		func(m inventory.Machine) (bool, error) { return t.reach.onMachine(&m).Allows(t.reach.needed), nil })
+		func(m *inventory.Machine) (bool, error) {
+			t.tellMachine(m)
+			return t.reach.onMachine(m).Allows(t.reach.needed), nil
+		})
 }
 
 // CreateMachine implements inventory.MachineTx.
@@ -57,6 +60,9 @@ func (t machineTx) UpdateMachine(m *inventory.Machine, now time.Time) error {
 	}
 	if err := t.mayPlace(m); err != nil {
 		return err
+	}
+	if old, err := t.all.FindMachineByUID(m.UID); err == nil && isUnknown(old.Refs) && len(m.Refs) == 0 { // what was not shown stays
+		m.Reason, m.Hint, m.Refs = old.Reason, old.Hint, old.Refs
 	}
 	return t.all.UpdateMachine(m, now)
 }
@@ -110,6 +116,7 @@ func (t operationTx) FindOperation(id string) (inventory.Operation, error) {
 		}
 		return inventory.Operation{}, err
 	}
+	t.tellOperation(&o)
 	return o, nil
 }
 
@@ -118,14 +125,19 @@ func (t operationTx) FindOpenOperation(h inventory.HostID) (inventory.Operation,
 	if err := t.needHost(h); err != nil {
 		return inventory.Operation{}, err
 	}
-	return t.all.FindOpenOperation(h)
+	o, err := t.all.FindOpenOperation(h)
+	t.tellOperation(&o)
+	return o, err
 }
 
 // ListOperations implements inventory.OperationTx.
 func (t operationTx) ListOperations(f inventory.OperationFilter, p inventory.Page) ([]inventory.Operation, error) {
 	return keptPages(p, func(p inventory.Page) ([]inventory.Operation, error) { return t.all.ListOperations(f, p) },
 		func(o inventory.Operation) string { return o.ID },
-		func(o inventory.Operation) (bool, error) { return t.seesHost(o.HostID) })
+		func(o *inventory.Operation) (bool, error) {
+			t.tellOperation(o)
+			return t.seesHost(o.HostID)
+		})
 }
 
 // What drives operations is of the engine, for hosts that were found.

@@ -26,7 +26,7 @@ func (t networkTx) FindReservation(a netip.Addr) (inventory.Reservation, error) 
 func (t networkTx) ListReservations(subnet string, p inventory.Page) ([]inventory.Reservation, error) {
 	return keptPages(p, func(p inventory.Page) ([]inventory.Reservation, error) { return t.all.ListReservations(subnet, p) },
 		func(r inventory.Reservation) string { return r.Address.String() },
-		func(r inventory.Reservation) (bool, error) { return t.seesMAC(r.MAC) })
+		func(r *inventory.Reservation) (bool, error) { return t.seesMAC(r.MAC) })
 }
 
 // FindLease implements inventory.NetworkTx.
@@ -45,7 +45,7 @@ func (t networkTx) FindLease(a netip.Addr) (inventory.Lease, error) {
 func (t networkTx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, error) {
 	return keptPages(p, func(p inventory.Page) ([]inventory.Lease, error) { return t.all.ListLeases(subnet, p) },
 		func(l inventory.Lease) string { return l.Address.String() },
-		func(l inventory.Lease) (bool, error) { return t.seesMAC(l.MAC) })
+		func(l *inventory.Lease) (bool, error) { return t.seesMAC(l.MAC) })
 }
 
 // ListLeasesOf implements inventory.NetworkTx.
@@ -91,7 +91,7 @@ func (t addressTx) ListAllocations(f inventory.AddressFilter) ([]inventory.Alloc
 	if err != nil {
 		return nil, err
 	}
-	return kept(all, func(a inventory.Allocation) (bool, error) { return t.seesHolder(a.Holder) })
+	return kept(all, func(a *inventory.Allocation) (bool, error) { return t.seesHolder(a.Holder) })
 }
 
 // ListHoldings implements inventory.AddressTx.
@@ -113,7 +113,7 @@ func (t addressTx) seenHoldings(all []inventory.Holding, err error) ([]inventory
 	if err != nil {
 		return nil, err
 	}
-	return kept(all, func(h inventory.Holding) (bool, error) { return t.seesHolder(h.Holder) })
+	return kept(all, func(h *inventory.Holding) (bool, error) { return t.seesHolder(h.Holder) })
 }
 
 // What gives and takes addresses is of the engine, for machines that were found.

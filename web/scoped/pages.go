@@ -4,22 +4,24 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// kept returns the rows that keep keeps.
-func kept[T any](rows []T, keep func(T) (bool, error)) (out []T, err error) {
-	for _, row := range rows {
-		ok, err := keep(row)
+// kept returns the rows that keep keeps, as keep leaves them.
+func kept[T any](rows []T, keep func(*T) (bool, error)) (out []T, err error) {
+	for i := range rows {
+		ok, err := keep(&rows[i])
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			out = append(out, row)
+			out = append(out, rows[i])
 		}
 	}
 	return out, nil
 }
 
 // keptPages reads pages until there are enough rows that keep keeps.
-func keptPages[T any](p inventory.Page, read func(inventory.Page) ([]T, error), key func(T) string, keep func(T) (bool, error)) (out []T, err error) {
+func keptPages[T any](
+	p inventory.Page, read func(inventory.Page) ([]T, error), key func(T) string, keep func(*T) (bool, error),
+) (out []T, err error) {
 	const step = 500
 	at := inventory.Page{After: p.After, Limit: step}
 	for {

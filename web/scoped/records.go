@@ -100,7 +100,7 @@ func (x pools) Find(name string) (inventory.Pool, error) {
 
 // List implements inventory.Records.
 func (x pools) List(p inventory.Page) ([]inventory.Pool, error) {
-	return keptPages(p, x.stored.List, func(p inventory.Pool) string { return p.Name }, func(p inventory.Pool) (bool, error) {
+	return keptPages(p, x.stored.List, func(p inventory.Pool) string { return p.Name }, func(p *inventory.Pool) (bool, error) {
 		return x.reach.caller.Grants.In(p.Name).Allows(inventory.Viewer), nil
 	})
 }
@@ -146,7 +146,7 @@ func (x racks) List(p inventory.Page) ([]inventory.Rack, error) {
 	for _, h := range hosts {
 		isSeen[h.Place.RackID()] = true
 	}
-	return keptPages(p, x.stored.List, func(r inventory.Rack) string { return r.ID() }, func(r inventory.Rack) (bool, error) { return isSeen[r.ID()], nil })
+	return keptPages(p, x.stored.List, func(r inventory.Rack) string { return r.ID() }, func(r *inventory.Rack) (bool, error) { return isSeen[r.ID()], nil })
 }
 
 // Create implements inventory.Records.
@@ -176,7 +176,7 @@ func (x layers) Find(key string) (inventory.Layer, error) {
 
 // List implements inventory.Records.
 func (x layers) List(p inventory.Page) ([]inventory.Layer, error) {
-	return keptPages(p, x.stored.List, func(l inventory.Layer) string { return l.Key() }, func(l inventory.Layer) (bool, error) {
+	return keptPages(p, x.stored.List, func(l inventory.Layer) string { return l.Key() }, func(l *inventory.Layer) (bool, error) {
 		if l.Scope != inventory.ScopeHost {
 			return true, nil
 		}

@@ -2,6 +2,7 @@ package scoped
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
@@ -11,64 +12,139 @@ import (
 // Unnamed stands for a name that the caller may not know.
 const Unnamed = "(hidden)"
 
-// knows reports whether the caller may know the name of a thing. Of a thing that is gone nobody can say any more whose it was.
-func (t *sight) knows(r inventory.Ref) (is, isGone bool, err error) {
+// hidden returns the names of a thing that the caller may not know, none if the caller may. A host is known by its name, its id
+// and its MACs. Of a thing that is gone the reference says whose it was. A reference that is not stored can name what was never
+// made: whoever wanted to make it knows its name.
+func (t *sight) hidden(r inventory.Ref) (names []string, err error) {
 	role := inventory.UserRole("")
+	names = []string{r.Name}
 	switch r.Kind {
 	case ref.OfHost:
-		role, err = t.roleOnHostNamed(r.Name)
+		var h inventory.Host
+		if h, err = FindHost(t.all, r.Name); err == nil {
+			role, err = t.reach.onHost(t.all, &h)
+			names = append(names, h.Name, string(h.ID))
+			for _, mac := range h.MACs() {
+				names = append(names, string(mac))
+			}
+		}
 	case ref.OfMachine:
 		m, bad := t.all.FindMachine(r.Name)
 		role, err = t.reach.onMachine(&m), bad
 	case ref.OfPool:
-		if r.Name == inventory.DefaultPool { // everybody knows that there is one
-			return true, false, nil
+		if role = t.reach.caller.Grants.In(r.Name); r.Name == inventory.DefaultPool { // everybody knows that there is one
+			role = inventory.Viewer
 		}
-		_, err = t.all.Pools().Find(r.Name)
-		role = t.reach.caller.Grants.In(r.Name)
-	default:
-		return false, false, nil
 	}
 	if inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Invalid) {
-		return false, true, nil
-	}
-	return err == nil && role.Allows(inventory.Viewer), false, err
-}
-
-func (t *sight) roleOnHostNamed(name string) (inventory.UserRole, error) {
-	h, err := FindHost(t.all, name)
-	if err != nil {
-		return "", err
-	}
-	return t.reach.onHost(t.all, &h)
-}
-
-// hiddenOf returns the names of those things that the caller may not know. Names of things that are gone stay: the history of a
-// host tells its pool about the machines that it had, and a refusal names what the caller wanted to make.
-func (t *sight) hiddenOf(refs []inventory.Ref) (names []string, err error) {
-	for _, r := range refs {
-		is, isGone, err := t.knows(r)
-		if err != nil {
-			return nil, err
+		if err = nil; r.Pools == "" {
+			return nil, nil
 		}
-		if !is && !isGone {
-			names = append(names, r.Name)
-		}
+		role = t.reach.inPools(r.Pools)
+	}
+	if err != nil || role.Allows(inventory.Viewer) {
+		return nil, err
 	}
 	return names, nil
 }
 
+// inPools returns the caller's highest role in the pools of a reference.
+func (r *reach) inPools(names string) (best inventory.UserRole) {
+	for name := range strings.SplitSeq(names, ",") {
+		if role := r.caller.Grants.In(name); !best.Allows(role) {
+			best = role
+		}
+	}
+	return best
+}
+
+// Hidden are the names that a caller may not know, of the things that some texts name.
+type Hidden struct {
+	names []string
+	isAll bool // the texts may name anything
+}
+
+// HiddenOf returns what of references the caller may not know.
+func (t *sight) HiddenOf(refs []inventory.Ref) (h Hidden, err error) {
+	for _, r := range refs {
+		names, err := t.hidden(r)
+		if err != nil {
+			return h, err
+		}
+		h.names, h.isAll = append(h.names, names...), h.isAll || r.Kind == ref.Unknown
+	}
+	slices.SortFunc(h.names, func(a, b string) int { return len(b) - len(a) })
+	h.names = slices.Compact(h.names)
+	return h, nil
+}
+
+// IsNothing reports whether texts stay as they are.
+func (h Hidden) IsNothing() bool { return len(h.names) == 0 && !h.isAll }
+
+// Tell returns a text without the names.
+func (h Hidden) Tell(text string) string {
+	if h.isAll && text != "" {
+		return Unnamed
+	}
+	for _, name := range h.names {
+		text = ref.Replace(text, name, Unnamed)
+	}
+	return text
+}
+
+// tell notes what the texts of a row name: an answer may be made of them, and is told to the caller when it is ready. Texts
+// that may name anything are not shown.
+func (t *sight) tell(refs *[]inventory.Ref, texts ...*string) {
+	if !isUnknown(*refs) {
+		t.reach.caller.Named.Add(*refs...)
+		return
+	}
+	*refs = nil
+	for _, text := range texts {
+		if *text != "" {
+			*text = Unnamed
+		}
+	}
+}
+
+func isUnknown(refs []inventory.Ref) bool {
+	return slices.ContainsFunc(refs, func(r inventory.Ref) bool { return r.Kind == ref.Unknown })
+}
+
+func (t *sight) tellHost(h *inventory.Host) { t.tell(&h.Refs, &h.StateReason) }
+
+func (t *sight) tellMachine(m *inventory.Machine) {
+	t.tell(&m.Refs, &m.Reason, &m.Hint)
+}
+
+func (t *sight) tellOperation(o *inventory.Operation) {
+	t.tell(&o.Refs, &o.Reason, &o.Hint)
+}
+
+func (t *sight) tellSession(b *inventory.BootSession) { t.tell(&b.Refs, &b.Reason) }
+
+func (t *sight) tellBMC(b *inventory.BMC) {
+	if isUnknown(b.Refs) {
+		b.LastCheck = nil
+	}
+	t.tell(&b.Refs, &b.Reason)
+}
+
+func (t *sight) tellAudit(a *inventory.Audit) {
+	if len(a.Before)+len(a.After) > 0 && isUnknown(a.Refs) {
+		return // an undo needs them, and the answer leaves out all texts
+	}
+	t.tell(&a.Refs, &a.Detail)
+}
+
 // TellEvent takes the names out of an event that the caller may not know.
 func (t *sight) TellEvent(e *inventory.Event) error {
-	names, err := t.hiddenOf(e.References())
-	if err != nil {
+	h, err := t.HiddenOf(e.References())
+	e.Refs = nil // the texts name nothing any more that is to be left out
+	if err != nil || h.IsNothing() {
 		return err
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	e.Detail = without(e.Detail, names)
-	if e.Data == nil {
+	if e.Detail = h.Tell(e.Detail); e.Data == nil {
 		return nil
 	}
 	b, err := json.Marshal(e.Data)
@@ -79,83 +155,31 @@ func (t *sight) TellEvent(e *inventory.Event) error {
 	if err := json.Unmarshal(b, &data); err != nil {
 		return err
 	}
-	e.Data = withoutIn(data, names)
+	e.Data = h.TellAll(data)
 	return nil
 }
 
 // tellIssue takes the names out of an issue that the caller may not know.
 func (t *sight) tellIssue(i *inventory.Issue) error {
-	names, err := t.hiddenOf(i.Refs)
-	i.Cause, i.Hint = without(i.Cause, names), without(i.Hint, names)
+	h, err := t.HiddenOf(i.Refs)
+	i.Refs = nil
+	i.Cause, i.Hint = h.Tell(i.Cause), h.Tell(i.Hint)
 	return err
 }
 
-// Tell returns a text of a refusal without the names of the things in refs that the caller may not know.
-func (t *Tx) Tell(text string, refs []inventory.Ref) (string, error) {
-	names, err := t.hiddenOf(refs)
-	return without(text, names), err
-}
-
-// withoutIn is without on every text of a JSON value.
-func withoutIn(v any, names []string) any {
+// TellAll is Tell on every text of a JSON value.
+func (h Hidden) TellAll(v any) any {
 	switch v := v.(type) {
 	case string:
-		return without(v, names)
+		return h.Tell(v)
 	case []any:
 		for i := range v {
-			v[i] = withoutIn(v[i], names)
+			v[i] = h.TellAll(v[i])
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = withoutIn(v[k], names)
+			v[k] = h.TellAll(v[k])
 		}
 	}
 	return v
-}
-
-// without returns a text in which Unnamed stands for each of the names, wherever one is a word of its own.
-func without(text string, names []string) string {
-	for _, name := range names {
-		text = withoutName(text, name)
-	}
-	return text
-}
-
-func withoutName(text, name string) string {
-	if name == "" {
-		return text
-	}
-	var out strings.Builder
-	for from := 0; ; {
-		i := strings.Index(text[from:], name)
-		if i < 0 {
-			out.WriteString(text)
-			return out.String()
-		}
-		at := from + i
-		end := at + len(name)
-		if isWithin(text[:at]) || goesOn(text[end:]) {
-			from = at + 1
-			continue
-		}
-		out.WriteString(text[:at])
-		out.WriteString(Unnamed)
-		text, from = text[end:], 0
-	}
-}
-
-// isWithin reports whether the name of something else ends a text: x- goes on with web-1 to x-web-1.
-func isWithin(before string) bool {
-	before = strings.TrimRight(before, "-")
-	return before != "" && isLetter(before[len(before)-1])
-}
-
-// goesOn reports whether a text goes on with the same name.
-func goesOn(after string) bool {
-	after = strings.TrimLeft(after, "-")
-	return after != "" && isLetter(after[0])
-}
-
-func isLetter(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 )
 
 // Caller is whom the inventory is shown to.
@@ -19,6 +20,8 @@ type Caller struct {
 	MustSetUp bool
 	// Needed is the role that the operation needs.
 	Needed inventory.UserRole
+	// Named collects what the texts name that the caller is shown.
+	Named *ref.Book
 }
 
 // Show returns what of a transaction the caller may see and change. Met may be nil: nothing is remembered then.
@@ -81,24 +84,13 @@ var _ inventory.Tx = (*Tx)(nil)
 // it may be shown to the caller.
 func (t *Tx) Whole() inventory.Tx { return t.all }
 
-// RoleOnHost returns the caller's role on a host.
-func (t *Tx) RoleOnHost(h *inventory.Host) (inventory.UserRole, error) {
-	return t.reach.onHost(t.all, h)
-}
-
-// RoleOnMachine returns the caller's role on a machine.
-func (t *Tx) RoleOnMachine(m *inventory.Machine) inventory.UserRole { return t.reach.onMachine(m) }
-
-// RoleInPool returns the caller's role in a pool.
-func (t *Tx) RoleInPool(name string) inventory.UserRole { return t.reach.caller.Grants.In(name) }
-
 // MayPlace refuses a machine in a pool, or on a host, where the caller's role is not enough.
 func (t *Tx) MayPlace(m *inventory.Machine) error { return t.mayPlace(m) }
 
 // RoleOnHost returns the caller's role on a host that was found in tx.
 func RoleOnHost(tx inventory.Tx, c Caller, h *inventory.Host) (inventory.UserRole, error) {
 	if t, isScoped := tx.(*Tx); isScoped {
-		return t.RoleOnHost(h)
+		return t.reach.onHost(t.all, h)
 	}
 	r, err := reachOf(tx, c, nil)
 	if err != nil {

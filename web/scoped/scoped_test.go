@@ -26,7 +26,7 @@ var passedOn = map[string]string{
 		"IsPortShared FindOpenSession ListOpenSessions SaveSession AddEvent LastEventID ForgetHistory OpenIssue CloseIssue NoteCluster " +
 		"CreateAllocation DeleteAllocation LeaveAllocations SaveHoldings",
 	"of the keeper, or of a token that ListTokens has told":                 "FindToken FindTokenByHash CreateToken TouchToken DeleteToken NoteLogin FindLoginByHash ListLogins CreateLogin TouchLogin DeleteLogin ForgetLogins",
-	"of the audit, which asks by itself":                                    "AddAudit FindAudit ListAudits WalkAudits",
+	"of the audit, which asks by itself":                                    "AddAudit WalkAudits",
 	"of one's own second factor":                                            "SaveFactors",
 	"of views, which ask by themselves, and of rows whose hosts were found": "HostExtras FindView ListViews CreateView UpdateView DeleteView",
 }

@@ -62,11 +62,15 @@ func (t *sight) host(h inventory.Host, err error) (inventory.Host, error) {
 	if err != nil {
 		return inventory.Host{}, err
 	}
+	t.tellHost(&h)
 	return h, nil
 }
 
-func (t *sight) keepHost(h inventory.Host) (bool, error) {
-	role, err := t.reach.onHost(t.all, &h)
+func (t *sight) keepHost(h *inventory.Host) (bool, error) {
+	role, err := t.reach.onHost(t.all, h)
+	if err == nil {
+		t.tellHost(h)
+	}
 	return role.Allows(t.reach.needed), err
 }
 
@@ -84,6 +88,7 @@ func (t *sight) machine(m inventory.Machine, err error) (inventory.Machine, erro
 	if err := t.reach.enough(t.reach.onMachine(&m), "machine", m.Name); err != nil {
 		return inventory.Machine{}, err
 	}
+	t.tellMachine(&m)
 	return m, nil
 }
 

@@ -3,54 +3,62 @@ package backend
 import (
 	"context"
 	"errors"
-	"regexp"
-	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 	"slipway.dev/slipway/kubernetes/contract"
 )
-
-// namedRE matches a machine or host that a refusal names.
-var namedRE = regexp.MustCompile(`(machine|host) ([A-Za-z0-9][A-Za-z0-9._-]*)`)
 
 // discreet removes from a refusal the names of machines that are not the caller's, and of hosts that the cluster may
 // not see. An address or host name may be taken by anybody, and the refusal becomes a condition of the object, which
 // its users read.
 func (a *scoped) discreet(ctx context.Context, isMine func(owner string) bool, err error) error {
 	var e *inventory.Error
-	if !errors.As(err, &e) || e.Kind != inventory.Invalid || !namedRE.MatchString(e.Msg) {
+	if !errors.As(err, &e) || len(e.Refs) == 0 {
 		return err
 	}
-	strange := map[string]bool{}
-	all, failed := a.all.ListMachines(ctx, "")
+	strange, failed := a.strange(ctx, isMine)
 	if failed != nil {
-		return failed
-	}
-	for i := range all {
-		if other := &all[i].Machine; !isMine(other.Owner) {
-			strange["machine "+other.Name] = true
-		}
-	}
-	r, failed := a.rule(ctx)
-	if failed != nil {
-		return failed
-	}
-	if failed := a.all.EachHost(ctx, func(v contract.HostView) error {
-		if !r.sees(&v) {
-			strange["host "+v.Host.Name] = true
-		}
-		return nil
-	}); failed != nil {
 		return failed
 	}
 	said := *e
-	said.Msg = namedRE.ReplaceAllStringFunc(e.Msg, func(w string) string {
-		if noun, _, _ := strings.Cut(w, " "); strange[w] {
-			return "another " + noun
+	for _, r := range e.Refs {
+		if noun := string(r.Kind); strange[r.Kind][r.Name] {
+			for _, name := range []string{noun + " " + r.Name, r.Name} {
+				said.Msg, said.Hint = ref.Replace(said.Msg, name, "another "+noun), ref.Replace(said.Hint, name, "NAME")
+			}
 		}
-		return w
-	})
+	}
 	return &said
+}
+
+// strange returns the names of machines that are not the caller's, and all that names hosts which the cluster may not see.
+func (a *scoped) strange(ctx context.Context, isMine func(owner string) bool) (map[ref.Kind]map[string]bool, error) {
+	machines, hosts := map[string]bool{}, map[string]bool{}
+	all, err := a.all.ListMachines(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if other := &all[i].Machine; !isMine(other.Owner) {
+			machines[other.Name] = true
+		}
+	}
+	r, err := a.rule(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = a.all.EachHost(ctx, func(v contract.HostView) error {
+		if r.sees(&v) {
+			return nil
+		}
+		hosts[v.Host.Name], hosts[string(v.Host.ID)] = true, true
+		for _, mac := range v.Host.MACs() {
+			hosts[string(mac)] = true
+		}
+		return nil
+	})
+	return map[ref.Kind]map[string]bool{ref.OfMachine: machines, ref.OfHost: hosts}, err
 }
 
 // beside returns whether an owner is an object of the same namespace of the same cluster as another.
