@@ -51,7 +51,7 @@ func Converge(ctx context.Context, d Driver, a Action, want inventory.PowerState
 			return nil
 		}
 		if err == nil || !isLasting(err) {
-			// What cannot be read may still be told: some controllers answer reads with errors while they are busy.
+			// A controller that cannot be read may still take an order: some controllers answer reads with errors while they are busy.
 			if err = d.SetPower(ctx, a); err == nil {
 				if err = confirm(ctx, d, want, c, p); err == nil {
 					return nil
@@ -74,7 +74,7 @@ func confirm(ctx context.Context, d Driver, want inventory.PowerState, c Clock, 
 		is     inventory.PowerState
 		err    error
 		step   = p.Every
-		waited time.Duration // a clock that is set back must not make it wait for ever
+		waited time.Duration // a clock that is set back must not make it wait without end
 	)
 	for end := c.Now().Add(p.For); ; {
 		if is, err = d.Power(ctx); err == nil && is == want {

@@ -148,7 +148,7 @@ func checkKeys(version string, root *yaml.Node, offset int, fail func(line, colu
 	}
 }
 
-// quoteLate writes the document anew, with every text that holds a marker in double quotes, and in ASCII: see transfer.
+// quoteLate writes the document again, with every text that holds a marker in double quotes, and in ASCII: see transfer.
 func quoteLate(doc *yaml.Node, text string, fail func(line, column int, code, message, hint string)) string {
 	markLate(doc, 0)
 	var b bytes.Buffer

@@ -192,7 +192,7 @@ func (w *render) device(f machineconfig.Filesystem, labels map[string]bool, disk
 			Hint = "RAID, LUKS and LVM cannot be made by cloud-init"
 		return "", false
 	}
-	// cc_mounts takes the "first partition" of a path, by these endings, for what was meant.
+	// cc_mounts takes a path with one of these endings as the first partition of the disk.
 	for _, ending := range []string{"1", "p1", "-part1"} {
 		if labels[f.Device+ending] {
 			w.r.Errorf(at, "ambiguous-label", "is on partition %s, which cloud-init would take for %s", f.Device, f.Device+ending).

@@ -11,7 +11,7 @@ import (
 )
 
 // The documents are written here and not by a YAML library, because a library chooses how a scalar is quoted: text
-// that holds a marker of a late value has to stand in double quotes, whatever its value will be.
+// that holds a marker of a late value has to be in double quotes, whatever its value will be.
 
 // object is a mapping that keeps the order of its keys.
 type object []entry
@@ -191,7 +191,7 @@ func isBlock(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && (r > 0x7e || isEscaped(r)) })
 }
 
-// ascii escapes all characters beyond ASCII. In what this file writes they stand in double quotes only.
+// ascii escapes all characters beyond ASCII. In what this file writes they are in double quotes only.
 func ascii(doc string) string {
 	var b strings.Builder
 	for _, r := range doc {

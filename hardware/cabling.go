@@ -166,7 +166,7 @@ func (c *Cabling) changed(w Wired) {
 	}
 }
 
-// planned compares the cables that a rack should have with those that were heard.
+// planned compares the cables that a rack should have with those that LLDP shows.
 func (c *Cabling) planned(r inventory.Rack, hosts []Wired) {
 	for _, want := range r.Cables {
 		for _, w := range hosts {

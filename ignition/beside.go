@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// What a document may have beside it.
+// What a profile may have in addition to its document.
 const (
 	MaxFiles     = 64
 	maxFileBytes = inventory.MaxConfigBytes

@@ -259,7 +259,7 @@ func (r *rendering) reports() bool {
 	return p.URL != "" && (p.Enabled == nil || *p.Enabled)
 }
 
-// phoneHome writes the units that report. The URL stands in a file for root only, and reaches the tool through its
+// phoneHome writes the units that report. The URL is in a file for root only, and reaches the tool through its
 // standard input: /proc shows arguments to everybody.
 func (r *rendering) phoneHome() {
 	if !r.reports() {
@@ -311,7 +311,7 @@ exit 1
 `
 
 // prelude merges the Ignition document of a Cluster API bootstrap secret over ours. Its text is a late value or holds
-// some, and stands in the document as a data: URL.
+// some, and is in the document as a data: URL.
 func (r *rendering) prelude() {
 	a := r.c.Activation
 	if a == nil || a.Prelude == nil {

@@ -12,7 +12,7 @@ import (
 // compressAbove is the length from which text without late values is left to Butane to compress.
 const compressAbove = 4096
 
-// lateOrigin stands in front of a marker at the start of a URL while Butane and Ignition look at the document, since
+// lateOrigin is in front of a marker at the start of a URL while Butane and Ignition look at the document, since
 // they insist on a scheme; finishDocument takes it away.
 const lateOrigin = "http://late.invalid/"
 
@@ -204,7 +204,7 @@ func runPath(p string) string {
 	return path.Clean(p)
 }
 
-// tmpfile is a line of tmpfiles.d(5). Markers cannot stand in one: paths hold none.
+// tmpfile is a line of tmpfiles.d(5). Markers cannot be in one: paths hold none.
 func tmpfile(kind, p string, mode machineconfig.Mode, user, group, source string) string {
 	or := func(s string) string {
 		if s == "" {

@@ -17,7 +17,7 @@ import (
 func WithLocal(text string, read func(name string) ([]byte, error)) (string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		return text, nil // what is wrong with it is said when it is checked
+		return text, nil // the check reports what is wrong with it
 	}
 	l := &local{lines: strings.SplitAfter(text, "\n"), read: read}
 	l.walk(&doc, 0)

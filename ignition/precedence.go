@@ -13,7 +13,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// place is a text that stands in the profile's own document, with the way to it.
+// place is a text that is in the profile's own document, with the way to it.
 type place struct {
 	value        string
 	key          string // of the mapping that holds it

@@ -136,7 +136,7 @@ func Validate(doc []byte) machineconfig.Report {
 	return out
 }
 
-// harmless stands for a late value where only the form of a document is looked at.
+// harmless stands for a late value where only the form of a document is checked.
 func harmless(ref string) ([]byte, error) {
 	if strings.HasPrefix(ref, "session://") {
 		return []byte("http://late.invalid/late"), nil

@@ -70,7 +70,7 @@ type File struct {
 	Role inventory.Role `yaml:"role" json:"role"`
 	// Name is what arguments and boot loader call it.
 	Name string `yaml:"name" json:"name"`
-	// Paths are where it may be below Base, best first. A * is looked up in the checksum list or the folder.
+	// Paths are where it may be below Base, best first. The checksum list or the folder says what a * stands for.
 	Paths []string `yaml:"paths" json:"paths"`
 	// IsUnlisted marks a file that the entry's checksum list is known to leave out.
 	IsUnlisted bool `yaml:"isUnlisted" json:"isUnlisted,omitempty"`

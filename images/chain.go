@@ -34,7 +34,7 @@ func (c *Chain) check(os string, bad complaint) error {
 	return nil
 }
 
-// needs are the files that the chain wants beside those of the image.
+// needs are the files that the chain wants in addition to those of the image.
 func (c *Chain) needs(a inventory.Arch) (shim, grub string) {
 	end := map[inventory.Arch]string{inventory.X8664: "x64.efi", inventory.ARM64: "aa64.efi"}[a]
 	if end == "" {

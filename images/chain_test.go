@@ -1,8 +1,10 @@
 package images
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,4 +102,30 @@ func TestTheCatalogueNamesChains(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// readDebian returns a file of a Debian package; the test is skipped where that is not installed.
+func readDebian(t *testing.T, pattern, pkg string) []byte {
+	t.Helper()
+	found, _ := filepath.Glob(pattern)
+	if len(found) == 0 {
+		t.Skipf("needs package %s", pkg)
+	}
+	data, err := os.ReadFile(found[len(found)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// unsign returns a PE32+ file without its certificate table, which entry 4 of its data directory leads to.
+func unsign(t *testing.T, data []byte) []byte {
+	t.Helper()
+	if len(data) < 512 {
+		t.Fatal("it is no kernel")
+	}
+	at := int(binary.LittleEndian.Uint32(data[60:])) + 24 + 112 + 4*8
+	out := slices.Clone(data[:binary.LittleEndian.Uint32(data[at:])])
+	binary.LittleEndian.PutUint64(out[at:], 0)
+	return out
 }

@@ -317,7 +317,7 @@ func (d *download) accept(resp *http.Response) error {
 	}
 	d.mark.TotalBytes = total
 	d.mark.ETag, d.mark.LastModified = "", ""
-	// Only a strong tag may stand in If-Range. A weak one, W/"...", does not promise equal bytes (RFC 9110 section
+	// Only a strong tag may be in If-Range. A weak one, W/"...", does not promise equal bytes (RFC 9110 section
 	// 13.1.5).
 	if tag := resp.Header.Get("ETag"); strings.HasPrefix(tag, `"`) {
 		d.mark.ETag = tag

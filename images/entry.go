@@ -131,6 +131,8 @@ func (e *Entry) checkExample(bad complaint) error {
 		if err != nil {
 			return bad("%v", err)
 		}
+		// A mistake in a template shows when the catalogue is read, and not months later at the first import of that
+		// architecture.
 		x, err := e.expanded(vars)
 		if err != nil {
 			return bad("%s: %v", e.OS, err).WithHint("known are release, line, arch and what vars: defines")
@@ -174,6 +176,7 @@ func (e *Entry) checkImage(arch inventory.Arch, x expansion, bad complaint) erro
 						WithHint("known are %s, ${file:NAME} of its files, its parameters, and ${config} in configArgs", strings.Join(pxe.VariableNames(), ", "))
 				}
 			}
+			// Loaders and kernels quote differently. An argument without blanks and quotes means the same to all of them.
 			if arg == "" || strings.ContainsAny(arg, " \t\r\n\"'\\") {
 				return bad("%s: argument %q is not one word", e.OS, arg)
 			}
@@ -202,6 +205,7 @@ type expansion struct {
 
 // vars returns the values of the entry's {names} for one release and architecture.
 func (e *Entry) vars(release, line string, arch inventory.Arch, set map[string]string) (map[string]string, error) {
+	// Publishers name architectures differently: x86_64 is amd64 for Debian. theirs goes into addresses, ours into the image.
 	theirs, ok := e.Arch[arch]
 	if !ok {
 		return nil, inventory.Errorf(inventory.Invalid, "%s does not exist for %q in the catalogue", e.Title, arch)

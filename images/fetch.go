@@ -23,7 +23,8 @@ func newTransport(p *egress.Policy) http.RoundTripper {
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second, // the header alone; the stall timer covers the body
 		IdleConnTimeout:       30 * time.Second,
-		ForceAttemptHTTP2:     true,
+		// A dial function of one's own switches HTTP/2 off in net/http, and this switches it on again.
+		ForceAttemptHTTP2: true,
 		// Sums are of the bytes as published, so nothing may unpack them on the way.
 		DisableCompression: true,
 	}, nil)

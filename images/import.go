@@ -36,6 +36,7 @@ func (c *Cache) Import(ctx context.Context, r ImportRequest, progress func(Progr
 }
 
 func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(Progress)) (inventory.Image, error) {
+	// The whole request is checked before the first byte is fetched.
 	p, err := c.cfg.Catalogue.plan(r)
 	if err != nil {
 		return inventory.Image{}, err
@@ -63,6 +64,7 @@ func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(P
 		artefacts = append(artefacts, a)
 		p.image.Files = append(p.image.Files, inventory.ImageArtefact{Role: f.role, Name: f.name, Digest: a.Digest})
 	}
+	// The content is checked once all is here: a file with the right sum may still be no kernel.
 	if err := c.fit(ctx, &p); err != nil {
 		return inventory.Image{}, err
 	}
@@ -97,6 +99,7 @@ func (c *Cache) resolve(ctx context.Context, p *plan, t *tracker) error {
 			return err
 		}
 	}
+	// A sum without a name is about the file next to it. With several files nobody knows which.
 	if sum, ok := sums.Alone(); ok {
 		if len(p.files) != 1 {
 			return inventory.Errorf(inventory.Invalid, "%s: the checksum list has one sum and no file name, and the image has %d files", redactIfURL(p.sums), len(p.files)).
@@ -264,6 +267,7 @@ func (c *Cache) haveAlready(ctx context.Context, f planned, n int, t *tracker) (
 	t.file(n, f.name, redactIfURL(f.sources[0].at))
 	t.step(StepCheck)
 	t.at(0, a.SizeBytes, "")
+	// The pin comes before the long read, so that Prune cannot take the file while it is hashed.
 	c.pin(f.want)
 	got, _, err := hashAll(ctx, file, t.copied)
 	if err != nil || got != f.want {

@@ -3,6 +3,8 @@ package images
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +14,10 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/images/authenticode"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/sigdb"
 )
 
 // Loader is a boot loader in memory, byte for byte as its maker signed it. Nobody changes Data. It stays in memory
@@ -110,9 +114,9 @@ func (l *Loaders) load(row pxe.LoaderName, dirs []string) {
 		}
 		sum := sha256.Sum256(data)
 		found := Loader{Name: row.Name, Type: row.Type, Data: data, SHA256: digestOf(sum[:]), Path: path}
-		found.Signers, _ = signersOf(bytes.NewReader(data), int64(len(data)))
+		found.Signers, _ = authenticode.Signers(bytes.NewReader(data), int64(len(data)))
 		if strings.Contains(row.Name, "shim") {
-			found.Trusts = shimTrusts(data)
+			found.Trusts = authenticode.Trusts(data)
 		}
 		l.byName[row.Name] = found
 		return
@@ -208,3 +212,18 @@ func (l *Loaders) Names() []string {
 
 // Problems returns what is missing or unusable, with the Debian package that has it.
 func (l *Loaders) Problems() []LoaderProblem { return slices.Clone(l.problems) }
+
+// pemNames returns the names of the certificates in a PEM file.
+func pemNames(data []byte) (names []string, err error) {
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			return names, nil
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, errors.New("a certificate in it cannot be read")
+		}
+		names = append(names, sigdb.Name(c.Subject))
+	}
+}

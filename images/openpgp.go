@@ -148,7 +148,7 @@ func (c *Cache) signedList(ctx context.Context, p *plan, text []byte, t *tracker
 	return signed, nil
 }
 
-// signatureOf fetches the signature that a request names, or one of those that publishers put beside a file.
+// signatureOf fetches the signature that a request names, or one of those that publishers put next to a file.
 func (c *Cache) signatureOf(ctx context.Context, of, at string, t *tracker) (io.Reader, error) {
 	tries := []string{at}
 	if at == "" {

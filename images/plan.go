@@ -23,14 +23,14 @@ type ImportRequest struct {
 	OS      string         `json:"os,omitempty"`      // a catalogue entry; "" means custom
 	Release string         `json:"release,omitempty"` // of the OS
 	Arch    inventory.Arch `json:"arch,omitempty"`    // "" means x86_64
-	// From is where the catalogue's files are looked for: an http(s) address in place of the entry's base, a folder,
+	// From is where Slipway looks for the catalogue's files: an http(s) address in place of the entry's base, a folder,
 	// or "package"; "" is the entry's own base.
 	From string `json:"from,omitempty"`
 	// Sums is the URL or path of a list of SHA-256 or SHA-512 sums, in place of the entry's own. Each file must be in it.
 	Sums string `json:"sums,omitempty"`
 	// SignatureKey is the publisher's OpenPGP public key, armoured. The checksum list must be signed by it, or without a list the
 	// image's only file. Each file must then be in the list. Signature is the URL or path of the signature; "" looks into the list,
-	// which may carry it, and beside it for .gpg, .sign, .asc and .sig.
+	// which may carry it, and next to it for .gpg, .sign, .asc and .sig.
 	SignatureKey string `json:"signatureKey,omitempty"`
 	Signature    string `json:"signature,omitempty"`
 	// Files adds to the entry's files, or replaces those with the same name.
@@ -57,7 +57,7 @@ type ImportRequest struct {
 	// AllowLocal lets the request name files of this machine. It is for callers on the unix socket, who can read files
 	// anyway. A request cannot ask for it: else any operator could publish a private key of the server as a "kernel".
 	AllowLocal bool `json:"-"`
-	// IsAdmin tells the caller why a server could not be reached; others are only told that it could not.
+	// IsAdmin tells the caller why a server could not be reached; others learn only that it could not.
 	IsAdmin bool `json:"-"`
 }
 
@@ -79,7 +79,7 @@ type plan struct {
 	isSumsOptional bool
 	// isSumsAsked: the request names the list, so that every file must be in it, whatever else is known of the file.
 	isSumsAsked bool
-	// key has signed the list, or the only file; nil asks for no signature. signature says where that is, "" beside what it is of.
+	// key has signed the list, or the only file; nil asks for no signature. signature says where that is, "" next to the signed file.
 	key       openpgp.EntityList
 	signature string
 	hint      string // what to do when a file is missing
@@ -335,7 +335,7 @@ func (p *plan) chooseSums(r ImportRequest, x expansion) error {
 	return nil
 }
 
-// chooseFrom picks the address or folder below which the entry's files are looked for.
+// chooseFrom picks the address or folder below which Slipway looks for the entry's files.
 func chooseFrom(r ImportRequest, e *Entry, x expansion) (from string, isPath bool, err error) {
 	switch r.From {
 	case "":

@@ -39,6 +39,7 @@ func (c *Cache) Take(ctx context.Context, in io.Reader, name string, size int64)
 	defer c.unpin(d) // until the row is stored, prune must not take the file
 	a = inventory.Artefact{Digest: d, SizeBytes: n, Source: uploadPrefix + name, CreatedAt: c.cfg.Now().UTC()}
 	return a, c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		// The same bytes may be here already. The first source and time stay, because images refer to the row by its digest.
 		old, err := tx.FindArtefact(d)
 		if err == nil && old.SizeBytes == n {
 			a = old

@@ -34,7 +34,7 @@ type Audit struct {
 	UndoOf  int64 `json:"undoOf,omitempty" doc:"The entry that this one undid"`
 	// Fixed says why the change cannot be undone, where it is known to be so for good.
 	Fixed string `json:"fixed,omitempty" doc:"Why it cannot be undone"`
-	// Hash is of this entry and the hash before it: whoever changes or takes out an entry breaks the chain.
+	// Hash is of this entry and the hash before it: anyone who changes or takes out an entry breaks the chain.
 	Hash string `json:"hash,omitempty" doc:"SHA-256 of this entry and the hash of the one before, in hex; absent for entries of versions without the chain"`
 	Refs []Ref  `json:"-"` // what Detail, Before and After name; not in the hash, which is of what people read
 }

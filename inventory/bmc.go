@@ -18,7 +18,7 @@ const (
 	Libvirt BMCDriver = "libvirt" // a virtual machine
 	WoL     BMCDriver = "wol"     // Wake-on-LAN: it can only be switched on
 	Webhook BMCDriver = "webhook" // a PDU, a smart plug or anything else that answers HTTP
-	Manual  BMCDriver = "manual"  // a person is asked, and confirms
+	Manual  BMCDriver = "manual"  // Slipway asks a person, who confirms
 	FakeBMC BMCDriver = "fake"    // simulated, for tests and demonstrations
 )
 
@@ -78,7 +78,7 @@ type BMC struct {
 type OtherPassword struct {
 	Sealed []byte    `json:"sealed"`
 	At     time.Time `json:"at"` // when it came here
-	// IsNext says that the controller was told to take it, and has not let us in with it yet.
+	// IsNext says that Slipway has sent it to the controller, which has not let Slipway in with it yet.
 	IsNext bool `json:"isNext,omitempty"`
 	// IsRefused says that the controller refused it when it was tried last.
 	IsRefused bool `json:"isRefused,omitempty"`

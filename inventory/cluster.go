@@ -13,7 +13,7 @@ type Cluster struct {
 	Kubeconfig string `json:"kubeconfig"` // name of the secret that holds it
 	// Modes are the controllers that run for it; empty means all.
 	Modes []ClusterMode `json:"modes,omitempty"`
-	// Namespaces are those whose objects are looked at; empty means all.
+	// Namespaces are those whose objects the controllers watch; empty means all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// WatchFilter narrows to objects whose label cluster.x-k8s.io/watch-filter has this value; "" for all.
 	WatchFilter string `json:"watchFilter,omitempty"`
@@ -21,7 +21,7 @@ type Cluster struct {
 	// for that one, or none is known. It counts once.
 	TakesOver bool `json:"takesOver,omitempty"`
 
-	// What became of it, which only whoever runs its controllers writes.
+	// What became of it, which only the program that runs its controllers writes.
 	State      ClusterState `json:"state"`
 	Reason     string       `json:"reason,omitempty"`
 	Hint       string       `json:"hint,omitempty"`
@@ -100,7 +100,7 @@ func (c *Cluster) Validate() error {
 	return nil
 }
 
-// FromPeople stands in ClusterAccess.TakesFrom for machines that no cluster asked for: people made them, or `slipway apply`.
+// FromPeople is in ClusterAccess.TakesFrom for machines that no cluster asked for: people made them, or `slipway apply`.
 const FromPeople = "local"
 
 // ClusterAccess is what an admin lets a Kubernetes cluster do beyond its own machines. It is kept under the cluster's UID,

@@ -174,7 +174,7 @@ type RenderedDocument struct {
 	Name        string `json:"name"` // last part of its URL: config.ign, user-data, ks.cfg, ...
 	ContentType string `json:"contentType"`
 	Text        string `json:"text"`
-	// Path is where it stands in the initrd, "" for one that is fetched.
+	// Path is where it is in the initrd, "" for one that is fetched.
 	Path string `json:"path,omitempty"`
 	// IsSecret marks one that holds placeholders of secrets: it is delivered once.
 	IsSecret bool `json:"isSecret,omitempty"`

@@ -16,7 +16,7 @@ const maxConsumers = 256
 type Consumers struct {
 	// Pools: whatever belongs to a machine of such a pool, or to a host of it that no machine has, may name it.
 	Pools []string `json:"pools,omitempty"`
-	// Profiles: such a profile may name it, whoever saved the profile.
+	// Profiles: such a profile may name it, whoever has saved it.
 	Profiles []string `json:"profiles,omitempty"`
 	// Targets: such a join target may name it. Only secrets have these.
 	Targets []string `json:"targets,omitempty"`
@@ -91,7 +91,7 @@ type Use struct {
 	Noun string `json:"noun"`           // of the part: profile, layer, machine, or target
 	Name string `json:"name,omitempty"` // of the part, or key of the layer
 	// IsAdmins says that an admin saved the part. IsComputed says that a template made the name, which then is the word of
-	// whoever wrote what the template reads.
+	// anyone who wrote what the template reads.
 	IsAdmins   bool `json:"isAdmins,omitempty"`
 	IsComputed bool `json:"isComputed,omitempty"`
 }

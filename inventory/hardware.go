@@ -93,7 +93,7 @@ type DIMM struct {
 
 // Disk is one disk.
 type Disk struct {
-	Name         string `json:"name"`             // as the kernel of the agent calls it, such as sda: not for ever
+	Name         string `json:"name"`             // as the kernel of the agent calls it, such as sda: it may change at the next boot
 	ByPath       string `json:"byPath,omitempty"` // name below /dev/disk/by-path
 	Vendor       string `json:"vendor,omitempty"`
 	Model        string `json:"model,omitempty"`

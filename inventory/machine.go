@@ -133,7 +133,7 @@ type Drain struct {
 	Target string `json:"target,omitempty"`
 	// Node is its name; the machine's host name when empty.
 	Node string `json:"node,omitempty"`
-	// IsSkipped leaves the pods where they are; the node is forgotten all the same.
+	// IsSkipped leaves the pods where they are; the node is forgotten nevertheless.
 	IsSkipped bool `json:"isSkipped,omitempty"`
 	// Timeout bounds the eviction, 0 for no limit; IsBlocking waits for a person then instead of going on.
 	Timeout    Duration `json:"timeout,omitempty"`

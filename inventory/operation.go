@@ -41,7 +41,7 @@ type Operation struct {
 	Task     string   `json:"task,omitempty"` // what the agent was last told to do; its ID is <operation>.<n>
 	TaskN    int      `json:"taskN,omitempty"`
 	Progress Progress `json:"progress,omitzero"`
-	// Params are what was asked for, Result what came of it; package provision has the types.
+	// Params are what the caller wants, Result what came of it; package provision has the types.
 	Params json.RawMessage `json:"params,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 

@@ -201,7 +201,7 @@ func (r *Rack) Elevate(hosts []Host, face Face) Elevation {
 	return e
 }
 
-// meets reports whether two hosts would stand in the same place: in a unit of both, on the same side of the rack.
+// meets reports whether two hosts would be in the same place: in a unit of both, on the same side of the rack.
 func (m *Mounted) meets(o *Mounted) bool {
 	a, b := m.Host.Place.Face, o.Host.Place.Face
 	return m.Low <= o.High && o.Low <= m.High && (a == b || a == "" || b == "")

@@ -219,7 +219,7 @@ const (
 	IssueBurnIn            = "burn-in-failed"
 	IssueDiskMissing       = "disk-missing"       // an earlier inspection found a disk that is gone
 	IssueInstallLoop       = "install-loop"       // too many installations in too short a time
-	IssueStalled           = "boot-stalled"       // a boot stands still: its next sign did not come in time
+	IssueStalled           = "boot-stalled"       // a boot has stopped: its next sign did not come in time
 	IssueDisk              = "disk-full"          // the data directory has no room
 	IssueStore             = "store-unwritable"   // the database cannot be written: locked, read-only, disk full
 	IssueClock             = "clock-jumped"       // the clock was set by more than a minute

@@ -22,15 +22,15 @@ type Trigger string
 // The triggers, named after what happened.
 const (
 	Accept    Trigger = "accept"    // a person or a rule accepted the host
-	Inspect   Trigger = "inspect"   // an inspection was asked for
+	Inspect   Trigger = "inspect"   // somebody wants an inspection
 	Inspected Trigger = "inspected" // the agent has reported the hardware
 	Boot      Trigger = "boot"      // a boot of the profile's image was armed and its script handed out
-	Install   Trigger = "install"   // a machine has claimed it, or wants it installed anew
+	Install   Trigger = "install"   // a machine has claimed it, or wants it installed again
 	Arrive    Trigger = "arrive"    // the booted system reported up
 	Adopt     Trigger = "adopt"     // a person says that it runs already
 	Retire    Trigger = "retire"    // its machine goes
 	Fence     Trigger = "fence"     // its old operating system cannot run any more
-	Wipe      Trigger = "wipe"      // a wipe was asked for
+	Wipe      Trigger = "wipe"      // somebody wants a wipe
 	Cleaned   Trigger = "cleaned"   // every disk is wiped, as its certificates say
 	Fault     Trigger = "fault"     // the loop breaker or a failure stopped the host
 	Release   Trigger = "release"   // a person took the host back, or cleared its failure

@@ -23,7 +23,7 @@ const DefaultDir = "/var/lib/slipway-lab"
 
 const (
 	marker = "made-by-slipway-lab" // a file that says: this folder may be removed
-	// notePath names the folder of the latest rack, for a clean-up that is not told it.
+	// notePath names the folder of the latest rack, for a clean-up without a name.
 	notePath = "/run/slipway-lab.dir"
 	// emulatorLogs is where libvirt keeps a log per domain.
 	emulatorLogs = "/var/log/libvirt/qemu"

@@ -14,7 +14,7 @@ import (
 )
 
 // warnDocument warns of values in a profile's document that may change more than their own place: in its commands, scripts and
-// files, and free text in its YAML. A secret in the YAML itself is quoted by whoever writes the format.
+// files, and free text in its YAML. A secret in the YAML itself is quoted by anyone who writes the format.
 func (x *expander) warnDocument(format, text string, say func(f *Finding, o output)) {
 	if len(x.values) == 0 {
 		return
@@ -128,7 +128,7 @@ type yamlWalker struct {
 	x       *expander
 	say     func(f *Finding, o output)
 	visits  int
-	isBlock map[int]bool // values that stand in a block of lines
+	isBlock map[int]bool // values that are in a block of lines
 }
 
 const maxYAMLVisits = 100_000
@@ -231,7 +231,7 @@ func (w *yamlWalker) values(marked string) (text string, indexes []int, values [
 var jsonTailRE = regexp.MustCompile(markerStart + `([SJDB]*)Jr([0-9a-f]+)` + markerEnd)
 
 // unquoteLate takes json's encoding from the secrets that are a whole string of a YAML or JSON document: the document is
-// read, which ends the quotes, and written anew, which encodes them again.
+// read, which ends the quotes, and written again, which encodes them again.
 func unquoteLate(format, text string) string {
 	if !jsonTailRE.MatchString(text) {
 		return text
@@ -246,7 +246,7 @@ func unquoteLate(format, text string) string {
 	}
 	var doc yaml.Node
 	if yaml.Unmarshal([]byte(text), &doc) != nil {
-		return text // whoever reads it next says so
+		return text // anyone who reads it next says so
 	}
 	lines := strings.SplitAfter(text, "\n")
 	for _, n := range slices.Backward(doubleQuoted(&doc, nil, 0)) {

@@ -172,7 +172,7 @@ func ExpandText(name, format, text string, v Vars) (string, []Named, Report) {
 
 // templateError is an error in a template.
 type templateError struct {
-	line, col int // 0 when the whole text is meant
+	line, col int // 0 for the whole text
 	msg, hint string
 }
 

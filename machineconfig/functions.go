@@ -83,7 +83,7 @@ func (x *expander) round() (string, error) {
 }
 
 // secret returns the marker of a secret, which is replaced by its value when the machine fetches the document. A name that
-// is computed is the word of whoever wrote what the template reads, not of the template's author.
+// is computed is the word of anyone who wrote what the template reads, not of the template's author.
 func (x *expander) secret(name string, isComputed bool) (string, error) {
 	if !isSecretName(name) {
 		return "", &templateError{msg: shown(name) + " is not the name of a secret", hint: "use 1 to 63 of a-z, 0-9 and -, without secret://"}

@@ -40,7 +40,7 @@ const (
 )
 
 // What a template does to a late value comes before what its place asks for. It is said in capitals: {{ secret "x" | shell }}
-// in a script that stands in a YAML text is SLIPWAYLATESj…, which is quoted for the shell first and for YAML then.
+// in a script that is in a YAML text is SLIPWAYLATESj…, which is quoted for the shell first and for YAML then.
 var inner = map[byte]Encoding{'S': ShellQuote, 'J': JSONString, 'D': UnitQuote, 'B': Base64}
 
 const (

@@ -28,7 +28,7 @@ type node struct {
 	text string // of texts and modes
 	num  int    // of numbers, modes and booleans (0 or 1)
 
-	fields []*node // of objects, by fieldShape.pos; nil where nothing is said
+	fields []*node // of objects, by fieldShape.pos; nil where the layer has no value
 	pairs  []pair  // of maps, sorted by key
 	items  []*node // of lists
 	key    string  // of an item of a keyed list, "" without one

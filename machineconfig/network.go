@@ -115,7 +115,7 @@ type DHCP struct {
 
 // Rule is a policy route: packets that match look their route up in Table.
 type Rule struct {
-	Priority int    `yaml:"priority" json:"priority"` // the lowest is asked first
+	Priority int    `yaml:"priority" json:"priority"` // the resolver asks the lowest first
 	From     string `yaml:"from,omitempty" json:"from,omitempty"`
 	To       string `yaml:"to,omitempty" json:"to,omitempty"`
 	Mark     int    `yaml:"mark,omitempty" json:"mark,omitempty"`

@@ -20,7 +20,7 @@ type Bootstrapper interface {
 // What is wrong with a finished bootstrap document, as the cause of a Bootstrapper's error.
 var (
 	ErrUnsupportedFormat    = errors.New("unsupported format")    // it is of another kind, or for another tool
-	ErrUnsupportedDirective = errors.New("unsupported directive") // something in it cannot be said to this OS
+	ErrUnsupportedDirective = errors.New("unsupported directive") // this OS has no way to express a part of it
 )
 
 // BootstrapInput is what a bootstrapper knows.
@@ -31,7 +31,7 @@ type BootstrapInput struct {
 	OS     Target
 	Format string // of the provisioner that will render it
 	// Secret is the value of Spec.Secret when a bootstrapper must look into it to render (capi-secret, talos); nil
-	// otherwise. What is taken from it must not stand in the output but as a marker: see LatePart.
+	// otherwise. What is taken from it must be in the output as a marker only: see LatePart.
 	Secret []byte
 }
 
@@ -81,7 +81,7 @@ const (
 	Lossless    Support = iota + 1
 	Emulated            // works by other means, such as a command as a unit; differs in timing at most
 	Lossy               // part of it is lost: the profile has to accept that
-	Unsupported         // cannot be said
+	Unsupported         // the format has no way to express it
 )
 
 func (s Support) String() string {
@@ -219,6 +219,6 @@ type Document struct {
 	Name        string // last part of its URL: config.ign, user-data, meta-data, ks.cfg, preseed.cfg, machine.yaml
 	ContentType string
 	Data        []byte // with markers of late values
-	// Path is where it stands in the initrd when it is delivered that way; "" if it can only be fetched.
+	// Path is where it is in the initrd when it is delivered that way; "" if it can only be fetched.
 	Path string
 }

@@ -123,7 +123,7 @@ func addressesInYAML(text string, isNetwork bool) []said {
 
 type addressWalker struct{ all []said }
 
-// maxYAMLDepth bounds how deep a document is looked into; aliases are not followed.
+// maxYAMLDepth bounds how deep the search goes into a document; it follows no aliases.
 const maxYAMLDepth = 64
 
 func (w *addressWalker) walk(n *yaml.Node, key string, isNetwork bool, depth int) {

@@ -37,7 +37,7 @@ type treeWalker struct {
 	step parse.Node
 	n    int
 	err  *templateError
-	// names are those of secrets that stand in quotes.
+	// names are those of secrets that are in quotes.
 	names []string
 }
 

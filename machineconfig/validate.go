@@ -118,7 +118,7 @@ func (v *checker) near(name string, among []string) string {
 // shown quotes a value for a message.
 func shown(s string) string { return strconv.Quote(inventory.Clean(s, 80)) }
 
-// duplicates says which keys stand in a list more than once.
+// duplicates says which keys are in a list more than once.
 func (v *checker) duplicates(p string, keys []string) {
 	seen := make(map[string]bool, len(keys))
 	for _, k := range keys {

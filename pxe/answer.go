@@ -86,7 +86,7 @@ func ArtefactURL(base string, s inventory.SessionID, f inventory.ImageArtefact) 
 	return URL(base, s, "artefact", f.Digest.Hex(), f.Name)
 }
 
-// cleanURL drops what cannot stand in a URL and what iPXE would read as a setting or the end of a word.
+// cleanURL drops what cannot be in a URL and what iPXE would read as a setting or the end of a word.
 func cleanURL(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || strings.ContainsRune("${}\\\"'<>`|^#;", r) {

@@ -56,7 +56,7 @@ func (l Loaded) trusts(name string) []string {
 	return l.Trusts(name)
 }
 
-// pair is a shim and the second stage that it asks for beside itself.
+// pair is a shim and the second stage that it asks for next to itself.
 type pair struct{ shim, second string }
 
 // shimPairs returns a distribution's shim with its GRUB for each folder of the table; the plain names come first.
@@ -199,7 +199,7 @@ func isTrusted(signers []Signer, authorities []string) bool {
 	})
 }
 
-// authorities are all that any shim for that architecture accepts, and what the site has put beside them.
+// authorities are all that any shim for that architecture accepts, and what the site has put in addition to them.
 func authorities(l Loaded, a inventory.Arch) (all []string) {
 	for _, p := range shimPairs(a) {
 		all = append(all, l.trusts(p.shim)...)

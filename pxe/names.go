@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// AutoexecName is the script that iPXE 2.0 asks for by itself, beside its own loader. It is not a file: the engine
+// AutoexecName is the script that iPXE 2.0 asks for by itself, next to its own loader. It is not a file: the engine
 // writes it for each machine.
 const AutoexecName = "autoexec.ipxe"
 
@@ -104,7 +104,7 @@ func plainLoaders() []LoaderName {
 			Name: "ipxe-arm64.efi", Firmware: inventory.UEFI, Arch: inventory.ARM64, Type: typeEFI,
 			Files: []string{"ipxe-arm64.efi", "arm64/ipxe.efi", "bin-arm64-efi/ipxe.efi"},
 		},
-		// Signed chains; see ChainFor. Each shim asks for its second stage beside itself.
+		// Signed chains; see ChainFor. Each shim asks for its second stage next to itself.
 		{Name: "snponly-shimx64.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"snponly-shimx64.efi", "x86_64-sb/snponly-shimx64.efi"}},
 		{Name: "ipxe-shimx64.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"ipxe-shimx64.efi", "x86_64-sb/ipxe-shimx64.efi"}},
 		// Those of arm64 ask for the names of x86 files, so they have a folder.

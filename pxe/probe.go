@@ -163,7 +163,7 @@ func judgeProxy(p ProbeSubject, k ProbeKind, gives, boots []ProbeOffer) (to, det
 	return LeadsToUs, servers(gives) + " gives the address, and we what to boot", ""
 }
 
-// judgeForeign judges a network where we are silent: whoever gives an address has to send the machine to us.
+// judgeForeign judges a network where we are silent: anyone who gives an address has to send the machine to us.
 func judgeForeign(p ProbeSubject, k ProbeKind, gives []ProbeOffer) (to, detail, hint string) {
 	change := "configure it with: slipway subnet snippet " + p.Subnet.Name + " --for dnsmasq|kea|dhcpd|mikrotik|windows"
 	for _, o := range gives {

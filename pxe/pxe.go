@@ -81,7 +81,7 @@ const (
 	BootWait   Boot = "wait"   // a script that says why, waits, and asks again
 	BootPark   Boot = "park"   // a script that says why, waits long and restarts the machine: the loop breaker
 	BootImage  Boot = "image"  // the profile's image
-	BootMenu   Boot = "menu"   // a menu for whoever sits at the console
+	BootMenu   Boot = "menu"   // a menu for the one who sits at the console
 	BootAgent  Boot = "agent"  // our RAM-disk agent, which does what the host's operation wants
 )
 
@@ -91,7 +91,7 @@ type Plan struct {
 	Work    *Work
 	Profile *inventory.Profile
 	Image   *inventory.Image
-	// Config is what the image is told of its configuration; nil when none is rendered.
+	// Config says where the image finds its configuration; nil when there is none.
 	Config *ConfigOffer
 	// Problem says why no image can be given although the host is accepted: no profile matches (of kind NotFound, and
 	// no fault), two tie, the image lacks a file, the database cannot commit.
@@ -137,7 +137,7 @@ type Work struct {
 type ConfigOffer struct {
 	// Name is the document whose URL is ${config}; "" when that is the folder that holds them all.
 	Name string
-	// HasInitrd says that documents are handed over as one more initrd. Then no address of theirs stands in the
+	// HasInitrd says that documents are handed over as one more initrd. Then no address of theirs is in the
 	// kernel's arguments: those that hold ${config} are left out.
 	HasInitrd bool
 	Args      []string // added to the image's and the profile's
@@ -213,7 +213,7 @@ type ForeignServer struct {
 	Server    netip.Addr    `json:"server"`         // its server identifier (option 54); over IPv6 its link-local address, invalid until it is heard
 	DUID      string        `json:"duid,omitempty"` // what it calls itself in DHCPv6, in hex
 	MAC       inventory.MAC `json:"mac,omitempty"`  // of the frame that its answer came in: its own, or its relay's
-	IsHeard   bool          `json:"isHeard"`        // it was heard itself; otherwise a machine named it, which proves nothing
+	IsHeard   bool          `json:"isHeard"`        // Slipway received its packets; otherwise a machine named it, which proves nothing
 	IsProxy   bool          `json:"isProxy"`        // it gave no address, only boot options
 	SinceAt   time.Time     `json:"sinceAt"`
 	LastAt    time.Time     `json:"lastAt"`

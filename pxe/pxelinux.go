@@ -10,7 +10,7 @@ import (
 
 // How PXELINUX and U-Boot read a pxelinux.cfg. Both take the label that DEFAULT names. U-Boot shows MENU TITLE, passes over
 // what it does not know with a complaint, takes one INITRD, and can neither wait nor ask again: LOCALBOOT lets it go on to
-// its next way to boot. PXELINUX shows SAY, waits at its prompt for TIMEOUT tenths of a second, and reads a file anew by
+// its next way to boot. PXELINUX shows SAY, waits at its prompt for TIMEOUT tenths of a second, and reads a file again by
 // CONFIG, so that it can ask as iPXE does.
 
 // pxelinux is a pxelinux.cfg being written.

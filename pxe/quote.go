@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// How iPXE reads a script, which decides what text may stand in one. A line ends at a line feed, unless a backslash
+// How iPXE reads a script, which decides what text may be in one. A line ends at a line feed, unless a backslash
 // stands before it. The line is cut at white space into words; there are no quotes. A word that is ||, && or ; ends
 // the command, a word that begins with # the line. Only then is ${name} replaced inside each word, again and again
 // until none is left, so a value cannot add words, but it can name another setting. The same holds for every version
@@ -78,7 +78,7 @@ func checkWords(where, arg string) error {
 
 var variableRE = regexp.MustCompile(`\$\{([^{}]*)\}`)
 
-// expand replaces ${name} once by what the lookup knows; an unknown name is an error. What stands in a value is not
+// expand replaces ${name} once by what the lookup knows; an unknown name is an error. What is in a value is not
 // looked at again.
 func expand(where, arg string, lookup func(name string) (string, bool)) (string, error) {
 	var unknown error

@@ -12,7 +12,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// authored is a transaction that writes down who saves what may name secrets, and refuses names that are not for whoever
+// authored is a transaction that writes down who saves what may name secrets, and refuses names that are not for the one who
 // saves them. Handlers, imports and undoing reach the store only through it.
 type authored struct {
 	inventory.Tx
@@ -51,7 +51,7 @@ func (t authored) CreateReservation(r *inventory.Reservation, now time.Time) err
 	return t.Tx.CreateReservation(r, now)
 }
 
-// UpdateReservation implements inventory.NetworkTx. One that stays with its machine may change, whoever has the address.
+// UpdateReservation implements inventory.NetworkTx. One that stays with its machine may change, whatever machine has the address.
 func (t authored) UpdateReservation(r *inventory.Reservation, now time.Time) error {
 	old, err := t.Tx.FindReservation(r.Address)
 	if err != nil {

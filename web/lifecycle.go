@@ -24,7 +24,7 @@ type Lifecycle interface {
 
 // Holder keeps the addresses and names of machines true to what is saved, in a transaction of the caller's.
 type Holder interface {
-	// HoldHost looks over a host that was changed, HoldConfigured a profile or layer. What HoldConfigured returns is called when the
+	// HoldHost checks a host that was changed, HoldConfigured a profile or layer. What HoldConfigured returns is called when the
 	// transaction has ended.
 	HoldHost(tx inventory.Tx, id inventory.HostID) error
 	HoldConfigured(tx inventory.Tx, profile string, l *inventory.Layer) (after func(ctx context.Context, isStored bool), err error)

@@ -29,7 +29,7 @@ func ListenSocket(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove old socket: %w", err)
 	}
-	// Whoever may connect is an admin, so there must be no moment at which everybody may.
+	// Anyone who may connect is an admin, so there must be no moment at which everybody may.
 	old := syscall.Umask(0o117)
 	l, err := net.Listen("unix", path)
 	syscall.Umask(old)

@@ -15,7 +15,7 @@ import (
 // stamps are the fields of every stored noun that the server fills in, like ownFields.
 var stamps = []string{"createdAt", "updatedAt", "version"}
 
-// ownFields are the other fields of each noun that the server fills in: they may stand in a request, so that what was read
+// ownFields are the other fields of each noun that the server fills in: they may be in a request, so that what was read
 // can be sent back, and are not looked at.
 var ownFields = map[string][]string{
 	"Host": {

@@ -54,7 +54,7 @@ type Config struct {
 	Events    events.Events
 	Configs   configs.Renderer   // nil: there is nothing to render, and configurations are saved unseen
 	Secrets   configs.Sealer     // nil: no secret can be stored
-	Appliance clusters.Appliance // what controllers in a cluster are told; nil: there are none
+	Appliance clusters.Appliance // what answers controllers in a cluster; nil: there are none
 	// ClusterView returns it as the holder of a token may use it that is bound to a cluster, by its UID, and to namespaces of it.
 	ClusterView func(uid string, namespaces []string) clusters.ClusterView
 	// CheckTarget looks whether hosts can join a target, and TargetRBAC is what its cluster needs for that; nil: nobody
@@ -75,15 +75,15 @@ type Config struct {
 	Metrics http.Handler     // what /metrics answers; nil: there is none
 	UI      fs.FS            // the web UI as it was built; nil: there is none
 	OIDC    *access.OIDC     // nil: people log in with passwords
-	// Proxies stand in front of the admin door, and are believed where a request comes from.
+	// Proxies are in front of the admin door, and Slipway believes them where a request comes from.
 	Proxies proxy.Trusted
 	// ExternalURL is the address by which browsers reach the admin door, such as https://slipway.example.org; "": not said.
 	ExternalURL string
-	// KnowsHost reports whether a name is one of the admin door's, beside its addresses; nil: any is.
+	// KnowsHost reports whether a name is one of the admin door's, in addition to its addresses; nil: any is.
 	KnowsHost func(name string) bool
 	// RotateAuthority prepares the authority that comes after that of a door, admin or boot, or puts it in force; nil: there is none.
 	RotateAuthority func(door string, isFinish bool) error
-	// FactorFrom is the least role whose users need a second factor beside their password, "" for none.
+	// FactorFrom is the least role whose users need a second factor in addition to their password, "" for none.
 	FactorFrom inventory.UserRole
 	Ready      func() []ReadyPart // of the doors; nil: only the admin door is known
 	Key        []byte             // signs cookies that outlive a start; nil: one that is drawn for this start
@@ -139,7 +139,7 @@ func New(cfg Config) *Server {
 	s.whole, s.cfg.Store = cfg.Store, nil
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
-	// Without this, whoever sends X-Forwarded-For chooses an address: only package access asks whom to believe.
+	// Without this, anyone who sends X-Forwarded-For chooses an address: only package access asks whom to believe.
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { rest.RouteError(c.Response(), c.Request(), cfg.Log, err) }
 	api := rest.NewAPI(cfg.Version)

@@ -71,6 +71,7 @@ func (s *Source) Run(ctx context.Context, task wire.BurnInTask, say func(detail 
 			t := guard(work, p)
 			t.Name, t.Seconds = p.name, time.Since(start).Round(time.Millisecond).Seconds()
 			t.Detail = inventory.Clean(t.Detail, 500)
+			// Each goroutine has an element of its own, so that no lock is needed. Wait comes before anybody reads them.
 			report.Tests[i] = t
 			s.Log.Info("burn-in", "test", p.name, "passed", t.Passed, "detail", t.Detail)
 		})
@@ -78,6 +79,7 @@ func (s *Source) Run(ctx context.Context, task wire.BurnInTask, say func(detail 
 	done := make(chan struct{})
 	go func() { crew.Wait(); close(done) }()
 	tell(done, began, d, len(parts), say)
+	// ctx, and not work: the end of the time is what a burn-in waits for.
 	if err := ctx.Err(); err != nil {
 		return report, err
 	}

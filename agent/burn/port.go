@@ -16,10 +16,10 @@ import (
 // much that nobody here listens to.
 var portCounters = []string{"rx_errors", "tx_errors", "rx_crc_errors", "rx_frame_errors", "rx_length_errors", "tx_carrier_errors", "tx_fifo_errors", "collisions"}
 
-// portEvery is how often a link is looked at; carrier_changes counts what happens in between.
+// portEvery is how often the test reads a link; carrier_changes counts what happens in between.
 const portEvery = time.Second
 
-// port watches one port under the load of the others: its link stays, at its speed, and its error counters stand still.
+// port watches one port under the load of the others: its link stays, at its speed, and its error counters do not rise.
 func (s *Source) port(ctx context.Context, p inventory.Port) inventory.BurnInTest {
 	before := s.counters(p.Name)
 	ticker := time.NewTicker(portEvery)
@@ -37,7 +37,7 @@ func (s *Source) port(ctx context.Context, p inventory.Port) inventory.BurnInTes
 	return compare(before, s.counters(p.Name), lost)
 }
 
-// compare says what became of a port, by its counters and how often it had no link when it was looked at.
+// compare says what became of a port, by its counters and how often it had no link when the test read it.
 func compare(before, after map[string]int64, lost int) inventory.BurnInTest {
 	var faults []string
 	if changes := after["carrier_changes"] - before["carrier_changes"]; changes > 0 || lost > 0 {

@@ -86,7 +86,7 @@ func protect(w ReaderWriterAt, sector int, last int64) error {
 	if e[4] != 0xee && e[4] != 0 || !IsZero(bytes.Clone(b[462:510])) {
 		return nil
 	}
-	// The fields of UEFI table 5-4: start in the old form, type 0xEE, end as large as it can be told.
+	// The fields of UEFI table 5-4: start in the old form, type 0xEE, end as large as the field allows.
 	copy(e[1:8], []byte{0x00, 0x02, 0x00, 0xee, 0xff, 0xff, 0xff})
 	binary.LittleEndian.PutUint32(e[8:], 1)
 	binary.LittleEndian.PutUint32(e[12:], uint32(min(last, 0xffffffff)))

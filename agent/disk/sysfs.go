@@ -18,7 +18,7 @@ import (
 type Queue struct {
 	// CanZero says that the disk has a command after which a range reads as zeroes.
 	CanZero bool
-	// CanDiscard says that it can be told what is not needed; IsZeroAfterDiscard that such ranges then read as zeroes.
+	// CanDiscard says that the disk takes discards; IsZeroAfterDiscard that such ranges then read as zeroes.
 	// Kernels since 4.12 never say the latter: CanZero took its place.
 	CanDiscard, IsZeroAfterDiscard bool
 	IsReadOnly                     bool

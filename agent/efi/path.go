@@ -18,7 +18,7 @@ type Node struct {
 	Data          []byte
 }
 
-// Types of nodes that are looked into.
+// Types of nodes that this package reads.
 const (
 	nodeHardware  = 1
 	nodeMessaging = 3

@@ -12,7 +12,7 @@ type Arguments struct {
 	Session   string
 	BootMAC   inventory.MAC // of the port it booted from; "" when not told
 	HasShell  bool          // the admin allows a shell on the console
-	HasDebug  bool          // more is said on the console
+	HasDebug  bool          // the agent writes more on the console
 	Drivers   []Driver
 	Addresses []string // values of ip=, as the kernel's documentation (nfsroot) has them
 }
@@ -27,6 +27,8 @@ type Driver struct {
 // that comes twice, the last counts.
 func ParseArguments(cmdline string) Arguments {
 	var a Arguments
+	// The loader of the machine's firmware may have added words of its own. A word that cannot be read is left out: an agent
+	// that stops here could not even report why.
 	for _, word := range split(cmdline) {
 		key, value, _ := strings.Cut(word, "=")
 		value = strings.Trim(value, `"`)
@@ -44,6 +46,8 @@ func ParseArguments(cmdline string) Arguments {
 				a.BootMAC = mac
 			}
 		case wire.ArgDriver:
+			// The value has a = of its own, as in slipway.driver=network=ixgbe. The argument may come several times; the bound
+			// is against a command line that some program has doubled over and over.
 			if of, module, ok := strings.Cut(value, "="); ok && of != "" && module != "" && len(a.Drivers) < 64 {
 				a.Drivers = append(a.Drivers, Driver{For: strings.ToLower(of), Module: module})
 			}

@@ -27,6 +27,8 @@ func OpenConsoles() *Consoles {
 	c := &Consoles{}
 	text, _ := os.ReadFile("/proc/consoles")
 	for _, name := range consoleNames(string(text)) {
+		// O_NOCTTY: PID 1 has no terminal yet, and Ctrl-C on a console must not reach the agent. O_NONBLOCK: a serial line whose
+		// BMC holds the flow control would stop the agent at its first message. It also lets Write set deadlines.
 		f, err := os.OpenFile("/dev/"+name, os.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 		if err == nil {
 			c.files = append(c.files, f)
@@ -45,17 +47,21 @@ func consoleNames(text string) (names []string) {
 		if len(f) < 2 || !strings.Contains(f[1], "W") || strings.ContainsAny(f[0], "/.") || len(names) == 8 {
 			continue
 		}
+		// The second field has W where the kernel can write there. At most 8 consoles: each may cost a deadline for each line.
 		names = append(names, f[0])
 	}
 	return names
 }
 
-// Write sends text to all of them.
+// Write sends text to all of them. It always reports success: a log that failed because of a dead serial line would hide the
+// message from the screen, too.
 func (c *Consoles) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Serial consoles are raw: without the carriage return each line begins where the last one ended.
 	text := bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n"))
 	for _, f := range c.files {
+		// A serial line of 115,200 baud takes some 2 KiB in this time. A longer text loses its end there and nowhere else.
 		_ = f.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 		_, _ = f.Write(text)
 	}
@@ -87,6 +93,7 @@ func (h *LineHandler) Handle(_ context.Context, r slog.Record) error {
 		if text == "" {
 			return true
 		}
+		// Values come from disks, firmware and servers. Quoting keeps a line a line, and escape sequences from the terminal.
 		if strings.ContainsAny(text, " \n\t\x1b\"=") {
 			text = strconv.Quote(text)
 		}

@@ -35,6 +35,7 @@ func (d *Devices) Coldplug(ctx context.Context) int {
 	}
 	for ctx.Err() == nil {
 		found := d.walk()
+		// Each round marks what it found as seen, and a machine has finitely many devices: the loop ends.
 		if len(found) == 0 {
 			break
 		}
@@ -42,6 +43,8 @@ func (d *Devices) Coldplug(ctx context.Context) int {
 		for _, modalias := range found {
 			d.match(modalias)
 			if urgency(modalias) == 0 { // it may have brought a device that is as urgent
+				// A network port often sits behind a bus of its own, as virtio ports do behind PCI. The port must not wait for
+				// all disk drivers of this round.
 				for _, child := range d.walk() {
 					d.match(child)
 				}
@@ -56,7 +59,7 @@ func (d *Devices) Coldplug(ctx context.Context) int {
 	return len(d.seen)
 }
 
-// urgency puts network ports first: the server is told of the machine while its disks are still being found.
+// urgency puts network ports first: the agent reports the machine while its disks are still being found.
 func urgency(modalias string) int {
 	if _, class := pciID(modalias); strings.HasPrefix(class, "02") || strings.HasPrefix(modalias, "virtio:d00000001") {
 		return 0
@@ -67,7 +70,8 @@ func urgency(modalias string) int {
 // walk returns the modaliases that were not seen before.
 func (d *Devices) walk() (found []string) {
 	_ = filepath.WalkDir(filepath.Join(d.Sys, "devices"), func(p string, e fs.DirEntry, err error) error {
-		if err != nil { // devices go while we look
+		// A device may go while the walk reads its folder; then the walk goes on with the next one.
+		if err != nil {
 			return nil
 		}
 		if e.Name() != "modalias" || e.IsDir() {
@@ -120,7 +124,8 @@ func (d *Devices) chosen(id, class string) (module string, ok bool) {
 
 func (d *Devices) load(name string) {
 	if err := d.Modules.Load(name); err != nil {
-		// ENODEV is how a driver says that it has nothing to do here.
+		// ENODEV is how a driver reports that no device here is its own. Several modules match one device, and most of them fail
+		// so: an error of one module stops nothing.
 		d.Modules.log.Debug("a module is not loaded", "module", name, "err", err)
 	}
 }
@@ -157,7 +162,7 @@ func (d *Devices) Settle(ctx context.Context) {
 	}
 }
 
-// found names the disks that are there, and the controllers that are still starting; these never stand still.
+// found names the disks that are there, and the controllers that are still starting; these change at each look.
 func (d *Devices) found() string {
 	words := entries(filepath.Join(d.Sys, "block"))
 	for _, e := range entries(filepath.Join(d.Sys, "class/nvme")) {
@@ -198,6 +203,7 @@ func (d *Devices) Hotplug(ctx context.Context, ready chan<- struct{}) {
 		d.Modules.log.Warn("devices that turn up later get no driver", "err", err)
 		return
 	}
+	// Recvfrom does not know ctx. The timeout makes it return, so that the loop sees the end of ctx.
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20) // a small one only loses events
 	close(ready)

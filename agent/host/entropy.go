@@ -17,6 +17,7 @@ import (
 // connections; the agent makes no key that outlives it.
 func Stir(session string, log *slog.Logger) {
 	var probe [1]byte
+	// EAGAIN is the only sign that the pool is not ready. Any other result, even an error, is no reason to credit entropy.
 	if _, err := unix.Getrandom(probe[:], unix.GRND_NONBLOCK); err != unix.EAGAIN {
 		return
 	}
@@ -27,6 +28,7 @@ func Stir(session string, log *slog.Logger) {
 	}
 	defer f.Close()
 	var pool struct {
+		// struct rand_pool_info of linux/random.h: entropy_count in bits, buf_size in bytes, then the bytes.
 		bits, size int32
 		data       [32]byte
 	}

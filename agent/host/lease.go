@@ -56,7 +56,8 @@ func ask(ctx context.Context, port string, log *slog.Logger) (*lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a DHCP discover: %w", err)
 	}
-	// A ProxyDHCP server's offer has no address.
+	// A ProxyDHCP server answers the same DISCOVER with an offer that has no address (PXE 2.1, section 2.2). Taking it would end
+	// the search before the real server has answered.
 	isOffer := func(p *dhcpv4.DHCPv4) bool {
 		return p.MessageType() == dhcpv4.MessageTypeOffer && !p.YourIPAddr.IsUnspecified() && p.ServerIdentifier() != nil
 	}
@@ -73,7 +74,8 @@ func ask(ctx context.Context, port string, log *slog.Logger) (*lease, error) {
 	return read4(port, got)
 }
 
-// asking is what every DHCP message of ours says.
+// asking is what every DHCP message of ours says. RFC 2131 section 3.5 wants the same list of parameters in the REQUEST as in
+// the DISCOVER. 1472 bytes fit into one Ethernet frame: larger answers would need fragments, which some switches drop.
 func asking() []dhcpv4.Modifier {
 	return []dhcpv4.Modifier{
 		dhcpv4.WithOption(dhcpv4.OptMaxMessageSize(1472)),
@@ -107,6 +109,7 @@ func read4(port string, got *nclient4.Lease) (*lease, error) {
 		if r.Router.IsUnspecified() { // RFC 3442: on the link itself
 			route.Gw, route.Scope = nil, netlink.SCOPE_LINK
 		}
+		// Option 121 replaces option 3 completely (RFC 3442, "DHCP Client Behavior"); routes does that.
 		l.static = append(l.static, route)
 	}
 	// Half of the lease where the server names no T1 (RFC 2131 section 4.4.5). The bounds are against a broken server.
@@ -126,12 +129,16 @@ func (n *Network) Keep(ctx context.Context) {
 	for pause(ctx, wait) == nil {
 		l, err := again(ctx, n.lease)
 		var nak *nclient4.ErrNak
+		// After a DHCPNAK the client must not use the address any more and begins with a DISCOVER (RFC 2131, section 3.2). Any
+		// other error means only that no server answered.
 		if errors.As(err, &nak) {
 			n.Log.Warn("the DHCP server takes the address back", "address", n.lease.prefix.String())
 			l, err = ask(ctx, n.lease.port, n.Log)
 		}
 		if err != nil {
 			n.Log.Warn("the lease is not renewed; trying again", "address", n.lease.prefix.String(), "err", err)
+			// RFC 2131 waits half of what is left of the lease. The agent asks more often: it works for minutes or hours, and a
+			// server that restarts should find its clients again.
 			wait = min(max(wait/2, 10*time.Second), time.Minute)
 			continue
 		}
@@ -181,6 +188,7 @@ func staticLease(values []string, port string) *lease {
 		}
 		l := &lease{port: port, prefix: netip.PrefixFrom(address, bits), from: "ip="}
 		l.gateway, _ = netip.ParseAddr(f[2])
+		// Fields 7 and 8 are name servers. A ninth, an NTP server, is of no use here.
 		for _, s := range f[7:9] {
 			if a, err := netip.ParseAddr(s); err == nil {
 				l.servers = append(l.servers, a)

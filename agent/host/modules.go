@@ -34,7 +34,7 @@ type Modules struct {
 
 	mu    sync.Mutex
 	state map[string]error // of modules that were tried
-	busy  map[string]bool  // whose soft dependencies were looked at
+	busy  map[string]bool  // modules whose soft dependencies load has followed
 }
 
 // OpenModules reads what depmod wrote in a folder such as /lib/modules/6.1.0. Without modules.dep there are no modules,
@@ -81,7 +81,7 @@ func (m *Modules) Match(modalias string) []string { return m.index.match(modalia
 
 func (m *Modules) has(name string) bool { return m.index.builtin[name] || m.index.files[name] != "" }
 
-// load loads a module after what it needs. Softly needed ones may be absent.
+// load loads a module after the modules that it needs. Softly needed ones may be absent. The caller holds mu.
 func (m *Modules) load(name string) error {
 	if err, ok := m.state[name]; ok || m.index.builtin[name] {
 		return err
@@ -108,7 +108,8 @@ func (m *Modules) load(name string) error {
 	return m.put(name, file)
 }
 
-// put inserts one file, once.
+// put inserts one file, once. It also keeps a failure: a module that has no hardware would be tried again for each device that
+// names it. The caller holds mu.
 func (m *Modules) put(name, file string) error {
 	if err, ok := m.state[name]; ok {
 		return err
@@ -134,6 +135,8 @@ func insert(file string) error {
 	}
 	defer f.Close()
 	if strings.HasSuffix(file, ".ko") {
+		// The kernel reads a plain module from its file. It cannot unpack one before Linux 5.17, and after that only in the
+		// format that it was built for: a compressed module goes to it as bytes.
 		return unix.FinitModule(int(f.Fd()), "", 0)
 	}
 	image, err := unpack(file, f)

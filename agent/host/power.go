@@ -22,6 +22,8 @@ func PowerOff() error { return leave("power off", unix.LINUX_REBOOT_CMD_POWER_OF
 // Kexec starts the kernel that was loaded before; it does not return unless there is none.
 func Kexec() error { return leave("start the loaded kernel", unix.LINUX_REBOOT_CMD_KEXEC) }
 
+// leave writes what is still in memory to the disks first: reboot(2) does not, and an image that was just written would be
+// incomplete. PID 1 must not return either, because the kernel panics when it ends.
 func leave(what string, cmd int) error {
 	unix.Sync()
 	if err := unix.Reboot(cmd); err != nil {

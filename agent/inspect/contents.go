@@ -12,7 +12,7 @@ import (
 const (
 	headBytes     = 136 << 10 // of a disk or partition: every signature below lies in it, but for those at the end
 	maxPartitions = 128
-	maxProbed     = 16 // partitions that are looked into: a disk may be slow, or broken
+	maxProbed     = 16 // partitions that the agent reads: a disk may be slow, or broken
 )
 
 // Contents describes what is on a disk in words, from its partition table and the signatures of file systems. It
@@ -50,7 +50,7 @@ func Contents(r io.ReaderAt, size int64, sector int) string {
 // extent is where a partition lies, in bytes.
 type extent struct{ at, size int64 }
 
-// kinds looks into partitions, in order; what follows each other alike is said once.
+// kinds reads what partitions hold, in order. It names equal neighbours once.
 func kinds(r io.ReaderAt, parts []extent) (words []string) {
 	for i, p := range parts {
 		if i == maxProbed {

@@ -16,7 +16,7 @@ func (s *Source) ports() (ports []inventory.Port) {
 		if err != nil {
 			mac, err = inventory.ParseMAC(s.text(at, "address"))
 		}
-		if err != nil { // a port without an address cannot be told from others
+		if err != nil { // nothing tells a port without an address from others
 			continue
 		}
 		p.MAC = mac

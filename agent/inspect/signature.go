@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// signatures are magic numbers within the first headBytes, in the order in which they are looked for: what holds others
+// signatures are magic numbers within the first headBytes, in the order of the search: what holds others
 // comes first.
 var signatures = []struct {
 	at    int

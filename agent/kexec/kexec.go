@@ -68,6 +68,7 @@ func (l *Loader) Handler(ctx context.Context, t wire.Task, say func(string, wire
 		return wire.Report{}, inventory.Errorf(inventory.Invalid, "the kernel arguments are too long, or have control characters")
 	}
 	say("fetching the kernel", wire.Progress{})
+	// Everything is fetched before the first call: a kernel that was loaded earlier stays until the new one is complete.
 	kernel, err := l.file(ctx, maxKernel, k.Kernel)
 	if err != nil {
 		return wire.Report{}, err

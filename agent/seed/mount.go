@@ -96,7 +96,7 @@ func (m *mounted) write(path string, content []byte) error {
 			return err
 		}
 	}
-	// Written beside and renamed: a link of the image in its place must not be followed.
+	// Written under another name and renamed: a link of the image in its place must not be followed.
 	beside := path + ".slipway"
 	f, err := m.root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -184,7 +184,7 @@ func (c Config) into(v volume, folder string, docs map[string][]byte) error {
 }
 
 // ignition writes where the system's own Ignition looks. Fedora CoreOS: ignition/config.ign of the file system "boot",
-// beside the file that marks the first boot. Flatcar: config.ign of the file system "OEM".
+// next to the file that marks the first boot. Flatcar: config.ign of the file system "OEM".
 func (c Config) ignition(ctx context.Context, name string, s wire.Seed, docs map[string][]byte) (string, error) {
 	all, err := c.volumes(ctx, name)
 	if err != nil {

@@ -126,7 +126,7 @@ type Seed struct {
 	// Documents are fetched from below the session: name on the disk to URL. Each is fetched once.
 	Documents map[string]string `json:"documents,omitempty"`
 	Folder    string            `json:"folder,omitempty"`
-	// Label overrides the label of the file system that is looked for, such as OEM.
+	// Label overrides the label of the file system that the agent looks for, such as OEM.
 	Label string `json:"label,omitempty"`
 }
 
@@ -216,7 +216,7 @@ type WriteResult struct {
 	// Chain is the documents of a registry that lead to that digest, as they are: its index, if it has one, and its manifest.
 	Chain        [][]byte `json:"chain,omitempty"`
 	WrittenBytes int64    `json:"writtenBytes"` // to the disk
-	SkippedBytes int64    `json:"skippedBytes"` // zeroes that the disk held already, or was told to discard
+	SkippedBytes int64    `json:"skippedBytes"` // zeroes that the disk held already, or that the agent discarded
 	ReadBytes    int64    `json:"readBytes"`    // of the file
 	Seconds      float64  `json:"seconds"`
 	IsWritten    bool     `json:"isWritten"` // the image is complete and its digest right

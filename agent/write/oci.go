@@ -126,6 +126,7 @@ func chooseLayer(layers []v1.Descriptor, digest string) (v1.Descriptor, string, 
 func layerFormat(l v1.Descriptor) string {
 	title, kind := strings.ToLower(l.Annotations[titleAnnotation]), string(l.MediaType)
 	for _, f := range formats {
+		// The title comes first: media types of one tool name the packing, and those of another do not.
 		if strings.HasSuffix(title, f.end) {
 			return f.format
 		}

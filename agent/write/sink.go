@@ -21,7 +21,7 @@ const (
 	chunkBytes = 4 << 20
 	// zeroBytes is the least run of zeroes that is worth a command of its own.
 	zeroBytes = 64 << 10
-	// writerN writes are under way at once, so that the disk has the next at hand.
+	// writerN writes are under way at once, so that the disk always has the next one.
 	writerN = 3
 	// chunkN chunks are filled, waiting or being written.
 	chunkN = 10

@@ -83,11 +83,12 @@ func (b *Bank) tell(c *controller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.telling {
-		return // whoever is telling goes on with ours
+		return // the goroutine that tells now goes on with ours
 	}
 	c.telling = true
 	defer func() { c.telling = false }()
 	for len(c.news) > 0 {
+		// The list may grow while the lock is away; the loop takes that along, in order.
 		n := c.news[0]
 		c.news = c.news[1:]
 		if b.o.Changed != nil {
@@ -110,6 +111,7 @@ func (b *Bank) obey(c *controller, a bmc.Action, isHalf bool) {
 	if isHalf && len(steps) > 1 {
 		steps = steps[:len(steps)-1]
 	}
+	// A newer order makes the steps of older ones void: reach compares the numbers.
 	c.order++
 	c.under = a
 	order := c.order
@@ -136,6 +138,7 @@ func (b *Bank) obey(c *controller, a bmc.Action, isHalf bool) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// Under the bank's lock, because Close must not wait for a group that still grows.
 	if !b.ended {
 		b.wg.Go(run)
 	}

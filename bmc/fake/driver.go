@@ -151,6 +151,7 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	if b.Device == bmc.None {
 		b = bmc.Boot{Device: bmc.None}
 	}
+	// As real ones do: an override without a mode keeps the one that is set.
 	if b.Mode == "" {
 		b.Mode = d.c.boot.Mode
 	}
@@ -240,6 +241,7 @@ func (k *console) Read(p []byte) (int, error) { return k.r.Read(p) }
 // Write takes the typed text at once. The answer is produced when the reader reads, so that typing never waits.
 func (k *console) Write(p []byte) (int, error) {
 	text := fmt.Sprintf("%s: power %s\r\n", k.d.c.system, k.d.bank.Power(k.d.c.system))
+	// Each line waits for the reader in a goroutine of its own, and mu keeps one line whole.
 	k.show.Go(func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()

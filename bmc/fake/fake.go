@@ -62,7 +62,7 @@ type Options struct {
 	// First is the state in which controllers begin; off when empty.
 	First inventory.PowerState
 	// Changed hears each change of a machine's power, in order for each system, with what it boots from when it is
-	// switched on. A restart is told as on to on. It may call the bank.
+	// switched on. A restart comes as on to on. It may call the bank.
 	Changed func(system string, from, to inventory.PowerState, boot bmc.Boot)
 }
 
@@ -92,6 +92,7 @@ func New(o Options) *Bank {
 		o.Username = "admin"
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	// Changes go on between calls, so that they need a context of the bank's own.
 	return &Bank{o: o, ctx: ctx, stop: stop, all: map[string]*controller{}}
 }
 
@@ -100,6 +101,7 @@ func (b *Bank) Close() error {
 	b.mu.Lock()
 	b.ended = true
 	b.mu.Unlock()
+	// After ended is set: from here no goroutine joins the group, and Wait returns.
 	b.stop()
 	b.wg.Wait()
 	return nil

@@ -33,12 +33,12 @@ const (
 // isClosed and refused, and is held for the whole of one question: controllers answer one at a time.
 type driver struct {
 	login
-	lock chan struct{} // of one place: who puts something in may use what follows
+	lock chan struct{} // of one place: the call that fills it may use the fields below
 	s    *session
 	idle *time.Timer
 
 	keep     time.Duration // how long an unused session stays open
-	busyWait time.Duration // before a busy controller is asked again
+	busyWait time.Duration // before the driver asks a busy controller again
 	vendor   atomic.Uint32 // IANA number, once known
 	isClosed bool
 	refused  error        // why the login was refused: it is not tried again with the same password

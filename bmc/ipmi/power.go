@@ -61,7 +61,7 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	}
 	_, err = d.do(ctx, "switch power: "+string(a), netChassis, cmdChassisControl, order)
 	if c := codeOf(err); c == codeState || c == codeUnspecified {
-		// The state may have changed since it was read: then the order was fulfilled, by whoever.
+		// The state may have changed since it was read: then somebody else has fulfilled the order.
 		if now, again := d.Power(ctx); again == nil && now == wanted(a) && a != bmc.Cycle && a != bmc.Reset {
 			return nil
 		}

@@ -29,7 +29,7 @@ type Answer struct {
 	IsIPMI  bool
 	HasV2   bool
 	IsOpen  bool
-	HasCaps bool // whether HasV2, IsOpen and Vendor were told
+	HasCaps bool // whether the controller told HasV2, IsOpen and Vendor
 	Vendor  uint32
 	HasGUID bool
 	GUID    [16]byte

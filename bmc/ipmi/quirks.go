@@ -26,7 +26,7 @@ var vendors = map[uint32]string{
 
 // traits change what the driver does for a vendor.
 type traits struct {
-	// needsUEFIBit sets the UEFI bit unless BIOS was asked for.
+	// needsUEFIBit sets the UEFI bit unless the caller wants BIOS.
 	needsUEFIBit bool
 	// hidesValidBit takes boot flags without their valid bit as in force.
 	hidesValidBit bool

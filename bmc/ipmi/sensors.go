@@ -88,6 +88,7 @@ func (p probe) sensor(got []byte) bmc.Sensor {
 	if s.Kind == "" {
 		s.Kind = strings.ReplaceAll(strings.ToLower(inventory.Clean(p.kind.String(), 40)), " ", "-")
 	}
+	// A controller clears "scanning" while the machine is off. The reading is then of before, or of nothing.
 	const unavailable, scanning = 0x20, 0x40
 	if len(got) < 2 || got[1]&unavailable != 0 || got[1]&scanning == 0 {
 		return s

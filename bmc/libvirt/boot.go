@@ -167,7 +167,7 @@ func (d *definition) set(b bmc.Boot, macs []inventory.MAC) (string, error) {
 	var id [12]byte
 	_, _ = rand.Read(id[:])
 	note := &override{Device: string(b.Device), Once: !b.IsPersistent, ID: hex.EncodeToString(id[:]), Former: base.former()}
-	// libvirt refuses orders of devices beside a list in os, so that all boot elements go. The note keeps them.
+	// libvirt refuses orders of devices next to a list in os, so that all boot elements go. The note keeps them.
 	edits := append(base.noBoots(), base.note(note)...)
 	// The other devices stay behind it, so that a machine whose network does not answer still boots as before.
 	order := []*device{first}

@@ -19,7 +19,7 @@ import (
 // Tasks is where people see what they have to do, and confirm it.
 type Tasks interface {
 	// Ask notes that a person should do a. It returns the state that a person has confirmed since that same action was
-	// first asked, or unknown while nobody has; asking again for what is asked already changes nothing.
+	// first asked, or unknown while nobody has; asking again for the same change does nothing.
 	Ask(ctx context.Context, t bmc.Target, a bmc.Action) (confirmed inventory.PowerState, err error)
 	// State returns the state that was confirmed last, unknown if none ever was.
 	State(ctx context.Context, host inventory.HostID) (inventory.PowerState, error)

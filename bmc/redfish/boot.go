@@ -85,6 +85,7 @@ func bootOf(b *bootSettings) bmc.Boot {
 	if device, ok := deviceOf(b.Target); ok {
 		is.Device = device
 	}
+	// planTarget sets an HTTP boot so where the firmware has no UefiHttp. Reading it back must give the same device.
 	if b.Target == string(schemas.UefiTargetBootSource) && isHTTPPath(b.UefiTarget) {
 		is.Device = bmc.HTTP
 	}
@@ -94,6 +95,7 @@ func bootOf(b *bootSettings) bmc.Boot {
 	return is
 }
 
+// modeOf returns "" where the controller does not tell: the caller must not take that for BIOS.
 func modeOf(mode *string) inventory.Firmware {
 	switch {
 	case mode == nil:
@@ -113,6 +115,7 @@ func modeOf(mode *string) inventory.Firmware {
 // ignores it.
 func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) (err error) {
 	defer d.safe(&err)
+	// This comes before any request: what is wrong in itself needs no controller to refuse it.
 	if err := checkBoot(b); err != nil {
 		return err
 	}
@@ -144,7 +147,8 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) (err error) {
 	return d.confirmBoot(ctx, want)
 }
 
-// confirmBoot waits until the override is in force.
+// confirmBoot waits until the override is in force. Controllers answer 200 before they have checked the order, and some drop it
+// silently while the machine runs. A machine that boots its disk instead would look like a fault of the network.
 func (d *driver) confirmBoot(ctx context.Context, want *override) error {
 	var s *system
 	for n := 0; ; n++ {
@@ -206,6 +210,7 @@ func (o *override) body() map[string]any {
 
 // isIn reports whether the override is in force.
 func (o *override) isIn(b *bootSettings) bool {
+	// Firmware clears an override in two ways, and bootOf knows both.
 	if o.enabled == string(schemas.DisabledBootSourceOverrideEnabled) {
 		return bootOf(b).Device == bmc.None
 	}
@@ -236,12 +241,14 @@ func (d *driver) plan(ctx context.Context, s *system, b bmc.Boot, how behaviour)
 	if err := d.planTarget(ctx, s, b, o); err != nil {
 		return nil, err
 	}
+	// No list of allowed values means that the controller does not tell, and not that it allows none.
 	if len(s.Boot.Enableds) > 0 && !slices.Contains(s.Boot.Enableds, o.enabled) {
 		return nil, d.notAllowed("the override "+o.enabled, s.Boot.Enableds)
 	}
 	if err := d.planMode(s, b, how, o); err != nil {
 		return nil, err
 	}
+	// The check of allowed values comes before this: what is not sent needs no permission.
 	if how.omitsOnceInUEFI && !b.IsPersistent && b.Device != bmc.None && modeOf(s.Boot.Mode) == inventory.UEFI {
 		o.enabled = ""
 	}
@@ -262,6 +269,7 @@ func (d *driver) planTarget(ctx context.Context, s *system, b bmc.Boot, o *overr
 	if word, ok := spell(b.Device, allowed); ok {
 		o.target = word
 	}
+	// A URI that the document has no place for would be refused, or worse, ignored. DHCP answers with the same URI then.
 	if len(allowed) == 0 || slices.Contains(allowed, o.target) {
 		if b.Device == bmc.HTTP && b.URI != "" && s.Boot.hasURI {
 			o.uri = b.URI
@@ -289,6 +297,7 @@ func (d *driver) planMode(s *system, b bmc.Boot, how behaviour, o *override) err
 	switch {
 	case b.Mode == inventory.BIOS:
 		want = string(schemas.LegacyBootSourceOverrideMode)
+	// uefi and uefi-http are the same mode of the firmware; only the device differs.
 	case b.Mode != "", b.Device == bmc.HTTP:
 		want = string(schemas.UEFIBootSourceOverrideMode)
 	}
@@ -296,6 +305,7 @@ func (d *driver) planMode(s *system, b bmc.Boot, how behaviour, o *override) err
 	if s.Boot.Mode != nil {
 		is = *s.Boot.Mode
 	}
+	// Such firmware resets the mode to its default when an override comes without one.
 	if how.modeAlways && is != "" {
 		if o.mode = want; want == "" {
 			o.mode = is
@@ -335,6 +345,7 @@ func (d *driver) httpOption(ctx context.Context, ref string) (string, error) {
 		if decode(doc, &option) != nil || !isHTTPPath(option.Path) {
 			continue
 		}
+		// Slipway's HTTP boot answers both families. IPv4 is preferred because more firmware gets it right.
 		if found == "" || strings.Contains(option.Path, "IPv4(") && !strings.Contains(found, "IPv4(") {
 			found = option.Path
 		}

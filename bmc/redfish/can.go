@@ -16,6 +16,7 @@ func (d *driver) Can(ctx context.Context) (_ []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// Power is not in the list: every driver has it, and SetPower finds the order by itself.
 	can := []string{"inventory"}
 	if s.Boot.Target != "" || s.Boot.Enabled != "" || len(s.Boot.Targets) > 0 {
 		can = append(can, "boot")
@@ -31,6 +32,7 @@ func (d *driver) Can(ctx context.Context) (_ []string, err error) {
 		{"locate", func() error { return d.lookForLED(ctx, s) }},
 		{"reset", func() error { _, _, err := d.managerReset(ctx, s); return err }},
 	} {
+		// Invalid and NotFound are the answers for a feature that the controller does not have.
 		switch err := part.look(); {
 		case err == nil:
 			can = append(can, part.name)
@@ -46,6 +48,7 @@ func (d *driver) Can(ctx context.Context) (_ []string, err error) {
 
 var errNone = inventory.Errorf(inventory.NotFound, "the controller has none")
 
+// lookForSensors reads no sensor: a link to one of the documents is enough, and the readings take a request each.
 func (d *driver) lookForSensors(ctx context.Context, s *system) error {
 	chassis, err := d.chassis(ctx, s)
 	if err != nil {
@@ -60,6 +63,7 @@ func (d *driver) lookForSensors(ctx context.Context, s *system) error {
 	return errNone
 }
 
+// lookForLED looks at the system first, whose document is read already, and at the chassis only after that.
 func (d *driver) lookForLED(ctx context.Context, s *system) error {
 	if (&led{LocationIndicatorActive: s.LocationIndicatorActive, IndicatorLED: s.IndicatorLED}).body(true) != nil {
 		return nil
@@ -73,7 +77,8 @@ func (d *driver) lookForLED(ctx context.Context, s *system) error {
 	return errNone
 }
 
-// managerReset finds how the controller itself is restarted: where to send which reset type.
+// managerReset finds how the controller itself is restarted: where to send which reset type. Can asks it too, so that it sends
+// nothing. With no list of types, GracefulRestart is tried, the type that every generation has.
 func (d *driver) managerReset(ctx context.Context, s *system) (target, kind string, err error) {
 	m, err := d.manager(ctx, s)
 	if err != nil {

@@ -20,6 +20,7 @@ func (c *connection) links(ctx context.Context, ref string) ([]string, error) {
 	var refs []string
 	for _, m := range raw {
 		var l link
+		// A member that is listed twice would be counted twice as a disk or a processor.
 		if decode(m, &l) == nil && l.ID != "" && !slices.Contains(refs, l.ID) {
 			refs = append(refs, l.ID)
 		}
@@ -41,6 +42,7 @@ func (c *connection) members(ctx context.Context, ref string) ([]json.RawMessage
 	if root.ProtocolFeaturesSupported.ExpandQuery.NoLinks && !strings.Contains(ref, "?") {
 		raw, _ = c.pages(ctx, ref+"?$expand=.") // what is promised is not always kept
 	}
+	// The expanded form failed or came back empty: the plain one decides, whose error counts.
 	if len(raw) == 0 {
 		if raw, err = c.pages(ctx, ref); err != nil {
 			return nil, err
@@ -65,6 +67,7 @@ func (c *connection) member(ctx context.Context, m json.RawMessage) (json.RawMes
 	if decode(m, &keys) != nil {
 		return nil, nil
 	}
+	// A link has @odata.id alone. Anything more is the document itself, which $expand has brought.
 	if len(keys) > 1 {
 		return m, nil
 	}
@@ -102,6 +105,7 @@ func (c *connection) pages(ctx context.Context, ref string) ([]json.RawMessage, 
 		seen[ref] = true
 		var page collection
 		if err := c.read(ctx, ref, &page); err != nil {
+			// An error of the first page means that there is no collection. Later pages only make it shorter.
 			if len(seen) > 1 {
 				err = c.omit(ctx, ref, err)
 			}
@@ -109,6 +113,7 @@ func (c *connection) pages(ctx context.Context, ref string) ([]json.RawMessage, 
 		}
 		all, ref, count = append(all, page.Members...), page.Next, max(count, int(page.Count))
 	}
+	// The count that the service states also shows members that it never sent.
 	if n := max(count, len(all)); n > min(len(all), maxMembers) {
 		bmc.Omit(ctx, "%s: %d of its %d members were not read", clean(first), n-min(len(all), maxMembers), n)
 	}

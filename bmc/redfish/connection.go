@@ -99,7 +99,8 @@ func (c *connection) basic() string {
 	return base64.StdEncoding.EncodeToString([]byte(c.user + ":" + c.password))
 }
 
-// as is another connection to the same service, for another account.
+// as is another connection to the same service, for another account. It has a session of its own, and shares only the HTTP
+// client, whose pool limits both together to two connections.
 func (c *connection) as(user, password string) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +120,7 @@ func (c *connection) start() string {
 	return rootPath + "Systems"
 }
 
-// isRefused reports whether the login was refused, and not only what was asked for then.
+// isRefused reports whether the login was refused, and not only the request that failed.
 func (c *connection) isRefused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,6 +179,7 @@ func (c *connection) try(ctx context.Context, method, ref string, body any, head
 	if _, err := c.root(ctx); err != nil { // where the service is, before anything secret is sent
 		return nil, err
 	}
+	// At most two rounds. An order is safe to repeat here, because a controller that answers 401 has not carried it out.
 	for isRetry := false; ; isRetry = true {
 		// A 401 with an old token means that the session ended: controllers end them after some minutes, and at each
 		// restart. With a fresh token, or after one retry, it is the final answer.
@@ -194,6 +196,8 @@ func (c *connection) try(ctx context.Context, method, ref string, body any, head
 		if err != nil {
 			return nil, err
 		}
+		// With basic authentication a 401 is about the password itself. Remembering it keeps later calls from locking the
+		// account.
 		if a.status == http.StatusUnauthorized && token == "" && c.user != "" {
 			c.refuse(c.fault(a, "log in"))
 		}
@@ -270,6 +274,7 @@ func (c *connection) send(ctx context.Context, method, ref string, body []byte, 
 		req.Header = header
 	}
 	req.Header.Set("Accept", "application/json")
+	// Both are headers that DSP0266 names for every request. Without them a service may answer with a page for people.
 	req.Header.Set("OData-Version", "4.0")
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -280,12 +285,14 @@ func (c *connection) send(ctx context.Context, method, ref string, body []byte, 
 	}
 	defer resp.Body.Close()
 	a := &answer{status: resp.StatusCode, header: resp.Header, path: u.Path}
+	// One byte more than allowed tells an answer that is too large from one that fits exactly.
 	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1)); err == nil && len(a.body) > maxBody {
 		err = errTooLarge
 	}
 	if err != nil {
 		return nil, c.unreached(ctx, err)
 	}
+	// Later requests go to the new place directly: sameHost lets no order follow a change of scheme.
 	if final := resp.Request.URL; final.Host != u.Host || final.Scheme != u.Scheme { // allowed by sameHost
 		c.mu.Lock()
 		c.base = &url.URL{Scheme: final.Scheme, Host: final.Host}
@@ -303,6 +310,7 @@ func (c *connection) patiently(ctx context.Context, method, ref string, body []b
 		return a, err
 	}
 	n, convErr := strconv.Atoi(a.header.Get("Retry-After"))
+	// A controller without a free session answers 503 as well. Waiting would not free one; newSession takes basic instead.
 	if convErr != nil || n < 0 || n > 10 || says(messages(a.body), noSession...) {
 		return a, nil
 	}
@@ -321,6 +329,7 @@ func (c *connection) refuse(why error) {
 
 // acquire takes a place, or gives up with ctx.
 func acquire(ctx context.Context, places chan struct{}) error {
+	// select picks at random when both are ready. An ended call must not take a place from a live one.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -381,6 +390,7 @@ func (c *connection) patch(ctx context.Context, ref string, body any, what strin
 		if err == nil || isRetry || a == nil || a.status != http.StatusPreconditionFailed && a.status != http.StatusPreconditionRequired {
 			return err
 		}
+		// The tag tells which it was: a document that changed meanwhile has a new one, and a broken comparison the same.
 		again, err := c.readTag(ctx, ref, &doc)
 		if err != nil {
 			return err

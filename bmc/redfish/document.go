@@ -131,8 +131,10 @@ type bootSettings struct {
 
 // UnmarshalJSON also notes whether there is an HttpBootUri.
 func (b *bootSettings) UnmarshalJSON(raw []byte) error {
+	// plain has the fields and not this method, which would call itself.
 	type plain bootSettings
 	var p plain
+	// The tolerance is needed here again: decode forgives a wrong type, but not an error from a method of a field.
 	if err := tolerate(json.Unmarshal(raw, &p)); err != nil {
 		return err
 	}
@@ -172,6 +174,7 @@ type number float64
 func (n *number) UnmarshalJSON(raw []byte) error {
 	text := strings.TrimSpace(strings.Trim(string(raw), `"`))
 	v, err := strconv.ParseFloat(text, 64)
+	// ParseFloat reads "NaN" and "Inf", which no comparison with a bound would catch later.
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		v = 0
 	}
@@ -183,6 +186,7 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 // know, and one sensor must not hide the rest.
 func decode(raw []byte, into any) error {
 	raw = bytes.TrimSpace(raw)
+	// Login pages and error texts come with status 200. null would decode into an empty document without an error.
 	if len(raw) == 0 || raw[0] != '{' {
 		return errNotJSON
 	}

@@ -40,6 +40,7 @@ func messages(body []byte) []message {
 	if len(doc.Error.Info) == 0 && doc.Error.Code+doc.Error.Message != "" {
 		return []message{{MessageID: doc.Error.Code, Message: doc.Error.Message}}
 	}
+	// A controller may list a message for each of hundreds of properties. The first ones say enough.
 	return doc.Error.Info[:min(len(doc.Error.Info), 8)]
 }
 
@@ -96,6 +97,8 @@ func (c *connection) fault(a *answer, what string) *inventory.Error {
 		return inventory.Errorf(kind, "the controller at %s %s", c.host(), fmt.Sprintf(format, args...)+said)
 	}
 	switch {
+	// The order of the cases matters. A licence, a forced change of the password and a start of the firmware come with 400, 401,
+	// 403 or 503 in all combinations, so that the ids must be judged before any status.
 	case says(all, noLicense...):
 		return e(inventory.Invalid, "wants a licence for %s", what)
 	case says(all, "PasswordChangeRequired"):
@@ -163,6 +166,7 @@ func (c *connection) unreached(ctx context.Context, err error) *inventory.Error 
 // plain keeps a cause's words for the log, cleaned: they can hold what the controller sent.
 func plain(err error) error { return errors.New(inventory.Clean(err.Error(), 400)) }
 
+// fingerprint is in the form that a target's own fingerprint has, so that an admin can paste it.
 func fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])

@@ -23,8 +23,9 @@ const (
 	insertTries   = 5 // with what the controller says of each try
 )
 
-// insert inserts an image by the action. The ActionInfo, and the words of a refusal, tell what the controller takes.
-// Each of at most insertTries tries changes the body by what the last refusal said.
+// insert inserts an image by the action. The ActionInfo, and the words of a refusal, tell what the controller takes. Each of at
+// most insertTries tries changes the body by what the last refusal said. A controller may want a field and refuse it in turns,
+// so that only this bound ends the loop.
 func (d *driver) insert(ctx context.Context, v *slot, image *url.URL) error {
 	known, err := d.parameters(ctx, v.Actions.Insert)
 	if err != nil {
@@ -33,6 +34,7 @@ func (d *driver) insert(ctx context.Context, v *slot, image *url.URL) error {
 	body := insertBody(image, v.Actions.Insert.Protocols, known)
 	for n := 1; ; n++ {
 		a, err := d.post(ctx, v.Actions.Insert.Target, body, "insert an image")
+		// Only a 400 complains of the body. After any other answer the drive may hold the image, and a second order would fail.
 		if err == nil || a == nil || a.status != http.StatusBadRequest || n >= insertTries {
 			return err
 		}
@@ -99,6 +101,7 @@ func valueOf(name string, image *url.URL, allowed []string) any {
 	case mediaInserted, mediaReadOnly:
 		return true
 	case mediaProtocol:
+		// The schema's words are HTTP and HTTPS, and the URL's scheme is in lower case.
 		value = strings.ToUpper(image.Scheme)
 	case mediaMethod:
 		value = "Stream"
@@ -107,6 +110,7 @@ func valueOf(name string, image *url.URL, allowed []string) any {
 	default:
 		return nil
 	}
+	// The controller's own spelling counts, since it compares with case.
 	for _, a := range allowed {
 		if strings.EqualFold(a, value) {
 			return a

@@ -41,11 +41,13 @@ func (d *driver) Inventory(ctx context.Context) (_ bmc.Inventory, err error) {
 		MemoryBytes: gib(s.MemorySummary.TotalSystemMemoryGiB),
 		BMC:         &inventory.BMCFacts{Firmware: clean(id.firmware), Vendor: clean(id.vendor)},
 	}
+	// InterfaceType is TPM1_2, TPM2_0, or TCM1_0 for the Chinese standard, which is none.
 	for _, tpm := range s.TrustedModules {
 		if version, ok := strings.CutPrefix(strings.Replace(tpm.InterfaceType, "_", ".", 1), "TPM"); ok {
 			h.TPM = &inventory.TPM{Version: clean(version)}
 		}
 	}
+	// In the order of their worth: the context may end before the last part of a slow controller was read.
 	for _, part := range []struct {
 		name string
 		read func(context.Context, *system, *inventory.Hardware) error
@@ -57,6 +59,7 @@ func (d *driver) Inventory(ctx context.Context) (_ bmc.Inventory, err error) {
 		{"Secure Boot", d.addSecureBoot},
 		{"the controller's own port", d.addManagerPort},
 	} {
+		// A part may be incomplete and be kept: what it added before its error stays in h.
 		if err := d.omit(ctx, part.name, part.read(ctx, s, &h)); err != nil {
 			return bmc.Inventory{}, err
 		}
@@ -64,7 +67,8 @@ func (d *driver) Inventory(ctx context.Context) (_ bmc.Inventory, err error) {
 	return bmc.Inventory{Hardware: h, Vendor: clean(id.vendor), Model: clean(id.model), Firmware: clean(id.firmware)}, nil
 }
 
-// each calls fn with every document of a collection that can be read.
+// each calls fn with every document of a collection that can be read. It calls fn for those that it got even when it returns an
+// error in the end: half a list of disks is worth more than none.
 func each[T any](ctx context.Context, d *driver, ref string, fn func(*T)) error {
 	docs, err := d.members(ctx, ref)
 	for _, doc := range docs {
@@ -88,6 +92,7 @@ type processor struct {
 	Status                status
 }
 
+// addProcessors replaces the summary of the system, which has no cores in older schemas.
 func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hardware) error {
 	var sum inventory.CPU
 	err := each(ctx, d, s.Processors.ID, func(p *processor) {
@@ -101,8 +106,11 @@ func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hard
 		sum.Sockets++
 		sum.Cores += bounded(p.TotalCores, 1<<16)
 		sum.Threads += bounded(p.TotalThreads, 1<<16)
+		// Sockets hold the same model on every supported board; the last one read names it.
 		sum.Model, sum.Vendor, sum.MHz = clean(p.Model), clean(p.Manufacturer), bounded(p.MaxSpeedMHz, 1<<20)
 		switch arch := p.ProcessorArchitecture + " " + p.InstructionSet; {
+		// ProcessorArchitecture says x86 for 32 and 64 bits, and not all controllers fill InstructionSet. Every server is
+		// 64-bit.
 		case strings.Contains(arch, "x86-64"), strings.Contains(arch, "x86"):
 			sum.Arch = inventory.X8664
 		case strings.Contains(arch, "ARM"):
@@ -122,6 +130,7 @@ func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hard
 	return err
 }
 
+// addMemory keeps slots as the controller names them: an admin looks for the same name on the board.
 func (d *driver) addMemory(ctx context.Context, s *system, h *inventory.Hardware) error {
 	var total int64
 	err := each(ctx, d, s.Memory.ID, func(m *struct {
@@ -152,12 +161,14 @@ func (d *driver) addMemory(ctx context.Context, s *system, h *inventory.Hardware
 			Manufacturer: clean(m.Manufacturer), Part: clean(m.PartNumber), Serial: clean(m.SerialNumber),
 		})
 	})
+	// The summary counts first: controllers list only modules that they could read.
 	if h.MemoryBytes == 0 {
 		h.MemoryBytes = total
 	}
 	return err
 }
 
+// addDisks takes a request for each disk. $expand brings the storage controllers only, whose disks are links in them.
 func (d *driver) addDisks(ctx context.Context, s *system, h *inventory.Hardware) error {
 	var drives []string
 	err := each(ctx, d, s.Storage.ID, func(c *struct{ Drives []link }) {
@@ -200,6 +211,7 @@ type disk struct {
 	Status         status
 }
 
+// facts has no name such as sda: the controller does not know what Linux calls a disk. Serial and WWN tie both together.
 func (v *disk) facts() inventory.Disk {
 	name := v.Name
 	if name == "" {
@@ -235,7 +247,8 @@ type port struct {
 }
 
 func (p *port) mac() inventory.MAC {
-	// The permanent address first: an operating system may have set the other.
+	// The permanent address first: an operating system may have set the other. Hosts are recognised by their MACs, so that a
+	// bond's address would join two of them.
 	for _, text := range []string{p.PermanentMACAddress, p.MACAddress} {
 		if m, err := inventory.ParseMAC(text); err == nil {
 			return m
@@ -245,6 +258,7 @@ func (p *port) mac() inventory.MAC {
 }
 
 func (d *driver) addPorts(ctx context.Context, s *system, h *inventory.Hardware) error {
+	// The collection also has virtual ports of the host's system, bridges and bonds. Those without a MAC are no hardware.
 	return each(ctx, d, s.EthernetInterfaces.ID, func(p *port) {
 		if p.mac() == "" {
 			return
@@ -259,6 +273,7 @@ func (d *driver) addPorts(ctx context.Context, s *system, h *inventory.Hardware)
 	})
 }
 
+// addSecureBoot tells whether a boot loader signed by others can start: the profile of a host may need a certificate.
 func (d *driver) addSecureBoot(ctx context.Context, s *system, h *inventory.Hardware) error {
 	if s.SecureBoot.ID == "" {
 		return nil
@@ -311,6 +326,7 @@ func (d *driver) addTrusted(ctx context.Context, databases string, h *inventory.
 		revoked = nil
 	}
 	for _, c := range trusted {
+		// The firmware refuses what dbx names, whatever db says (UEFI 2.10, "Authorization Process").
 		if !slices.Contains(revoked, c) {
 			h.Firmware.SecureBootDB = append(h.Firmware.SecureBootDB, c)
 		}
@@ -327,7 +343,8 @@ type certificate struct {
 	ValidNotAfter     string
 }
 
-// inventory describes a certificate: by itself where the controller gives it, else by what the controller says of it.
+// inventory describes a certificate: by itself where the controller gives it, else by what the controller says of it. It reports
+// false for one without a name, such as a hash: a list of hashes tells an admin nothing.
 func (c *certificate) inventory() (inventory.Certificate, bool) {
 	if block, _ := pem.Decode([]byte(c.CertificateString)); block != nil {
 		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
@@ -346,6 +363,7 @@ func (d *driver) addManagerPort(ctx context.Context, s *system, h *inventory.Har
 		return err
 	}
 	return each(ctx, d, m.EthernetInterfaces.ID, func(p *port) {
+		// Managers also list the internal port to the host (RNDIS), mostly without an address.
 		if h.BMC.Address != "" || p.mac() == "" {
 			return
 		}
@@ -359,7 +377,8 @@ func (d *driver) addManagerPort(ctx context.Context, s *system, h *inventory.Har
 	})
 }
 
-// gib turns GiB, which controllers round to quarters at best, into bytes.
+// gib turns GiB, which controllers round to quarters at best, into bytes. The condition is written so that NaN, which is no
+// number greater than 0, also gives 0.
 func gib(n number) int64 {
 	if !(n > 0) || n > 1<<24 {
 		return 0

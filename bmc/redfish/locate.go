@@ -16,6 +16,7 @@ type led struct {
 	Allowed                 []string `json:"IndicatorLED@Redfish.AllowableValues"`
 }
 
+// body returns nil where there is no light. A property that is null or absent cannot be set.
 func (l *led) body(on bool) map[string]any {
 	switch {
 	case l.LocationIndicatorActive != nil:
@@ -44,7 +45,8 @@ func (l *led) isLit() bool {
 	return l.IndicatorLED != nil && *l.IndicatorLED != "" && *l.IndicatorLED != string(schemas.OffIndicatorLED)
 }
 
-// confirmLED waits until the controller says that the light is as wanted.
+// confirmLED waits until the controller shows the light as wanted. Any state but Off counts as lit: Blinking may be shown where
+// Lit was ordered.
 func (d *driver) confirmLED(ctx context.Context, ref string, on bool) error {
 	for n := 0; ; n++ {
 		var l led
@@ -85,6 +87,7 @@ func (d *driver) Locate(ctx context.Context, on bool) (err error) {
 			unread = err
 			continue
 		}
+		// The first light ends the search: lighting the chassis of a blade as well would point at all its neighbours.
 		if body := l.body(on); body != nil {
 			if err := d.patch(ctx, ref, body, "set the identify LED"); err != nil {
 				return err
@@ -92,6 +95,7 @@ func (d *driver) Locate(ctx context.Context, on bool) (err error) {
 			return d.confirmLED(ctx, ref, on)
 		}
 	}
+	// A document that could not be read may have the light: a later try may find it.
 	if unread != nil && bmc.KindOf(unread) != inventory.NotFound {
 		return unread // it may have one
 	}

@@ -54,11 +54,13 @@ func (d *driver) eventLog(ctx context.Context) (*logService, error) {
 			if decode(doc, l) != nil || l.Entries.ID == "" {
 				continue
 			}
+			// The system's logs come first, and win among logs of the same rank.
 			if r := l.rank(); r < bestRank {
 				best, bestRank = l, r
 			}
 		}
 	}
+	// A manager that could not be read may have the log. Saying that there is none would hide a fault that passes.
 	if best == nil && first != nil && bmc.KindOf(first) != inventory.NotFound {
 		return nil, first // there may be one
 	}
@@ -119,6 +121,7 @@ func (d *driver) entries(ctx context.Context, ref string, limit int) (all []time
 		return nil, 0, err
 	}
 	if root.ProtocolFeaturesSupported.ExpandQuery.NoLinks && !strings.Contains(ref, "?") {
+		// One request for a page instead of one for each entry: a log of 4,000 entries would take an hour.
 		if all, total, err = d.entryPages(ctx, ref+"?$expand=.", limit); err == nil && total > 0 {
 			return all, total, nil // what is promised is not always kept
 		}
@@ -159,6 +162,7 @@ func (d *driver) entryPages(ctx context.Context, ref string, limit int) (all []t
 			all = sorted(all)[:limit]
 		}
 	}
+	// Links are read last: how many are wanted, and from which end, shows only once all pages are known.
 	more, err := d.singles(ctx, links, limit)
 	return append(all, more...), max(total, readN), err
 }
@@ -182,6 +186,7 @@ func entriesOf(members []json.RawMessage) (all []timed, links []json.RawMessage)
 
 // singles reads entries that take one request each: from the end of the list that has the newer ones, as many as are wanted.
 func (d *driver) singles(ctx context.Context, links []json.RawMessage, limit int) (all []timed, err error) {
+	// The standard says nothing of the order. Reading the first and the last entry tells which end is new.
 	if n := min(limit, maxLogSingles); len(links) > n {
 		ends := []timed{}
 		for _, m := range []json.RawMessage{links[0], links[len(links)-1]} {
@@ -222,9 +227,11 @@ func entryOf(doc json.RawMessage) timed {
 	}
 	_ = decode(doc, &e)
 	t := timed{LogEntry: bmc.LogEntry{ID: clean(e.ID), Severity: severity(e.Severity), Message: inventory.Clean(e.Message, 500)}}
+	// Some firmware puts the text of an event into its name.
 	if t.Message == "" {
 		t.Message = clean(e.Name)
 	}
+	// iLO writes 0000-00-00 for an entry from before its clock was set. That is no time, and no text for an admin either.
 	at, ok := timeOf(e.Created)
 	switch found := clean(e.Created); {
 	case ok:
@@ -235,7 +242,7 @@ func entryOf(doc json.RawMessage) timed {
 	return t
 }
 
-// timeLayouts are how controllers write a time, beside RFC 3339. One without a zone counts as UTC.
+// timeLayouts are how controllers write a time, in addition to RFC 3339. One without a zone counts as UTC.
 var timeLayouts = []string{
 	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00",
 	"2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006/01/02 15:04:05", "2006/01/02 15:04",
@@ -289,6 +296,7 @@ func newest(all []timed, limit int) []bmc.LogEntry {
 	return entries
 }
 
+// severity maps to the words of package bmc. An unknown word stays, shortened: an admin may know the vendor's scale.
 func severity(s string) string {
 	switch strings.ToLower(s) {
 	case "ok", "informational":
@@ -316,9 +324,11 @@ func (d *driver) ClearLog(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	// An empty object and not an empty body, which DSP0266 does not know for an action.
 	if _, err = d.post(ctx, l.Actions.Clear.Target, struct{}{}, "clear the event log"); err != nil {
 		return err
 	}
+	// Clearing runs in the background on some controllers: the count falls seconds later.
 	for n := 0; ; n++ {
 		_, after, err := d.entries(ctx, l.Entries.ID, 1)
 		if err != nil {

@@ -102,9 +102,12 @@ func (d *driver) InsertMedia(ctx context.Context, image string) (err error) {
 		return err
 	}
 	switch v.image(how) {
+	// The same URL may have other bytes by now. An admin who wants it fetched again ejects it first.
 	case image:
 		return nil
 	case "":
+	// A drive that holds something else refuses the order on most controllers, so it is emptied first. A crash in between leaves
+	// an empty drive, and the repetition of this call inserts.
 	default:
 		if err := d.eject(ctx, v, how); err != nil {
 			return err
@@ -113,6 +116,7 @@ func (d *driver) InsertMedia(ctx context.Context, image string) (err error) {
 	if v.Actions.Insert.Target != "" {
 		err = d.insert(ctx, v, u)
 	} else {
+		// Services older than the action take a change of the document instead.
 		err = d.patch(ctx, v.Path, map[string]any{"Image": image, "Inserted": true, "WriteProtected": true}, "insert an image")
 	}
 	if err != nil {
@@ -144,7 +148,8 @@ func (d *driver) eject(ctx context.Context, v *slot, how behaviour) error {
 	return d.confirmMedia(ctx, "")
 }
 
-// confirmMedia waits until the drive holds what it should: many controllers fetch the image first.
+// confirmMedia waits until the drive holds what it should: many controllers fetch the image first. It finds the drive again at
+// each look, because some services give it another path while it is in use.
 func (d *driver) confirmMedia(ctx context.Context, want string) error {
 	for n := 0; ; n++ {
 		is, err := d.Media(ctx)

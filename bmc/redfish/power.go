@@ -37,6 +37,7 @@ func powerWord(state string) string {
 
 func powerOf(state string) inventory.PowerState {
 	switch schemas.PowerState(state) {
+	// A paused machine has power: to switch it on would do nothing, and its disks are not safe.
 	case schemas.OnPowerState, schemas.PausedPowerState:
 		return inventory.PowerOn
 	case schemas.OffPowerState:
@@ -78,6 +79,7 @@ func (d *driver) reset(ctx context.Context, s *system, a bmc.Action, allowed []s
 	}
 	target := s.Actions.Reset.Target
 	if target == "" {
+		// DSP0266 fixes this path for services that do not name the target.
 		target = strings.TrimRight(s.ID, "/") + "/Actions/ComputerSystem.Reset"
 	}
 	ans, err := d.post(ctx, target, map[string]string{"ResetType": string(order)}, "carry out "+string(order))
@@ -105,6 +107,8 @@ func (d *driver) offAndOn(ctx context.Context, s *system, allowed []string) erro
 	if err := d.reset(ctx, s, bmc.Off, allowed); err != nil {
 		return err
 	}
+	// The second order waits for the first one's effect: On, given to a machine that is still on, is done at once, and the
+	// machine would stay off.
 	for n := 0; ; n++ {
 		now, err := d.system(ctx)
 		if err != nil {
@@ -128,6 +132,7 @@ func isDone(a bmc.Action, state string) bool {
 	switch is := schemas.PowerState(state); a {
 	case bmc.On:
 		return powerOf(state) == inventory.PowerOn || is == schemas.PoweringOnPowerState
+	// A reset of a machine that is off is done: it starts afresh the next time anyway. A cycle is not, since it ends with on.
 	case bmc.Off, bmc.Reset:
 		return is == schemas.OffPowerState
 	case bmc.Shutdown:

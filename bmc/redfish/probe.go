@@ -31,8 +31,9 @@ func ProbeClient(timeout time.Duration, policy *egress.Policy) *http.Client {
 	return &http.Client{
 		Timeout: timeout, CheckRedirect: sameHost,
 		Transport: &http.Transport{
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
-			DialContext:       policy.Dialer(timeout).DialContext,
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			DialContext:     policy.Dialer(timeout).DialContext,
+			// A scan asks each address once. Kept connections would use up the file descriptors of the server.
 			DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10,
 		},
 	}
@@ -58,6 +59,7 @@ func Probe(ctx context.Context, addr netip.AddrPort, c *http.Client) (Found, err
 		return Found{}, unfound(addr, err)
 	}
 	defer resp.Body.Close()
+	// A truncated body is no JSON, so that a larger answer counts as something else than Redfish.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
 		return Found{}, unfound(addr, err)

@@ -39,8 +39,9 @@ type quirk struct {
 	apply    func(*behaviour)
 }
 
-// quirks is the table. Messages that mean "not now" or "no session is free" are in fault.go, because they are told apart
-// by themselves.
+// quirks is the table. Messages that mean "not now" or "no session is free" are in fault.go, because they are told apart by
+// themselves. A new entry needs a source that others can read, and a test: a quirk from memory stays for years
+// after the firmware has changed.
 var quirks = []quirk{
 	{
 		name: "supermicro-mode", vendor: "Supermicro",
@@ -115,7 +116,8 @@ func behaviourOf(id identity) behaviour {
 	return b
 }
 
-// vendors are the names that controllers go by.
+// vendors are the names that controllers go by. The first match counts: iLO's root also names Hewlett, and OpenBMC runs on
+// boards of all the others, whose own names come first.
 var vendors = []struct {
 	name    string
 	pattern *regexp.Regexp

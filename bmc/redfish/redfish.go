@@ -29,7 +29,7 @@ type driver struct {
 	path     string    // of the system, once it is known
 	identity *identity // of the controller, once it is known
 
-	// looks is how often, and every how long, a boot override or an image is looked for until it counts as ignored.
+	// looks is how often, and every how long, the driver looks for a boot override or an image until it counts as ignored.
 	looks int
 	every time.Duration
 	sleep func(context.Context, time.Duration) error
@@ -80,6 +80,8 @@ func open(t bmc.Target) (*driver, error) {
 		return nil, err
 	}
 	c.auth = auth
+	// Six looks in ten seconds: most controllers show a change within three, and the caller's own deadline is some minutes. Path
+	// and query of the address are dropped, since the service always begins at rootPath.
 	return &driver{connection: c, want: t.System, looks: 6, every: 2 * time.Second, sleep: sleep}, nil
 }
 
@@ -108,6 +110,7 @@ func (d *driver) system(ctx context.Context) (*system, error) {
 		}
 	}
 	s := &system{}
+	// Two goroutines may both have found the path. They found the same one, so that the last write does no harm.
 	if err := d.read(ctx, path, s); err != nil {
 		if bmc.KindOf(err) == inventory.NotFound {
 			d.mu.Lock()
@@ -117,7 +120,7 @@ func (d *driver) system(ctx context.Context) (*system, error) {
 		}
 		return nil, err
 	}
-	// The path is the one that was asked for: @odata.id differs on some services.
+	// The path is that of the request: @odata.id differs on some services.
 	s.ID, s.PowerState = path, powerWord(s.PowerState)
 	d.mu.Lock()
 	d.path = path
@@ -143,6 +146,7 @@ func (d *driver) findSystem(ctx context.Context) (string, error) {
 		return paths[0], nil
 	}
 	var names []string
+	// Documents are read one by one, and only now: on a chassis of 16 blades this takes as many requests.
 	var unread error
 	for _, path := range paths {
 		id := lastSegment(path)
@@ -201,6 +205,7 @@ func (d *driver) identify(ctx context.Context, s *system) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The service root names the vendor of the controller's firmware, the system the one of the board. Quirks follow firmware.
 	id := &identity{vendor: vendorOf(root, s.Manufacturer), product: root.Product, system: s.Model}
 	m, err := d.manager(ctx, s)
 	if err != nil {
@@ -220,6 +225,7 @@ func (d *driver) identify(ctx context.Context, s *system) (*identity, error) {
 // manager reads the controller's own document.
 func (d *driver) manager(ctx context.Context, s *system) (*manager, error) {
 	path := ""
+	// A chassis with several servers has one manager for each. The first of the whole collection may be a neighbour's.
 	if len(s.Links.ManagedBy) > 0 {
 		path = s.Links.ManagedBy[0].ID
 	} else {

@@ -26,6 +26,7 @@ func (d *driver) SinceRestart(ctx context.Context) (_ time.Duration, err error) 
 		return 0, err
 	}
 	now, err := time.Parse(time.RFC3339, m.DateTime)
+	// A controller that lost its clock, as at a flat battery, would report a restart in the future. No answer is better.
 	if err != nil || now.Before(last) {
 		return 0, none
 	}

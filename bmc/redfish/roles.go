@@ -20,6 +20,7 @@ type role struct {
 func (r *role) kind() string {
 	has := func(p string) bool { return slices.Contains(r.AssignedPrivileges, p) }
 	switch {
+	// Both together: with ConfigureUsers alone an account could make an administrator, but not set a boot override.
 	case has("ConfigureUsers") && has("ConfigureManager"):
 		return "administrator"
 	case has("ConfigureComponents") || has("ConfigureManager"):
@@ -67,10 +68,13 @@ func (d *driver) roleOf(ctx context.Context, a *account) (string, error) {
 		if err == nil && r.AssignedPrivileges != nil {
 			return r.kind(), nil
 		}
+		// Only the end of the context ends this. A role that the account may not read is unknown, which CheckCredentials
+		// accepts.
 		if err != nil && ctx.Err() != nil {
 			return "", err
 		}
 	}
+	// An empty slot has no role.
 	if a.UserName == "" {
 		return "none", nil
 	}
@@ -81,6 +85,7 @@ func (d *driver) roleOf(ctx context.Context, a *account) (string, error) {
 func (d *driver) adminRole(ctx context.Context, service string) (string, error) {
 	const standard = "Administrator"
 	var doc struct{ Roles link }
+	// No error here: the name of the standard is right almost everywhere, and confirmUser checks what came of it.
 	if err := d.read(ctx, service, &doc); err != nil || doc.Roles.ID == "" {
 		return standard, nil
 	}

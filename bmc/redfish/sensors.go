@@ -78,6 +78,7 @@ func (d *driver) Sensors(ctx context.Context) (_ []bmc.Sensor, err error) {
 			first = err
 		}
 	}
+	// A chassis that fails is only left out, unless there was no other: an empty list would look like a machine without sensors.
 	if len(all) == 0 {
 		return nil, first
 	}
@@ -95,6 +96,7 @@ func (d *driver) chassis(ctx context.Context, s *system) ([]link, error) {
 		if root.Chassis.ID == "" {
 			return nil, nil
 		}
+		// Without links, a service with several chassis mixes their sensors. Such services have one machine.
 		paths, err := d.links(ctx, root.Chassis.ID)
 		if err != nil {
 			return nil, err
@@ -167,6 +169,7 @@ func (r *reading) sensor(kind string) bmc.Sensor {
 	if s.Name == "" {
 		s.Name = clean(r.FanName) // Redfish 1.0 calls it so
 	}
+	// The fields are tried in this order, because a power supply may have several. Pointers tell 0 degrees from no reading.
 	var value *number
 	for _, v := range []struct {
 		value *number
@@ -184,6 +187,7 @@ func (r *reading) sensor(kind string) bmc.Sensor {
 			break
 		}
 	}
+	// An empty slot of a power supply still has a reading of 0, which must not look like a fault.
 	if value == nil || strings.EqualFold(r.Status.State, "Absent") {
 		return s
 	}
@@ -194,6 +198,7 @@ func (r *reading) sensor(kind string) bmc.Sensor {
 	case "Critical":
 		s.Status = "critical"
 	default:
+		// Many controllers give a health only to what has a threshold. A reading without one counts as ok.
 		s.Status = "ok"
 	}
 	return s

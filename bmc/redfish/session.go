@@ -16,6 +16,7 @@ func (c *connection) enter(ctx context.Context) (token string, fresh bool, err e
 	c.mu.Lock()
 	refused := c.refused
 	c.mu.Unlock()
+	// setPassword and endSession forget the refusal, so that a corrected password is tried at once.
 	if refused != nil { // each wrong password brings the account nearer to being locked
 		return "", false, refused
 	}
@@ -71,6 +72,7 @@ func (c *connection) newSession(ctx context.Context) error {
 	token := a.header.Get("X-Auth-Token")
 	switch {
 	case a.status < 300 && token != "":
+		// The answer has the session's document, whose @odata.id serves where the header is missing (DSP0266, "Session login").
 		var l link
 		_ = decode(a.body, &l)
 		if at := a.header.Get("Location"); at != "" {
@@ -114,7 +116,8 @@ func samePath(ref string) string {
 	return u.EscapedPath()
 }
 
-// isNoLogin reports whether a session was refused for another reason than its user and password.
+// isNoLogin reports whether a session was refused for another reason than its user and password. Such controllers answer 400 or
+// 403 without an id of the standard; a busy one has an id of notNow and must not lose its sessions for that.
 func isNoLogin(a *answer) bool {
 	all := messages(a.body)
 	if says(all, badLogin...) || says(all, "PasswordChangeRequired") || says(all, notNow...) {
@@ -123,6 +126,7 @@ func isNoLogin(a *answer) bool {
 	return a.status == http.StatusForbidden || a.status == http.StatusBadRequest
 }
 
+// goBasic stays in force until endSession. Asking for a session before each request would double the traffic.
 func (c *connection) goBasic() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,6 +138,7 @@ func (c *connection) forget(token string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.guard(token)
+	// Another call may have logged in again already. Its new token stays.
 	if c.token == token {
 		c.token, c.logout = "", ""
 	}
@@ -156,6 +161,7 @@ func (c *connection) authorize(h http.Header, token string) {
 // hour.
 func (c *connection) Close() (err error) {
 	defer c.safe(&err)
+	// A context of its own: the caller's has often ended when it closes the driver, and the session would stay open.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	defer c.http.CloseIdleConnections()

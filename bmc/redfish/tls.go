@@ -32,9 +32,10 @@ func newTransport(t bmc.Target) (*http.Transport, error) {
 		conf.InsecureSkipVerify = true
 	}
 	return &http.Transport{
-		TLSClientConfig:        conf,
-		DialContext:            t.Egress.DialContext,
-		TLSHandshakeTimeout:    15 * time.Second, // a controller without a crypto engine takes seconds
+		TLSClientConfig:     conf,
+		DialContext:         t.Egress.DialContext,
+		TLSHandshakeTimeout: 15 * time.Second, // a controller without a crypto engine takes seconds
+		// Together with slots of the connection: a small controller stops answering when it gets more connections.
 		MaxConnsPerHost:        2,
 		IdleConnTimeout:        30 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -69,6 +70,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	to := inventory.Clean(req.URL.Host, 80)
 	switch {
+	// http.Client drops Authorization on the way to another host, but not X-Auth-Token. The token must not leave the controller.
 	case req.URL.Hostname() != first.URL.Hostname() || req.URL.Port() != first.URL.Port() && !isUpgrade(first.URL, req.URL):
 		return &redirectError{"to another host, " + to}
 	case first.URL.Scheme == "https" && req.URL.Scheme != "https":

@@ -55,6 +55,7 @@ func (d *driver) account(ctx context.Context, user string) (*account, error) {
 		return nil, err
 	}
 	for i := range all {
+		// Names are compared with case: two accounts may differ in nothing else, and the wrong one would get the password.
 		if user != "" && all[i].UserName == user {
 			return &all[i], nil
 		}
@@ -89,6 +90,7 @@ func (d *driver) Users(ctx context.Context) (_ []bmc.User, err error) {
 func (d *driver) CheckCredentials(ctx context.Context) (err error) {
 	defer d.safe(&err)
 	// An open session would show that the password was right when it began.
+	// A controller that fails to end the session has no session of ours either way: accounts logs in again.
 	if err := d.endSession(ctx); err != nil && bmc.KindOf(err) != inventory.Unavailable {
 		return err
 	}
@@ -109,7 +111,7 @@ func (d *driver) CheckCredentials(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if role == "administrator" || role == roleUnknown { // what is not told is no reason to refuse
+		if role == "administrator" || role == roleUnknown { // an unknown role is no reason to refuse
 			return nil
 		}
 		return inventory.Errorf(inventory.Unauthorized, "%s is no administrator of the controller at %s, but %q", d.name(), d.host(), clean(a.RoleID)).
@@ -135,6 +137,8 @@ func (d *driver) SetPassword(ctx context.Context, user, password string) (err er
 	if !a.Enabled && user != d.user {
 		return nil // it cannot log in, whatever its password is
 	}
+	// The order matters: only a password that has let somebody in replaces the one of this driver. A rotation has stored both
+	// before this call, so that a crash anywhere in here loses neither.
 	if err := d.prove(ctx, user, password); err != nil {
 		return err
 	}
@@ -193,6 +197,7 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) (err err
 	if err != nil {
 		return err
 	}
+	// Some vendors have a role of their own for administrators and refuse the standard's name.
 	role, err := d.adminRole(ctx, root.AccountService.ID)
 	if err != nil {
 		return err
@@ -227,7 +232,8 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) (err err
 	return inventory.Errorf(inventory.Conflict, "the controller at %s has no free account", d.host()).WithHint("delete one that is not used")
 }
 
-// confirmUser looks whether an account is there, is an administrator, and is let in.
+// confirmUser looks whether an account is there, is an administrator, and may log in. A slot that was patched shows the new name
+// after seconds, and some firmware drops the role or leaves the account disabled without an error.
 func (d *driver) confirmUser(ctx context.Context, user, password string) error {
 	for n := 0; ; n++ {
 		a, err := d.account(ctx, user)
@@ -286,6 +292,7 @@ func (d *driver) DeleteUser(ctx context.Context, user string) (err error) {
 	if err == nil {
 		return d.confirmGone(ctx, user)
 	}
+	// Only these two mean that accounts are slots. A 404 would mean here that somebody else has deleted it meanwhile.
 	if ans == nil || ans.status != http.StatusMethodNotAllowed && ans.status != http.StatusNotImplemented {
 		return err
 	}

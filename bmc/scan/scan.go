@@ -45,7 +45,7 @@ type Config struct {
 	MAC func(netip.Addr) inventory.MAC
 }
 
-// Bounds of what may be asked for.
+// Bounds of what a caller may ask for.
 const (
 	maxParallel = 1024
 	maxRate     = 10_000
@@ -93,12 +93,15 @@ func Scan(ctx context.Context, c Config, each func(Found)) (doneN int, err error
 		release = func() { <-places }
 	)
 	defer beat.Stop()
+	// Deferred calls run in reverse: the probes end before the ticker stops, and each is never called after Scan has returned.
 	defer wg.Wait()
 	report := func(f Found) {
 		mu.Lock()
 		defer mu.Unlock()
 		each(f)
 	}
+	// Two limits: places bounds the sockets that are open at once, and beat the packets of a second. Without the second one, a
+	// network of refusing hosts frees places at once and gets a burst that looks like an attack.
 	for addr := range c.Range.All() {
 		select {
 		case places <- struct{}{}:
@@ -137,6 +140,7 @@ func (c *Config) look(ctx context.Context, addr netip.Addr, report func(Found)) 
 			if err != nil {
 				return
 			}
+			// A probe's own word for its address does not count: a controller must not lead the admin to another machine.
 			f.IP, f.Driver = addr, driver
 			if f.MAC == "" && c.MAC != nil {
 				f.MAC = c.MAC(addr)
@@ -154,6 +158,7 @@ func (c *Config) look(ctx context.Context, addr netip.Addr, report func(Found)) 
 }
 
 func (c *Config) ipmi(ctx context.Context, addr netip.Addr) (Found, error) {
+	// UDP loses packets: a third of the time leaves room to ask again within Timeout.
 	f, err := ipmi.Probe(ctx, netip.AddrPortFrom(addr, c.IPMIPort), c.Timeout/3)
 	if err != nil {
 		return Found{}, err

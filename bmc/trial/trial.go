@@ -93,7 +93,7 @@ func (w way) reach(ctx context.Context, t bmc.Target) (steps []Step) {
 	ctx, cancel := context.WithTimeout(ctx, 3*connectFor)
 	defer cancel()
 	host := inventory.Clean(w.host, 200)
-	// A name is looked up on its own, so that a fault of DNS does not look like one of the network.
+	// The name has a look-up of its own, so that a fault of DNS does not look like one of the network.
 	if _, err := netip.ParseAddr(w.host); err != nil {
 		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", w.host)
 		if err != nil {
@@ -120,6 +120,8 @@ func (w way) reach(ctx context.Context, t bmc.Target) (steps []Step) {
 	return append(steps, w.secure(ctx, c, t))
 }
 
+// dial goes through the egress policy, which also judges what a name resolves to. A second look-up may give another address than
+// the one that reach has shown.
 func (w way) dial(ctx context.Context, policy *egress.Policy) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectFor)
 	defer cancel()
@@ -128,7 +130,8 @@ func (w way) dial(ctx context.Context, policy *egress.Policy) (net.Conn, error) 
 
 // secure looks at the certificate as the drivers do: a fingerprint names one, and without it an authority must have signed it.
 func (w way) secure(ctx context.Context, c net.Conn, t bmc.Target) Step {
-	// With a fingerprint the chain does not count; the comparison follows below.
+	// With a fingerprint the chain does not count; the comparison follows below. Without the check in the handshake, this code
+	// sees the certificate and can show its fingerprint.
 	conf := &tls.Config{ServerName: w.host, MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.InsecureSkipVerify || t.Fingerprint != ""}
 	client := tls.Client(c, conf)
 	ctx, cancel := context.WithTimeout(ctx, connectFor)
@@ -168,6 +171,7 @@ func printOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// problem is Unavailable: a trial never judges the stored controller, so that each of its failures may pass by itself.
 func problem(msg, hint string, err error) error {
 	return &inventory.Error{Kind: inventory.Unavailable, Msg: msg + ": " + inventory.Clean(reason(err), 200), Hint: hint, Err: err}
 }
@@ -181,6 +185,7 @@ func reason(err error) string {
 		return "it does not answer in time"
 	case errors.As(err, &dns):
 		return dns.Err
+	// OpError repeats the network and both addresses, which the sentence around it names already.
 	case errors.As(err, &op):
 		return op.Err.Error()
 	}
@@ -198,10 +203,13 @@ func logIn(ctx context.Context, d bmc.Driver, driver inventory.BMCDriver) (steps
 		return []Step{{Name: "login", Err: err}}, inventory.PowerUnknown
 	}
 	switch driver {
+	// These drivers have no account. Power above answered from memory or from the network, so no login was tested.
 	case inventory.Manual, inventory.WoL:
 		return []Step{{Name: "login", Detail: "there is nothing to log in to: nobody tells its power"}}, power
 	}
 	steps = []Step{{Name: "login", Detail: "lets us in; the power is " + string(power)}}
+	// Reading the power state needs no administrator. An account without the right to change accounts shows up here, and not
+	// months later when its password is to be rotated.
 	if users, ok := d.(bmc.UserManager); ok {
 		s := Step{Name: "rights", Detail: "the account is an administrator's"}
 		if err := users.CheckCredentials(ctx); err != nil {
@@ -223,7 +231,7 @@ func Discreet(steps []Step) (out []Step) {
 		var refused *egress.Refused
 		switch {
 		case errors.As(s.Err, &refused):
-			out = append(out, s) // by our own rules, before anything was asked
+			out = append(out, s) // by our own rules, before any packet was sent
 		case s.Err != nil:
 			out = append(out, Step{Name: "connect", Err: problem("no controller answers at this address",
 				"see its address, its cable and the firewalls between; an admin everywhere sees more", errors.New("no answer"))})

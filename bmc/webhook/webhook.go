@@ -91,6 +91,8 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	default:
 		return inventory.Errorf(inventory.Invalid, "bmc: %q is not a change of power", inventory.Clean(string(a), 40))
 	}
+	// A call that the admin described counts first, also for a cycle: many PDUs do it themselves, and then it completes even
+	// when this process dies.
 	if c := d.calls[string(a)]; c != nil {
 		_, err := d.make(ctx, c, d.words())
 		return err
@@ -106,6 +108,7 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
+	// The device is off and stays off. The error must say so, since the caller would otherwise believe that nothing happened.
 	case <-ctx.Done():
 		return inventory.Errorf(inventory.Unavailable, "the machine was switched off, and not on again: %v", ctx.Err())
 	}

@@ -179,7 +179,8 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	return nil
 }
 
-// mayReach refuses what the policy refuses, but for the addresses of everybody on a network, which magic packets are for.
+// mayReach refuses what the policy refuses, but for the addresses of everybody on a network, which magic packets are for. It
+// runs when packets go out and not in Open: the policy also refuses the addresses of this machine, and these change.
 func (d *driver) mayReach() error {
 	if d.to.Addr().IsMulticast() || d.to.Addr() == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return nil

@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// runProgram runs the agent beside an operating system, for tests and for looking at a running machine.
+// runProgram runs the agent next to an operating system, for tests and for looking at a running machine.
 func runProgram(session string, notInit bool) int {
 	if session == "" || !notInit {
 		fmt.Fprintln(os.Stderr, "slipway-agent is the init of a RAM disk; to try it here: slipway-agent --not-init --session URL")
@@ -63,7 +63,7 @@ func runProgram(session string, notInit bool) int {
 	lines := &agent.Lines{}
 	log := newLog(io.MultiWriter(os.Stderr, lines), true)
 	m := &machine{log: log, lines: lines, args: host.Arguments{Session: session}, settled: make(chan struct{})}
-	close(m.settled) // whoever runs this system has seen to it
+	close(m.settled) // anyone who runs this system has seen to it
 	if err := m.serve(ctx); err != nil {
 		log.Error(err.Error())
 		return 1
@@ -115,7 +115,7 @@ type machine struct {
 	args   host.Arguments
 	isInit bool
 	ears   *inspect.Ears
-	// modules are the kernel's; nil beside another operating system.
+	// modules are the kernel's; nil next to another operating system.
 	modules *host.Modules
 	settled chan struct{} // closed when all drivers are loaded and the disks are found
 }

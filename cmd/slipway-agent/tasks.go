@@ -32,7 +32,7 @@ func (m *machine) serve(ctx context.Context) error {
 			wire.BMCUser: m.bmcUser,
 		},
 	}
-	if m.isInit { // beside another operating system nothing destructive is done
+	if m.isInit { // next to another operating system nothing destructive is done
 		zeroed := &zeroed{}
 		cfg.Handlers[wire.Wipe] = wipe.New(wipe.Config{Disks: m.disks, Wiped: zeroed.add}).Handler
 		writer := write.New(write.Config{Disks: m.disks, LoadModule: m.modules.Load, IsZeroed: zeroed.has})
@@ -108,7 +108,7 @@ func (z *zeroed) has(d inventory.Disk) bool {
 	return is
 }
 
-// source is this machine, ready to be looked at. The caller calls done after it.
+// source is this machine, ready for an inspection. The caller calls done after it.
 func (m *machine) source() (s *inspect.Source, done func()) {
 	s = &inspect.Source{Root: "/", Devices: inspect.Linux{}, Log: m.log, Now: time.Now}
 	bmc, err := inspect.OpenBMC()

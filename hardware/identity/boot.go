@@ -37,7 +37,7 @@ type Machine struct{ UUID, Serial string }
 type Verdict struct {
 	Proof  inventory.Proof // "" when there is nothing to prove: no system of the host runs
 	Doubt  string          // what speaks against it; such a boot is given nothing
-	IsOpen bool            // its controller is being asked: the answer may prove it
+	IsOpen bool            // Slipway waits for the answer of its controller, which may prove it
 }
 
 // Judge says whether a machine that boots under a host's MAC counts as that host. A person's word goes first. Then what

@@ -374,7 +374,7 @@ func (y *yard) query(d *Demand, s *shape) *query {
 	return q
 }
 
-// refuses returns what keeps an eligible host from this machine now. Whether it stands in the right place is asked
+// refuses returns what keeps an eligible host from this machine now. Whether it is in the right place is asked
 // last, so that such a cause means: but for that, it would serve.
 func (q *query) refuses(e *entry) *cause {
 	p := &q.Machine.Placement

@@ -12,7 +12,7 @@ import (
 
 // Outlook is whether the inventory has a host for a machine at all, even if another machine uses that host now.
 type Outlook struct {
-	// IsHopeless says that no host meets what is asked for, free or in use. What is not known of a host counts as met.
+	// IsHopeless says that no host meets the requirements, free or in use. What is not known of a host counts as met.
 	IsHopeless bool
 	IsKnown    bool // somebody has looked: the zero value says nothing
 	Fit        int  // hosts that meet it, or may meet it

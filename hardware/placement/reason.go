@@ -14,13 +14,13 @@ import (
 type cause struct {
 	phrase string
 	hint   string // NAME stands for a host
-	// isOutside marks hosts that are not meant: they are named last, and no hint is about them if there is another.
+	// isOutside marks hosts that the machine cannot mean: reasons name them last, and no hint is about them if there is another.
 	isOutside bool
 }
 
 func (c *cause) hintFor(host string) string { return strings.ReplaceAll(c.hint, "NAME", host) }
 
-// The causes that do not depend on what is asked for.
+// The causes that do not depend on the requirements.
 var (
 	notAccepted    = &cause{phrase: "is not accepted", hint: "accept it with: slipway host accept NAME"}
 	claimed        = &cause{phrase: "is claimed by another machine", hint: "add hosts, or delete machines that are not needed: slipway machine list"}

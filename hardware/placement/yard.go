@@ -31,7 +31,7 @@ type entry struct {
 	isTaken bool
 }
 
-// memo remembers the answers to one question by entry.n; nil is not asked yet, fits is a yes.
+// memo remembers the answers to one question by entry.n; nil has no answer yet, fits is a yes.
 type memo struct {
 	ask     func(*entry) *cause
 	answers []*cause
@@ -189,7 +189,7 @@ func (y *yard) requirements(r inventory.HardwareRequirements) (*memo, error) {
 	return asked, err
 }
 
-// poolOf counts a pool when it is asked for first.
+// poolOf counts a pool at the first question about it.
 func (y *yard) poolOf(key string, isMember func(*entry) bool) *pool {
 	if p, ok := y.pools[key]; ok {
 		return p

@@ -22,7 +22,7 @@ import (
 
 // Options are what `slipway agent-image build` takes. All may be left empty.
 type Options struct {
-	// Agent is the agent's program: slipway-agent beside this program when empty.
+	// Agent is the agent's program: slipway-agent next to this program when empty.
 	Agent string
 	// Kernel and Modules are files of this machine: the newest installed kernel when empty. Debs are kernel packages
 	// instead.
@@ -41,7 +41,7 @@ type Options struct {
 	// Out is the folder that gets the files kernel and initrd; the present one when empty.
 	Out string
 
-	root string // what files of the machine are looked up below: tests have their own
+	root string // the folder that all files of the machine are below: tests have their own
 }
 
 // Result is what was built.
@@ -114,7 +114,7 @@ func Build(ctx context.Context, o Options, progress io.Writer) (Result, error) {
 	return write(ctx, o, r, progress)
 }
 
-// authorities is this machine's list of certificate authorities, if it has one: registries are spoken to over TLS.
+// authorities is this machine's list of certificate authorities, if it has one: the agent speaks TLS to registries.
 func (o Options) authorities() []string {
 	const list = "etc/ssl/certs/ca-certificates.crt" // Debian's package ca-certificates
 	if name := filepath.Join(o.root, list); isFile(name) {

@@ -115,7 +115,7 @@ func (m *module) noteSoft(value string) {
 	}
 }
 
-// catalogue is where all modules of a kernel are, by name; their files are read only when they are looked at.
+// catalogue is where all modules of a kernel are, by name; it reads a file only when somebody needs it.
 type catalogue struct {
 	kernel  *Kernel
 	files   map[string]string // name to path below the folder of modules

@@ -190,7 +190,7 @@ func (w *writer) kernel() {
 	w.late = append(w.late, "curtin in-target --target=/target -- update-grub")
 }
 
-// reports says what is told to Slipway, and with which commands.
+// reports are the commands that report to Slipway, and what each of them says.
 func (w *writer) reports(auto object) object {
 	if u := installer.ReportURL(w.c, "installed"); u != "" {
 		w.late = append(w.late, curl(u))

@@ -325,7 +325,7 @@ func (w *writer) setHostname(auto *yaml.Node) {
 			*own = *tree(name)
 		}
 		if section == "identity" {
-			return // user-data beside it is merged under it by the installer
+			return // user-data next to it is merged under it by the installer
 		}
 	}
 	if find(auto, "identity") == nil && find(auto, "user-data") == nil {

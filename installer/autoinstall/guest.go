@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// guest is the cloud-config of the installed system. A bootstrap secret of Cluster API cannot stand in it: then the
+// guest is the cloud-config of the installed system. A bootstrap secret of Cluster API cannot be in it: then the
 // documents are a NoCloud seed, which a late command brings to the disk.
 func (w *writer) guest() any {
 	g := installer.Guest(w.c)
@@ -31,7 +31,7 @@ func (w *writer) guest() any {
 	}
 	w.report = append(w.report, report...)
 	w.seed(user, cloudinit.MetaData(g))
-	return object{}.with("disable_root", true) // the installer wants a user, or to be told that there is none
+	return object{}.with("disable_root", true) // the installer wants a user, or the statement that there is none
 }
 
 // scrub removes what the installer leaves of a document that holds secrets. Its cloud-init runs only once, so nothing is

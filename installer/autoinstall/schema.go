@@ -21,7 +21,7 @@ var schema = func() *docschema.Schema {
 	return s
 }()
 
-// checkTop reports what stands beside autoinstall: cloud-init reads it for the live system in which the installer runs. A key of
+// checkTop reports what is next to autoinstall: cloud-init reads it for the live system in which the installer runs. A key of
 // the installer there ends the installation.
 func (w *writer) checkTop(top *yaml.Node) {
 	known := cloudinit.KnownKeys("99")

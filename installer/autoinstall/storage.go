@@ -40,7 +40,7 @@ func (w *writer) storage() object {
 	return object{}.with("layout", layout)
 }
 
-// match says which disk is meant. What the installer cannot match an early command looks for.
+// match describes a disk to the installer. An early command looks for a disk that the installer cannot match.
 func (w *writer) match(name string, sel machineconfig.DeviceSelector) object {
 	if sel == (machineconfig.DeviceSelector{}) {
 		return nil
@@ -237,7 +237,7 @@ func (a *actions) disk(d *machineconfig.Disk, i int) {
 		grub = true
 		w.hasChoice = w.hasChoice || hasESP
 	}
-	// Only this is wiped: curtin clears what it is told to and the disks that it partitions anew.
+	// Only this is wiped: curtin clears what it is told to and the disks that it partitions again.
 	var wipe any
 	keeps := slices.ContainsFunc(d.Partitions, func(p machineconfig.Partition) bool { return p.Keep })
 	if d.WipeTable || boots && !keeps || len(d.Partitions) == 0 {

@@ -115,7 +115,7 @@ func (w *writer) heredoc(command, text, seed string) {
 	w.postLine(command+" << '"+end+"'", strings.TrimSuffix(text, "\n"), end)
 }
 
-// isShowable reports whether text may stand in a section as it is.
+// isShowable reports whether text may be in a section as it is.
 func isShowable(text string) bool {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
 		return r < 0x20 && r != '\n' && r != '\t' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029

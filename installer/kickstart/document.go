@@ -165,7 +165,7 @@ func (c *checker) command(l line) {
 	c.rules(known, words[0], g)
 }
 
-// options checks the options of a command, and returns what the command is told.
+// options checks the options of a command, and returns their values.
 func (c *checker) options(known *command, words []word) given {
 	g := given{options: map[string]word{}}
 	for i := 0; i < len(words); i++ {
@@ -230,5 +230,5 @@ func nearest(word string, known []string) string {
 	return "see the list of commands in the documentation of kickstart"
 }
 
-// ignored are the parts of the configuration that stand beside the document and are not added to it.
+// ignored are the parts of the configuration that are next to the document and are not added to it.
 func (w *writer) ignored() []string { return installer.Ignored(w.c) }

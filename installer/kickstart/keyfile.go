@@ -22,7 +22,7 @@ func (w *writer) keyfiles() {
 		g := &n.WireGuards[i]
 		k := &keyfile{id: g.Name, kind: "wireguard", device: g.Name, more: plain.KeyfileTunnel(*g)}
 		l := g.L3
-		l.MTU = 0 // stands in its own section
+		l.MTU = 0 // is in its own section
 		w.keyfile(installer.Pointer("network", "wireguards", g.Name), k, &l)
 	}
 	if !n.HasLinks() {
@@ -215,7 +215,7 @@ func method(name string, own []netip.Prefix, dhcp bool, ra *bool) string {
 	return "auto"
 }
 
-// names writes the resolvers and search domains of one family; the domains stand in both, for either may be down.
+// names writes the resolvers and search domains of one family; the domains are in both, for either may be down.
 func (w *writer) names(b *strings.Builder, family string, l *machineconfig.L3) {
 	var servers []string
 	for _, s := range unique(slices.Concat(l.DNS, w.c.Network.DNS)) {

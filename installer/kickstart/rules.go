@@ -103,7 +103,7 @@ func boundsOf(text string) bounds {
 	return b
 }
 
-// given is what a command is told: the values of its options, and the words beside them.
+// given is what the document gives to a command: the values of its options, and the words after them.
 type given struct {
 	options map[string]word
 	words   []word

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// include reports a file that Anaconda reads while it installs: what stands in it is not checked. Usually a script of %pre
+// include reports a file that Anaconda reads while it installs: what is in it is not checked. Usually a script of %pre
 // writes it.
 func (c *checker) include(l line) {
 	words, _ := l.words()

@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// includeFile is where %pre leaves the storage commands when a disk has to be looked for first.
+// includeFile is where %pre leaves the storage commands when it has to find a disk first.
 const includeFile = "/tmp/slipway-storage.ks"
 
 // GUIDs of partition types that have a name of their own in kickstart.
@@ -25,12 +25,12 @@ type plan struct {
 	picks []pick
 	lines []string
 
-	hasESP bool     // the first partition that UEFI boots from has been said
+	hasESP bool     // the document has named a partition that UEFI boots from
 	more   int      // further ones
 	last   []string // lines after those of partitions and volumes
 }
 
-// pick is a disk that %pre looks for. Its placeholder stands in the commands until then.
+// pick is a disk that %pre looks for. Its placeholder is in the commands until then.
 type pick struct {
 	name, placeholder string
 	sel               machineconfig.DeviceSelector

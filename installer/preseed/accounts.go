@@ -13,7 +13,7 @@ import (
 var groups = []string{"adm", "audio", "cdrom", "dialout", "dip", "disk", "floppy", "games", "kmem", "operator", "plugdev", "staff", "sudo", "tape", "users", "video", "www-data"}
 
 // accounts says one user with a password, so that the machine can be entered should its cloud-init fail. Root's
-// password is locked, unless one is given. All users stand in the seed as well, with their keys, rules and groups.
+// password is locked, unless one is given. All users are in the seed as well, with their keys, rules and groups.
 func (w *writer) accounts() {
 	w.comment("Accounts")
 	root := "!"
@@ -49,7 +49,7 @@ func isOpen(u machineconfig.User) bool {
 	return u.PasswordHash != "" && (u.LockPassword == nil || !*u.LockPassword)
 }
 
-// isSimple reports whether the installer can make the user as it is asked for.
+// isSimple reports whether the installer can make the user as the configuration wants it.
 func isSimple(u machineconfig.User) bool {
 	return u.Name != "root" && isOpen(u) && !u.System && u.Home == "" && u.Shell == "" && u.PrimaryGroup == "" &&
 		!strings.ContainsAny(u.Gecos, ",:") && (u.UID == nil || *u.UID >= 1000) &&

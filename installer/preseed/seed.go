@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// seedFolder is where the seed stands in the installer when it comes with the initrd.
+// seedFolder is where the seed is in the installer when it comes with the initrd.
 const seedFolder = "/slipway-seed/"
 
 // seed leaves to the cloud-init of the installed system what the installer has no question for.

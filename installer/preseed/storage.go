@@ -15,7 +15,7 @@ const (
 	biosBootGUID = "21686148-6449-6e6f-744e-656564454649"
 )
 
-// bootPart stands in a recipe for the partition that the firmware needs, which only the machine knows.
+// bootPart stands, in a recipe, for the partition that the firmware needs, which only the machine knows.
 const bootPart = "@SLIPWAY_BOOT@"
 
 func (w *writer) storage() {

@@ -105,12 +105,16 @@ func (b *Book) write(ring string, limit int64, record []byte) error {
 	// Each of the two files may have half of the room. The rename replaces the older one in one step: if the process
 	// dies, there are two whole files or one.
 	if info, err := os.Stat(path); err == nil && info.Size()+int64(len(record)) > limit/2 {
+		replaced := int64(0)
 		if old, err := os.Stat(path + ".old"); err == nil {
-			b.grow(ring, -old.Size())
+			replaced = old.Size()
 		}
+		// The size falls only once the older file is gone. Counted before, each rename that fails would let a disk that is
+		// already in trouble fill up further.
 		if err := os.Rename(path, path+".old"); err != nil {
 			return err
 		}
+		b.grow(ring, -replaced)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -132,6 +136,7 @@ func (b *Book) grow(ring string, by int64) {
 
 // makeRoom deletes the rings that were written longest ago while there is too much in all.
 func (b *Book) makeRoom(but string) {
+	// A search through all rings for each one that goes: there are as many as hosts, and this runs once in a while.
 	for b.all > b.cfg.All {
 		oldest := ""
 		for ring, at := range b.at {

@@ -133,3 +133,25 @@ func FuzzRecords(f *testing.F) {
 		}
 	})
 }
+
+// A rename that fails leaves both files: the book must go on counting them, or it would not stop at its limit.
+func TestARingThatCannotTurnStillCounts(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	if err := os.MkdirAll(filepath.Join(dir, "host-1.log.old", "in-the-way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("x", 2000)
+	for b.all < 4000 {
+		add(t, b, "host-1", text)
+	}
+	was := b.all
+	for range 3 {
+		if _, err := b.Add("host-1", text); err == nil {
+			t.Fatal("a file has replaced a folder")
+		}
+	}
+	if b.all != was {
+		t.Errorf("the book counts %d bytes after failed renames, and %d before", b.all, was)
+	}
+}

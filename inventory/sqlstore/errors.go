@@ -28,6 +28,7 @@ func (s *Store) fault(err error, doing string) error {
 		return e
 	case sqlite3.ErrFull:
 		return s.isFull(e)
+	// A full disk shows as FULL from SQLite's own writes, and as IOERR with the system's reason from sync and mmap.
 	case sqlite3.ErrIoErr:
 		if code.SystemErrno == syscall.ENOSPC || code.SystemErrno == syscall.EDQUOT {
 			return s.isFull(e)

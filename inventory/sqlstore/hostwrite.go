@@ -12,7 +12,7 @@ uuid serial asset_tag manufacturer product arch firmware memory_mib site row rac
 profile_revision disk_boot is_armed taints root_disk keep_disks is_dirty failure_n reuse_key freed_at search_text
 is_cordoned is_retained place_height place_face port refs`)
 
-// SQLite writes an index anew for each of its columns that a statement names, changed or not, each on another page. So
+// SQLite writes an index again for each of its columns that a statement names, changed or not, each on another page. So
 // what an index has is named only when it changed: the state often, the others hardly ever.
 var (
 	hostKeys = []string{"name", "uuid", "serial", "rack", "profile", "port"}

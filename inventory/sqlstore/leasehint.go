@@ -35,6 +35,7 @@ func (h *leaseHints) add(mac inventory.MAC, a int64) {
 	if is && had == address {
 		return
 	}
+	// The new address goes first: a card most often asks for the one that it had last.
 	h.latest[key] = address
 	others := h.earlier[key]
 	if at := slices.Index(others, address); at >= 0 { // it has come back
@@ -65,7 +66,7 @@ func (h *leaseHints) isFull() bool {
 	return h.n >= h.limit
 }
 
-// readHints makes the hints anew from the leases. It must run between two transactions of the writer: what is undone
+// readHints makes the hints again from the leases. It must run between two transactions of the writer: what is undone
 // later must not count.
 func (s *Store) readHints() error {
 	fresh := newLeaseHints()

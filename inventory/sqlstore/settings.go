@@ -20,7 +20,7 @@ type settings struct {
 
 	mu   sync.RWMutex
 	asOf uint64         // the count that kept was read at
-	kept map[string]any // by what was asked for; what is absent is kept as its error
+	kept map[string]any // by the key of the question; NotFound is kept as its error
 }
 
 // keptSettings bounds the memory. Beyond it, settings forget all and read it again.
@@ -53,6 +53,7 @@ func (s *settings) find(key string, count uint64) (v any, ok bool) {
 	return v, ok
 }
 
+// keep may run for several readers at once. Each has checked the count after its read, and find checks it again.
 func (s *settings) keep(key string, count uint64, v any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

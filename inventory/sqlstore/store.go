@@ -1,8 +1,23 @@
-// Package sqlstore owns the database. It is the only place with SQL, opens and migrates SQLite with fixed settings, and
-// maps rows to the types of package inventory. It never decides anything about a host.
+// Package sqlstore owns the database. It is the only place with SQL, opens and migrates SQLite with fixed settings, and maps
+// rows to the types of package inventory. It never decides anything about a host.
 //
 // Start reading at Store.Write: one goroutine takes all waiting writes and commits them together (write.go). A transaction has
 // rooms, such as hostTx, each with the statements and methods of a few nouns. Plain nouns need a table only (records.go).
+//
+// # What is on disk
+//
+// Write returns after the disk has the transaction (WAL, synchronous=FULL). A crash at any moment leaves all of it or nothing.
+// Other writes of the same commit share its fate only when the commit itself fails. Each has its own savepoint.
+//
+// # What runs at the same time
+//
+// One goroutine writes, and any number read. A read sees the snapshot of its first statement and never waits for a writer. Data
+// that each boot needs comes from memory (settings.go), and is always that of the snapshot.
+//
+// # Statements
+//
+// Each statement is a constant, or is built once. Connections keep statements prepared, so that values never go into the text.
+// An update names only columns that may have changed, because SQLite rewrites the indexes of all columns that it names.
 package sqlstore
 
 import (
@@ -107,7 +122,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func (s *Store) open(ctx context.Context) error {
-	// SQLite would make the file readable for everybody. The files beside it take over its mode.
+	// SQLite would make the file readable for everybody. The files next to it take over its mode.
 	f, err := os.OpenFile(s.cfg.Path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return inventory.Errorf(inventory.Unavailable, "cannot open the database: %v", err).

@@ -52,7 +52,7 @@ func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 	case <-s.stopped:
 		cause = errClosed()
 	}
-	// Whoever wins the swap decides. When the writer has won, its answer comes after the commit.
+	// The side that wins the swap decides. When the writer has won, its answer comes after the commit.
 	if r.taken.CompareAndSwap(false, true) {
 		return cause
 	}

@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// networks6 holds the families apart and together: subnets, reservations and leases of IPv6 beside those of IPv4.
+// networks6 holds the families apart and together: subnets, reservations and leases of IPv6 in addition to those of IPv4.
 func networks6(t *testing.T, s inventory.Store) {
 	at := netip.MustParseAddr
 	n := inventory.Subnet{

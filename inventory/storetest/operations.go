@@ -335,7 +335,7 @@ func forgettingLife(t *testing.T, s inventory.Store) {
 		o := Operation(n)
 		o.HostID = Host(1).ID
 		if o.State = inventory.OpDone; n == 0 {
-			o.HostID, o.State = "other", inventory.OpRunning // for ever
+			o.HostID, o.State = "other", inventory.OpRunning // without end
 		}
 		write(t, s, func(tx inventory.Tx) error {
 			if err := tx.CreateOperation(&o, day(n)); err != nil {

@@ -116,7 +116,7 @@ func mapField[T any](name string, at func(*T) *map[string]string) field[T] {
 	}
 }
 
-// escape makes a text of a disk hint one word without a comma: hints stand in lists, and lists in cells of tables.
+// escape makes a text of a disk hint one word without a comma: hints are in lists, and lists in cells of tables.
 func escape(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -78,6 +78,7 @@ func sorted(objects []Object) ([]Object, error) {
 		return nil, bad
 	}
 	out := slices.Clone(objects)
+	// Stable: machines of one file are made in its order, and the first of a cluster becomes its first control plane.
 	slices.SortStableFunc(out, func(a, b Object) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
 	return out, nil
 }
@@ -110,7 +111,7 @@ func (a *Applier) Apply(ctx context.Context, objects []Object, done func(Change)
 	for i := range all {
 		o := &all[i]
 		if o.object == nil {
-			continue // a Secret is stored for whoever names it
+			continue // a Secret is stored for the one who names it
 		}
 		c := Change{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 		switch x := o.object.(type) {
@@ -156,6 +157,7 @@ func (r *run) pool(ctx context.Context, o *Object, mp *v1alpha1.MetalPool, c *Ch
 	c.Op = Created
 	if i := slices.IndexFunc(all, func(s inventory.Pool) bool { return s.Name == p.Name }); i >= 0 {
 		stored := all[i]
+		// What a file cannot say stays as it is stored, or each apply would take it away.
 		p.CreatedAt, p.UpdatedAt, p.Version, p.BurnInFor = stored.CreatedAt, stored.UpdatedAt, stored.Version, stored.BurnInFor
 		if c.Op = Changed; translate.IsSame(stored, p) {
 			c.Op = Unchanged
@@ -187,6 +189,7 @@ func (r *run) target(ctx context.Context, o *Object, jt *v1alpha1.JoinTarget, c 
 	case err != nil:
 		return err
 	default:
+		// The authority and the time of initialisation come from the cluster itself, never from a file.
 		t.CreatedAt, t.UpdatedAt, t.Version, t.CA, t.InitializedAt = stored.CreatedAt, stored.UpdatedAt, stored.Version, stored.CA, stored.InitializedAt
 		if t.IsInit && !stored.IsInit {
 			return &translate.Invalid{Field: "spec.init", Msg: "target " + t.Name + " is a cluster that was there before: delete it first, or give this one another name"}
@@ -195,6 +198,7 @@ func (r *run) target(ctx context.Context, o *Object, jt *v1alpha1.JoinTarget, c 
 			c.Op = Unchanged
 		}
 	}
+	// Secrets first: a target that names a secret which is not stored yet would be refused.
 	if err := r.seal(ctx, o, translate.TargetSecrets(jt), c); err != nil || r.DryRun || c.Op == Unchanged {
 		return err
 	}

@@ -16,6 +16,7 @@ func (k *Keeper) lend(ctx context.Context, v *contract.View) error {
 	isAsked := k.asked[m.Name]
 	k.mu.Unlock()
 	isHeld := translate.IsHeld(m) && m.HostID != ""
+	// Opening and checking the data costs a read and a decryption; most machines need neither.
 	if !isAsked && !isHeld {
 		return nil
 	}
@@ -34,6 +35,7 @@ func (k *Keeper) lend(ctx context.Context, v *contract.View) error {
 	if err != nil {
 		return fmt.Errorf("bootstrap data of %s: %w", m.Name, err)
 	}
+	// A dry run where nobody has asked yet: it only says whether the machine could boot with the data.
 	err = k.cfg.Appliance.GiveBootstrap(ctx, m.Name, data, !isAsked)
 	if reason := contract.BootstrapReason(err); reason != "" {
 		err = k.hold(ctx, v, reason+": "+err.Error())
@@ -42,6 +44,7 @@ func (k *Keeper) lend(ctx context.Context, v *contract.View) error {
 	}
 	if err == nil && isAsked {
 		k.mu.Lock()
+		// Not before it has worked: after an error the next round tries again.
 		delete(k.asked, m.Name)
 		k.mu.Unlock()
 	}

@@ -16,6 +16,7 @@ func (a *Applier) Delete(ctx context.Context, objects []Object, done func(Change
 	if err != nil {
 		return err
 	}
+	// What refers to others goes first, as each of them is refused while something still uses it.
 	slices.Reverse(all)
 	for i := range all {
 		o := &all[i]
@@ -59,6 +60,7 @@ func (r *run) deleteMachine(ctx context.Context, o *Object, mm *v1alpha1.MetalMa
 	if _, err := r.Appliance.DeleteMachine(ctx, v.Machine.Name, false); err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
+	// The engine still needs the machine's row, but none of its secrets: wiping asks for no configuration.
 	uses := translate.MachineSecrets(mm, o.owner())
 	if hasData(mm) {
 		uses = append(uses, translate.SecretUse{Name: translate.DataSecretName(o.owner(), translate.DataFrom(mm))})

@@ -67,7 +67,7 @@ func (r *run) host(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, c *Ch
 		}
 	}
 	w := translate.Host(mh, h)
-	if isFound && mh.Spec.InventoryID == "" && isUnnamed(&h) { // it was heard before it was declared
+	if isFound && mh.Spec.InventoryID == "" && isUnnamed(&h) { // Slipway discovered it before the file declared it
 		w.Name = mh.Name
 	}
 	if !translate.IsSame(w, h) {

@@ -57,6 +57,7 @@ func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, o
 	if err != nil {
 		return err
 	}
+	// Everything is checked before the first write, so that an error leaves no half of a machine with its secrets.
 	if err := wanted.Validate(); err != nil {
 		return err
 	}
@@ -159,6 +160,7 @@ func (r *run) create(ctx context.Context, mm *v1alpha1.MetalMachine, wanted *inv
 		return nil
 	}
 	m, err := r.Appliance.CreateMachine(ctx, *wanted)
+	// The other name has a hash of the owner in it. A second apply finds the machine by its owner, whatever its name.
 	if inventory.IsKind(err, inventory.Conflict) { // somebody else's machine has the name
 		wanted.Name = translate.NameFor(mm.Namespace, mm.Name, wanted.Owner)
 		m, err = r.Appliance.CreateMachine(ctx, *wanted)
@@ -204,6 +206,8 @@ func (r *run) update(ctx context.Context, mm *v1alpha1.MetalMachine, stored, wan
 	if _, err := r.Appliance.UpdateMachine(ctx, m); err != nil || !isAgain {
 		return err
 	}
+	// After the update is stored: a crash in between leaves a machine whose next apply finds no difference. It then boots the
+	// old system until somebody reinstalls it.
 	_, err := r.Appliance.Reinstall(ctx, stored.Name)
 	return err
 }

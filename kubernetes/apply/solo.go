@@ -33,7 +33,7 @@ type KeeperConfig struct {
 	Secrets   Secrets
 	Now       func() time.Time
 	Log       *slog.Logger
-	// Every is how often a cluster is asked that is just being made, or that keeps machines waiting; 5 s when 0.
+	// Every is how often the keeper asks a cluster that is just being made, or that keeps machines waiting; 5 s when 0.
 	Every time.Duration
 }
 
@@ -77,6 +77,7 @@ func (k *Keeper) Serve(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			k.cfg.Log.Warn("machines without Kubernetes not looked after", "err", err)
 		}
+		// The keeper spends at most a tenth of its time on looks, however many machines there are.
 		pause := max(rest, 10*time.Since(began))
 		select {
 		case <-ctx.Done():
@@ -84,6 +85,8 @@ func (k *Keeper) Serve(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 		var tick <-chan time.Time
+		// Without a tick only events lead to the next look. A cluster that is being made sends none, and neither does one that
+		// is down.
 		if isBusy || err != nil {
 			tick = time.After(k.cfg.Every)
 		}
@@ -115,6 +118,7 @@ func (k *Keeper) hear(ev inventory.Event) {
 	}
 	if ev.Kind == inventory.EventBootstrapWanted {
 		k.mu.Lock()
+		// Before the wake below: the look that follows must find it. After a restart nothing is asked, and the boot asks again.
 		k.asked[strings.TrimPrefix(ev.Subject, "machine/")] = true
 		k.mu.Unlock()
 	}
@@ -126,13 +130,14 @@ func (k *Keeper) hear(ev inventory.Event) {
 
 func isOurs(ev inventory.Event) bool {
 	kind, _, _ := strings.Cut(ev.Subject, "/")
+	// The zero event comes when the stream has opened. What happened before it is found by a look.
 	if ev.Kind == "" || ev.Kind == inventory.EventChanged && (kind == "target" || kind == "secret") {
 		return true
 	}
 	return contract.IsOf(contract.OwnerOf(ev), contract.LocalCluster)
 }
 
-// look looks at all machines once. It is busy while something has to be asked again that no event tells of.
+// look looks at all machines once. It is busy while it has to ask again, because no event will wake it.
 func (k *Keeper) look(ctx context.Context) (isBusy bool, err error) {
 	views, err := k.cfg.Appliance.ListMachines(ctx, contract.LocalCluster+"/")
 	if err != nil {
@@ -144,8 +149,10 @@ func (k *Keeper) look(ctx context.Context) (isBusy bool, err error) {
 		v := &views[i]
 		target := translate.TargetOf(v.Machine.Config)
 		switch {
+		// The order of the cases matters. A machine that goes waits for nothing, and data of its own come before a join target.
 		case !v.Machine.DeletedAt.IsZero():
 		case v.Machine.BootstrapFrom != "":
+			// An error of one machine must not hold up the others.
 			errs = append(errs, k.lend(ctx, v))
 		case target != "":
 			byTarget[target] = append(byTarget[target], v)
@@ -154,6 +161,7 @@ func (k *Keeper) look(ctx context.Context) (isBusy bool, err error) {
 		}
 	}
 	for name, members := range byTarget {
+		// By age, and then by name: each look, and each restart, must come to the same turn.
 		slices.SortFunc(members, func(a, b *contract.View) int {
 			return cmp.Or(a.Machine.CreatedAt.Compare(b.Machine.CreatedAt), cmp.Compare(a.Machine.Name, b.Machine.Name))
 		})

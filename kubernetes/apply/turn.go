@@ -35,6 +35,8 @@ func (k *Keeper) tend(ctx context.Context, name string, members []*contract.View
 		return false, nil
 	}
 	if isMaking && slices.ContainsFunc(members, isFirst) {
+		// The note in the target is what ends the making. It is stored before any other machine goes: two machines that both
+		// initialise would make two clusters of one name.
 		if isMaking, err = k.notice(ctx, &t); err != nil {
 			return true, err
 		}
@@ -43,7 +45,7 @@ func (k *Keeper) tend(ctx context.Context, name string, members []*contract.View
 	all := make([]node.Joiner, len(members))
 	for i, v := range members {
 		all[i] = node.Joiner{Name: v.Machine.Name, IsPlane: isPlane(v), IsFirst: isFirst(v), Stage: stageOf(v, isMaking)}
-		if all[i].IsFirst && !isMaking && v.IsUp { // one like the others from now on: installed anew, it makes no second cluster
+		if all[i].IsFirst && !isMaking && v.IsUp { // one like the others from now on: installed again, it makes no second cluster
 			if err := k.role(ctx, v, machineconfig.ControlPlane); err != nil {
 				return isBusy, err
 			}
@@ -56,6 +58,7 @@ func (k *Keeper) tend(ctx context.Context, name string, members []*contract.View
 			continue
 		}
 		if isPlane(v) && t.IsInit && !isMaking { // the account of another cluster need not be allowed to ask
+			// A member that joins while another is down can cost etcd its majority, and then nobody can write to the cluster.
 			if wait := k.quorum(ctx, name); wait != "" {
 				isBusy = true
 				if err := k.hold(ctx, v, wait); err != nil {
@@ -87,6 +90,7 @@ func (k *Keeper) tend(ctx context.Context, name string, members []*contract.View
 		if err := k.let(ctx, v, role); err != nil {
 			return isBusy, err
 		}
+		// The next members of this loop must see it: the views are of before.
 		all[i].Stage, all[i].IsFirst = node.StageJoining, verdict.IsFirst
 	}
 	return isBusy, nil
@@ -140,6 +144,8 @@ func (k *Keeper) quorum(ctx context.Context, target string) (wait string) {
 
 // let gives a machine its role in the cluster, and lets it boot.
 func (k *Keeper) let(ctx context.Context, v *contract.View, role machineconfig.Role) error {
+	// The role is stored before the boot. A crash in between leaves a machine with its role that still waits; the next look
+	// finds the same verdict for it.
 	if err := k.role(ctx, v, role); err != nil {
 		return err
 	}

@@ -115,6 +115,7 @@ func (l *Local) Watch(ctx context.Context, fn func(inventory.Event)) error {
 		return err
 	}
 	defer cancel()
+	// The zero event tells the caller that the stream is open: what it reads from now on cannot be older than the stream.
 	fn(inventory.Event{})
 	for {
 		select {

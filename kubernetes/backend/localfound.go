@@ -20,6 +20,8 @@ func (l localNouns) found(ctx context.Context, t *inventory.JoinTarget) error {
 		return inventory.Errorf(inventory.Unavailable, "this server has no key for secrets")
 	}
 	files, err := l.authorities(ctx, t.PKI)
+	// The authorities are stored before anything is signed by them. A crash after this leaves a secret, which the next call
+	// finds.
 	if inventory.IsKind(err, inventory.NotFound) {
 		if files, err = kubeadm.NewPKI(l.cfg.Now(), nil); err != nil {
 			return err
@@ -43,6 +45,8 @@ func (l localNouns) found(ctx context.Context, t *inventory.JoinTarget) error {
 		if err != nil {
 			return err
 		}
+		// A kubeconfig for another endpoint or authority is of no use. It is issued again, as a reconciler calls this again and
+		// again.
 		if c, err := kubeconfig.Parse("target "+t.Name, text); err == nil && c.Host == "https://"+t.Endpoint && bytes.Equal(c.CAData, bytes.TrimSpace([]byte(t.CA))) {
 			return nil
 		}

@@ -53,6 +53,7 @@ func (l localHosts) EachHost(ctx context.Context, fn func(contract.HostView) err
 		if err != nil {
 			return err
 		}
+		// Outside of the transaction: fn may take long, or write.
 		for _, v := range page {
 			if err := fn(v); err != nil {
 				return err

@@ -53,6 +53,7 @@ func save[T any](ctx context.Context, l *local, n owned[T], x T) error {
 		if err != nil {
 			return err
 		}
+		// A name belongs to the owner who took it first. Otherwise an object of one namespace could overwrite that of another.
 		if n.owner(&stored) != n.owner(&want) {
 			return foreign(n.noun, name, n.owner(&stored))
 		}
@@ -80,6 +81,7 @@ func normal[T any](x T) T {
 	v := reflect.ValueOf(&x).Elem()
 	for i := range v.NumField() {
 		if f := v.Field(i); (f.Kind() == reflect.Slice || f.Kind() == reflect.Map) && f.Len() == 0 {
+			// x is a copy, but its lists are shared: only the field is set, never an element.
 			f.SetZero()
 		}
 	}

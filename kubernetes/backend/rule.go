@@ -49,6 +49,7 @@ type pool struct {
 func newPool(p *inventory.Pool) pool {
 	out := pool{name: p.Name}
 	var err error
+	// A pool that cannot be read decides for neither side: holds then answers what is safe for its caller.
 	if out.selector, err = inventory.ParseSelector(p.Selector); err != nil {
 		out.isBroken = true
 	}
@@ -121,6 +122,7 @@ func (r *rule) sees(v *contract.HostView) bool {
 // refuses says why the cluster may not change a host, nil when it may.
 func (r *rule) refuses(v *contract.HostView) error {
 	h := &v.Host
+	// Its own host first: a pool that was closed since must not keep a cluster from releasing what it has.
 	if r.has(v) {
 		return nil
 	}
@@ -205,6 +207,8 @@ func (a *scoped) rule(ctx context.Context) (*rule, error) {
 			return nil, fmt.Errorf("read the namespaces of the cluster: %w", err)
 		}
 	}
+	// An admin who takes a pool away sees it work within freshFor. The lock is held while this reads: callers at the same time
+	// wait for one reading.
 	a.known, a.readAt = newRule(a.scope, access, pools, namespaces), time.Now()
 	return a.known, nil
 }

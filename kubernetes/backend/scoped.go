@@ -28,7 +28,8 @@ type Scoped struct {
 
 var _ contract.Appliance = (*Scoped)(nil)
 
-// scoped is what the groups of calls share. mu guards the caches, and is never held during a call.
+// scoped is what the groups of calls share. mu guards the caches. Only rule holds it during calls, so that one goroutine reads
+// what the others wait for.
 type scoped struct {
 	all        contract.Appliance // without limits
 	scope      Scope

@@ -67,6 +67,7 @@ func (a *scoped) shows(ctx context.Context, id inventory.HostID) bool {
 		return true
 	}
 	a.mu.Lock()
+	// Events come in bursts about one host. Each look would be a request to the appliance.
 	s, ok := a.seen[id]
 	a.mu.Unlock()
 	if ok && time.Since(s.at) < seenFor {

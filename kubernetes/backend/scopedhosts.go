@@ -68,6 +68,7 @@ func (a scopedHosts) DeclareHost(ctx context.Context, h inventory.Host) (invento
 		return h, inventory.Errorf(inventory.Invalid, "host %s as it is declared is in no pool that this cluster may use", h.Name).
 			WithHint("label it as one of its pools asks; slipway cluster access NAME shows which they are")
 	}
+	// Declaring a known MAC returns the host that has it, and changes nothing. So the check of what came back can follow.
 	stored, err := a.all.DeclareHost(ctx, h)
 	if err != nil {
 		return stored, a.discreet(ctx, a.isOwn, err)

@@ -29,6 +29,7 @@ func (a scopedMachines) FindMachine(ctx context.Context, owner string) (contract
 
 // ListMachines implements contract.Machines: it lists those of the cluster, whatever the prefix.
 func (a scopedMachines) ListMachines(ctx context.Context, prefix string) (own []contract.View, err error) {
+	// A prefix that is shorter than the cluster's own would read the machines of all clusters, only to drop them again.
 	if all := a.scope.UID + "/"; strings.HasPrefix(all, prefix) {
 		prefix = all
 	}

@@ -28,7 +28,7 @@ const (
 
 // proxies forward TCP connections to the control planes of clusters whose endpoint is this server. They are for labs
 // and small sites: when the server is down, so is the endpoint. mu guards running and ended; a proxy has a lock of
-// its own. Whoever needs both takes proxies.mu first.
+// its own. Anyone who needs both takes proxies.mu first.
 type proxies struct {
 	kit *kit
 

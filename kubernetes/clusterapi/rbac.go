@@ -1,6 +1,6 @@
 package clusterapi
 
-// What the controllers for Cluster API may do beside those of package standalone; make generate writes
+// What the controllers for Cluster API may do in addition to those of package standalone; make generate writes
 // kubernetes/manifests/rbac/capi_role.yaml from it.
 //
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=slipwayclusters;slipwayclustertemplates;slipwaymachines;slipwaymachinetemplates;slipwayremediations;slipwayremediationtemplates,verbs=get;list;watch;create;update;patch;delete

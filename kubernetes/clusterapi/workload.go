@@ -26,7 +26,7 @@ var outOfService = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodes
 
 // observe reads the state of a machine's node, once the system is installed and the kubeconfig of Cluster API exists.
 // It gives the node its provider ID if the node has none. A node with another provider ID would leave the Machine in
-// the phase Provisioned for ever. Until a cluster answers, the last known state stays.
+// the phase Provisioned without end. Until a cluster answers, the last known state stays.
 func (r *machines) observe(ctx context.Context, p *pass) error {
 	if p.view == nil || p.view.Claim == nil || p.Machine == nil || p.Cluster == nil || !p.view.Delivered || p.facts.Invalid != nil {
 		return nil

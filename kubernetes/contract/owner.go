@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// LocalCluster stands in owners where objects of a cluster have its UID: what is wanted without Kubernetes.
+// LocalCluster is in owners where objects of a cluster have its UID: what is wanted without Kubernetes.
 const LocalCluster = "local"
 
 // Owner names the object that wants a machine, permanently: an object that is created again under the same name is another

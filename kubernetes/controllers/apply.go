@@ -40,7 +40,7 @@ func ApplyStatus(ctx context.Context, c client.Client, o client.Object, kind sch
 	return nil
 }
 
-// applied is what is applied of an object. The UID makes it a conflict when somebody made the object anew under the same
+// applied is what is applied of an object. The UID makes it a conflict when somebody made the object again under the same
 // name: without it the API server would make an object out of nothing but these fields.
 func applied(o client.Object, kind schema.GroupVersionKind, part string, fields map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{part: fields}}

@@ -48,7 +48,7 @@ type Object struct {
 	Source  string // kind and name of the old object, and its line
 	Notes   []string
 	Object  runtime.Object // nil when only the notes are left
-	Carried []string       // paths of the leaves that stand in Object, or in those that follow for the same source
+	Carried []string       // paths of the leaves that are in Object, or in those that follow for the same source
 	Left    []string       // paths of all other leaves: the notes name them
 }
 

@@ -13,7 +13,7 @@ import (
 // maxName is the most letters of a name: that of a host or machine becomes the name of the system.
 const maxName = 63
 
-// names are those that are given away, by kind and namespace. Names that objects have keep their owners: whoever has to get
+// names are those that are given away, by kind and namespace. Names that objects have keep their owners: anyone who has to get
 // another one comes after them. So the same file gives the same names, and one more object at its end changes none.
 type names map[string]bool
 
@@ -90,7 +90,7 @@ func (c *Converter) nameAll() {
 		}
 		return s.name
 	}
-	// Whoever names no pool means the one of that name: a class must not become it.
+	// Anyone who names no pool means the one of that name: a class must not become it.
 	c.names[v1alpha1.KindMetalPool+"\x00\x00"+inventory.DefaultPool] = true
 	one := func(s *source) bool { return s.rule.kind != "" && !s.rule.isMany && s.twin == nil }
 	for _, s := range c.sources { // names that stay as they are

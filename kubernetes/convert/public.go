@@ -53,7 +53,7 @@ func shown(name string) string {
 	return short(name)
 }
 
-// isPlain reports whether a text of at most n letters may stand in the output.
+// isPlain reports whether a text of at most n letters may be in the output.
 func isPlain(n int) func(string) bool {
 	return func(t string) bool {
 		return t != "" && len(t) <= n && utf8.ValidString(t) && clean(t) == t && strings.TrimSpace(t) == t && !looksSecret(t)

@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// What other objects of the files say of a host. A status is as old as the file that it stands in, and a machine or a node
+// What other objects of the files say of a host. A status is as old as the file that it is in, and a machine or a node
 // that names the host is newer knowledge, or a contradiction. In both cases the host does not count as free.
 
 // claim is an object that names a host as its own.

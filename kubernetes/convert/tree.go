@@ -18,7 +18,7 @@ type value struct {
 	fields []*value // in the order of the file
 	items  []*value
 
-	isCarried bool // what it says stands in the output
+	isCarried bool // what it says is in the output
 }
 
 // at returns what stands at a path below, nil for nothing. All methods of value take nil.

@@ -189,7 +189,7 @@ func isReady(n *corev1.Node) bool {
 	})
 }
 
-// decideServing judges what is not asked with a token.
+// decideServing judges requests that come without a token.
 func (j *Joiner) decideServing(ctx context.Context, c *cluster, r *certsv1.CertificateSigningRequest) (Decision, Facts, error) {
 	f := Facts{Target: c.target}
 	node, isNode := strings.CutPrefix(r.Spec.Username, nodeUser)
@@ -227,7 +227,7 @@ func (j *Joiner) decideServing(ctx context.Context, c *cluster, r *certsv1.Certi
 // addresses that it has. It checks at most 64 addresses.
 func knownAs(tx inventory.Tx, h *inventory.Host, node string, asked []netip.Addr) (names []string, addrs []netip.Addr, err error) {
 	names = []string{node, h.Name}
-	// Anybody with a node certificate chooses how many addresses stand in a request, and each costs two lookups.
+	// Anybody with a node certificate chooses how many addresses are in a request, and each costs two lookups.
 	for _, a := range asked[:min(len(asked), 64)] {
 		subnet, err := subnetOf(tx, h, a)
 		if err != nil {

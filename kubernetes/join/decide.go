@@ -45,7 +45,7 @@ type Facts struct {
 	Owner inventory.HostID
 	// IsNodeReady tells that a node of that name is alive in the cluster.
 	IsNodeReady bool
-	// Names and Addresses are what may stand in a serving certificate of the host.
+	// Names and Addresses are what may be in a serving certificate of the host.
 	Names     []string
 	Addresses []netip.Addr
 }
@@ -101,7 +101,7 @@ func checkUse(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) stri
 		return fmt.Sprintf("token %s is from the future: it was minted at %s", t.ID, day(t.CreatedAt))
 	case f.Host == nil || f.Host.ID != t.HostID:
 		return fmt.Sprintf("the host of token %s is not in the inventory any more", t.ID)
-	// Whoever has the certificate of a node reads the Secrets of its pods. So a name never goes to another host while the
+	// Anyone who has the certificate of a node reads the Secrets of its pods. So a name never goes to another host while the
 	// first one has it.
 	case f.Owner != "" && f.Owner != t.HostID:
 		return fmt.Sprintf("node %s belongs to another host, %s", t.NodeName, f.Owner)

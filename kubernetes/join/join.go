@@ -53,7 +53,7 @@ type Config struct {
 	Alarm func(context.Context, Alarm)
 	// ServingCerts approves serving certificates of kubelets too, when all names and addresses in them are the host's.
 	ServingCerts bool
-	// PollFor is how often targets and open tokens are looked at; 3 s when 0.
+	// PollFor is how often the joiner checks targets and open tokens; 3 s when 0.
 	PollFor time.Duration
 }
 

@@ -206,7 +206,7 @@ func checkRival(tx inventory.Tx, t inventory.JoinToken, nodeName string, now tim
 		WithHint("give one of the hosts another name, or release the other: slipway host release %s", other.Name)
 }
 
-// checkJoined refuses the name of a node that another host has joined with and still is: whoever asks would become it.
+// checkJoined refuses the name of a node that another host has joined with and still is: anyone who asks would become it.
 func checkJoined(tx inventory.Tx, target string, h inventory.HostID, nodeName string) error {
 	joined, err := tx.ListJoinTokens(target, inventory.TokenJoined)
 	if err != nil {

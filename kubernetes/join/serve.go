@@ -256,7 +256,7 @@ func (p *pool) review(ctx context.Context, requests ...*certsv1.CertificateSigni
 	p.wg.Go(func() {
 		defer func() { <-p.slots }()
 		for _, r := range requests {
-			// The kubelet waits for its newest request. If an older one spent the token, the kubelet would wait for ever.
+			// The kubelet waits for its newest request. If an older one spent the token, the kubelet would wait without end.
 			if !p.reviewOne(ctx, r) {
 				return // an older request must not get what this one waits for
 			}

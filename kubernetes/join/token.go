@@ -66,7 +66,7 @@ func newSecret(t inventory.JoinToken, half, hostName string, isSigning bool) *co
 	}
 }
 
-// describe says what a token is for. Whoever knows a session's whole id can speak for that boot, so it is cut.
+// describe says what a token is for. Anyone who knows a session's whole id can speak for that boot, so it is cut.
 func describe(t inventory.JoinToken, hostName string) string {
 	return fmt.Sprintf("Slipway: host %s joins as node %s, boot %s", hostName, t.NodeName, short(t.SessionID))
 }

@@ -53,7 +53,7 @@ type Config struct {
 	// Pause is the first wait before a cluster is tried again that does not answer. It doubles up to 30 times its
 	// value. 0 means 1 s.
 	Pause time.Duration
-	// ProbeEvery is how often a cluster is asked whether it is there: 30 s when 0.
+	// ProbeEvery is how often Slipway asks a cluster for a sign of life: 30 s when 0.
 	ProbeEvery time.Duration
 	Lease      Lease
 }
@@ -237,7 +237,7 @@ func (a *Attacher) follow(ctx context.Context, c inventory.Cluster) {
 	log := a.cfg.Log.With("cluster", c.Name)
 	wait := a.cfg.Pause
 	for ctx.Err() == nil {
-		// The pause begins anew only when the controllers run. A cluster that answers and then fails is tried less and less often.
+		// The pause begins again only when the controllers run. A cluster that answers and then fails is tried less and less often.
 		err := a.guarded(ctx, c, func() { wait = a.cfg.Pause })
 		if ctx.Err() != nil {
 			return

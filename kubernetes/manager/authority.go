@@ -72,7 +72,7 @@ func vouched(tx inventory.Tx, c inventory.Cluster, uid string, ours []string) er
 		WithHint("%s", hint)
 }
 
-// isVouched is vouched for a cluster that is looked at.
+// isVouched is vouched for a cluster that this manager watches.
 func (a *Attacher) isVouched(ctx context.Context, c inventory.Cluster, p *peer) error {
 	return a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		if stored, err := tx.Clusters().Find(c.Name); err == nil {

@@ -67,7 +67,7 @@ func install(ctx context.Context, p *peer, modes []inventory.ClusterMode, versio
 			if err != nil {
 				return err
 			}
-			// An older definition would drop fields of the newer one, and with them what stands in stored objects.
+			// An older definition would drop fields of the newer one, and with them what is in stored objects.
 			if isNewer {
 				continue
 			}

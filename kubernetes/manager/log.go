@@ -35,7 +35,7 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = lower(r.Level)
 	// By its text, because controller-runtime gives this message no level of its own.
 	if r.Message == stopNoise {
-		r.Level = slog.LevelDebug // a manager that is told to stop gives up its lease, and calls that an error
+		r.Level = slog.LevelDebug // a manager that stops gives up its lease, and calls that an error
 	}
 	if !q.Handler.Enabled(ctx, r.Level) {
 		return nil

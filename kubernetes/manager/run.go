@@ -280,7 +280,7 @@ func only(opts *manager.Options, r *controllers.Reach) {
 	opts.Cache.ByObject[secrets] = cache.ByObject{Namespaces: in}
 }
 
-// namespacesOf reads the labels of the namespaces that are looked at.
+// namespacesOf reads the labels of the namespaces that the controllers watch.
 func namespacesOf(c client.Reader, names []string) backend.Namespaces {
 	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
 	return func(ctx context.Context) (all []map[string]string, err error) {
@@ -338,7 +338,7 @@ func elect(cfg *rest.Config, o Options, opts *manager.Options) error {
 }
 
 // uidOf returns what a cluster is known by: the UID of its namespace kube-system; where the account may not read that, the
-// UID of the first of the namespaces that are looked at.
+// UID of the first of the namespaces that the controllers watch.
 func uidOf(ctx context.Context, c client.Reader, namespaces []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()

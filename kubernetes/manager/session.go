@@ -74,7 +74,7 @@ func newPeer(name string, cfg *rest.Config) (*peer, error) {
 	return p, err
 }
 
-// greet asks a cluster who it is. namespaces are those that are looked at, none for all.
+// greet asks a cluster who it is. namespaces are those that the controllers watch, none for all.
 func (p *peer) greet(ctx context.Context, namespaces []string) error {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
@@ -92,7 +92,7 @@ func (p *peer) greet(ctx context.Context, namespaces []string) error {
 		return err
 	}
 	if p.uid, err = uidOf(ctx, p.client, namespaces); apierrors.IsForbidden(err) {
-		return nil // its rights are looked at as a whole
+		return nil // Slipway checks its rights as a whole
 	}
 	return err
 }
@@ -229,7 +229,7 @@ func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
 		return err
 	}
 	for _, o := range all {
-		// Both sides must come to the same answer, whichever asks first. Otherwise two would refuse each other for ever.
+		// Both sides must come to the same answer, whichever asks first. Otherwise two would refuse each other without end.
 		isFirst := c.UID != uid || o.CreatedAt.Before(c.CreatedAt) || o.CreatedAt.Equal(c.CreatedAt) && o.Name < c.Name
 		if o.Name != c.Name && o.UID == uid && isFirst && overlap(o, c) {
 			return inventory.Errorf(inventory.Conflict, "this cluster is attached as %s already", o.Name).

@@ -146,7 +146,7 @@ func (c *Cluster) Taint(ctx context.Context, id Identity, t corev1.Taint, on boo
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for try := 1; ; try++ {
-		// The list of taints is one field. It is read anew for each try, so that a taint of somebody else is not lost.
+		// The list of taints is one field. It is read again for each try, so that a taint of somebody else is not lost.
 		n, err := c.find(ctx, id)
 		if err != nil || n == nil {
 			return err

@@ -40,7 +40,7 @@ func (r *round) volumes(ctx context.Context) (inventory.DrainState, error) {
 	}
 	slices.Sort(attached)
 	attached = slices.Compact(attached)
-	// A driver that is broken would keep the host for ever. After the limit the machine goes, as Kubernetes itself does with
+	// A driver that is broken would keep the host without end. After the limit the machine goes, as Kubernetes itself does with
 	// a node that is out of service.
 	if since := r.c.emptied(r.node.UID, true); r.c.now().Sub(since) >= limit {
 		done.Detail = "went on although these volumes are still attached: " + some(attached)

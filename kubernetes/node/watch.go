@@ -59,7 +59,7 @@ func (c *Cluster) watched() (nodes []*corev1.Node, isRead bool, problem error) {
 // run watches until ctx ends.
 func (w *watch) run(ctx context.Context, c *Cluster, wake func(*Node)) {
 	lw := cache.NewListWatchFromClient(c.api.CoreV1().RESTClient(), "nodes", "", fields.Everything())
-	// The informer lists and watches again after each failure, with pauses of its own. Nothing here has to start it anew.
+	// The informer lists and watches again after each failure, with pauses of its own. Nothing here has to start it again.
 	informer := cache.NewSharedInformer(lw, &corev1.Node{}, 0)
 	_ = informer.SetTransform(func(o any) (any, error) { // fails only when it runs already, as do the next two
 		if n, ok := o.(*corev1.Node); ok {
@@ -154,7 +154,7 @@ func (w *watch) turn(isDown func() bool) {
 	w.isDown = isDown()
 	wake, is, err := w.wake, w.isDown, w.failing
 	w.mu.Unlock()
-	// After the unlock: whoever is woken asks for the nodes, which takes the lock.
+	// After the unlock: anyone who is woken asks for the nodes, which takes the lock.
 	if is == was || wake == nil {
 		return
 	}

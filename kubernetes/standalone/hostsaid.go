@@ -52,7 +52,7 @@ func agreed(mh *v1alpha1.MetalHost) (s translate.Said) {
 // inventory changed itself. A refusal is an error of kind Invalid; the caller then treats the object as if nobody had
 // changed it.
 func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *contract.HostView) (said translate.Said, err error) {
-	if !mh.DeletionTimestamp.IsZero() { // whoever deletes it has nothing more to say
+	if !mh.DeletionTimestamp.IsZero() { // anyone who deletes it has nothing more to say
 		return translate.SaidIn(&v.Host, mh.Spec.FailureDomain), nil
 	}
 	object := translate.SaidOf(mh)

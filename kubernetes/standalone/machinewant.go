@@ -171,7 +171,7 @@ func (r *machines) create(ctx context.Context, p *pass) error {
 // update brings the machine up to date, as far as its update policy allows.
 func (r *machines) update(ctx context.Context, p *pass) error {
 	stored := p.view.Machine
-	if !stored.DeletedAt.IsZero() { // it was deleted in the appliance: nothing is asked of it any more
+	if !stored.DeletedAt.IsZero() { // it was deleted in the appliance: Slipway orders nothing for it any more
 		return nil
 	}
 	if err := translate.Frozen(stored, p.wanted); err != nil {
@@ -210,7 +210,7 @@ func (r *machines) update(ctx context.Context, p *pass) error {
 	return r.again(ctx, p, now)
 }
 
-// reprovision decides whether to install the machine anew. It notes the claim that the reinstallation ends, in the
+// reprovision decides whether to install the machine again. It notes the claim that the reinstallation ends, in the
 // configuration of the machine. So a reinstallation happens once, wherever the process dies: a new claim does not
 // match the note.
 func (r *machines) reprovision(p *pass, now *marks) bool {
@@ -247,7 +247,7 @@ func (r *machines) again(ctx context.Context, p *pass, now marks) error {
 	if now.claim == string(p.view.Claim.ID) {
 		r.tellf(p.mm, corev1.EventTypeNormal, "Reprovisioning", "host %s is reinstalled", p.view.Host.Name)
 		if _, err := r.env.Appliance.Reinstall(ctx, name); err != nil {
-			return fmt.Errorf("install %sagain: %w", name, err)
+			return fmt.Errorf("install %s again: %w", name, err)
 		}
 		return r.look(ctx, p)
 	}

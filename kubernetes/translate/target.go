@@ -86,7 +86,7 @@ func clusterConfiguration(jt *v1alpha1.JoinTarget) (c cluster, err error) {
 	return c, nil
 }
 
-// targetOptions are what of a join target stands in each machine's configuration.
+// targetOptions are what of a join target is in each machine's configuration.
 func targetOptions(jt *v1alpha1.JoinTarget, role machineconfig.Role) (map[string]string, error) {
 	o := map[string]string{}
 	if s := jt.Spec.StaticToken; s != nil && jt.Spec.KubeconfigSecretRef == nil {

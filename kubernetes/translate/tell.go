@@ -35,7 +35,7 @@ type Facts struct {
 	Changed string
 	// Refused says why the machine cannot be deleted, "" when it can.
 	Refused string
-	// NoHost overrides why there is no host, with a reason; it is not looked at once there is one.
+	// NoHost overrides why there is no host, with a reason; it does not count once there is one.
 	NoHost, NoHostReason string
 	// Waits says which others of its cluster come first, "" for none.
 	Waits string

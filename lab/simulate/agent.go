@@ -42,7 +42,7 @@ func (m *machine) act(what, task string) {
 	}
 }
 
-// agent is our agent as a machine runs it: it asks for tasks and reports, over HTTP, until it is told to go.
+// agent is our agent as a machine runs it: it asks for tasks and reports, over HTTP, until the server lets it go.
 type agent struct {
 	*machine
 	http    *httpClient
@@ -262,7 +262,7 @@ func (a *agent) do(ctx context.Context, t agentwire.Task) agentwire.Report {
 	return r
 }
 
-// burnIn takes as long as it is asked for, at any pace: the server measures that.
+// burnIn takes as long as the task says, at any pace: the server measures that.
 func (a *agent) burnIn(ctx context.Context, t *agentwire.BurnInTask) (*inventory.BurnIn, error) {
 	if t == nil {
 		return nil, errors.New("the task does not say how long")
@@ -388,7 +388,7 @@ var reportURLs = regexp.MustCompile(`https?://[^\s"'\\<>]+/boot/[0-9a-f]{32}/rep
 // reportIn finds where a system that was configured by a document reports.
 func reportIn(document []byte) string { return string(reportURLs.Find(document)) }
 
-// fromDisk boots what was written: a system that asks for an address and reports, if it was told where.
+// fromDisk boots what was written: a system that asks for an address and reports, if its configuration says where.
 func (m *machine) fromDisk(ctx context.Context) (Stage, error) {
 	if m.disk.task == "" || m.disk.report == "" {
 		return StageDisk, nil

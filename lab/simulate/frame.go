@@ -69,7 +69,7 @@ func sum(b []byte, start uint32) uint16 {
 	return uint16(start)
 }
 
-// parseFrame reads a UDP datagram out of an Ethernet frame. Checksums are not looked at: the kernel leaves them
+// parseFrame reads a UDP datagram out of an Ethernet frame. It ignores checksums: the kernel leaves them
 // unfinished on frames between namespaces.
 func parseFrame(b []byte) (datagram, error) {
 	var d datagram

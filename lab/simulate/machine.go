@@ -436,7 +436,7 @@ func (c *console) fetch(ctx context.Context, target string) (download, error) {
 	return d, nil
 }
 
-// longPause is what a machine that was told to wait sleeps at least; a server that does not answer makes it sleep, too,
+// longPause is how long a machine sleeps at least when the server lets it wait; a server that does not answer makes it sleep, too,
 // and its console says so.
 const longPause = 5 * time.Second
 

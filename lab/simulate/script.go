@@ -106,7 +106,7 @@ type scriptLine struct {
 	command string
 }
 
-// script runs one file, and in its place the one that it is replaced with (chain --replace), which may go on for ever:
+// script runs one file, and in its place the one that it is replaced with (chain --replace), which may go on without end:
 // that is how a machine waits. It returns an exit with a status other than 0 as an exitScript.
 func (in *interpreter) script(ctx context.Context, body []byte, depth int) error {
 	if depth > maxDepth {

@@ -90,7 +90,7 @@ func uriEncode(v string) string {
 	return b.String()
 }
 
-// maxExpansion bounds a line, which a variable that contains itself would grow for ever.
+// maxExpansion bounds a line, which a variable that contains itself would grow without end.
 const maxExpansion = 16 << 10
 
 // expand replaces ${name} and ${name:type} in one word, innermost first, and goes on with the result, as iPXE does.

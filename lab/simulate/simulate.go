@@ -34,7 +34,7 @@ type Config struct {
 	Power PowerConfig
 	// RenewEvery is how often machines with controllers that are up renew their leases; 0: never.
 	RenewEvery time.Duration
-	// Download makes our agent really fetch the images that it is told to write.
+	// Download makes our agent really fetch the images that its tasks name.
 	Download bool
 	// SecondClient fetches each loader that comes over TFTP once more, with a client that is not ours, and compares.
 	SecondClient bool

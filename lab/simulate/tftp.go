@@ -60,7 +60,7 @@ type tftpTransfer struct {
 }
 
 // fetch does what EDK2 does: a first request that only asks for the size and is broken off with ERROR 8, then the
-// transfer. The size that was told must be the size that comes. Each request has a port of its own (RFC 1350 section
+// transfer. The announced size must be the size that comes. Each request has a port of its own (RFC 1350 section
 // 4), so that whatever a server says after the ERROR goes nowhere.
 func (c *tftpClient) fetch(ctx context.Context, name string, how fileAsk) (download, error) {
 	size := int64(-1)

@@ -60,7 +60,7 @@ func (b *Book) subnet(name string) (*inventory.Subnet, error) {
 	return &b.subnets[i], nil
 }
 
-// Unkept begins what is said of an address that is not chosen yet.
+// Unkept begins the text for an address that Slipway has not chosen yet.
 const Unkept = "no address is kept yet of subnet"
 
 // Kept returns the address that is kept for a holder, and an Unavailable error while there is none.

@@ -17,7 +17,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// conversion says what is to be made of a secret. It stands in references, so it holds all that is needed besides the
+// conversion says what is to be made of a secret. It is in references, so it holds all that is needed besides the
 // secret's value.
 type conversion struct {
 	From   string               `json:"from"`

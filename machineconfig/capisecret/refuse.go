@@ -13,7 +13,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// Nothing that is in a secret may stand in an error, but for keys, paths on the machine and expressions of templates:
+// Nothing that is in a secret may be in an error, but for keys, paths on the machine and expressions of templates:
 // errors are shown, stored and logged.
 
 // refuse is an error about the secret.

@@ -87,7 +87,7 @@ type Fault struct {
 // maxVisits bounds the work for one document: aliases can make a short one very large.
 const maxVisits = 200_000
 
-// maxFaults is the most that are said of one document.
+// maxFaults is the most faults that one document gets.
 const maxFaults = 50
 
 // Check compares a node with the definition of that name. Path is what messages call the node, "" for the document.
@@ -301,7 +301,7 @@ func (c *checker) entries(n *yaml.Node, k *kind, path string, depth int, seen ma
 	}
 }
 
-// merged checks what a merge key brings: keys that stand in the mapping itself win over it.
+// merged checks what a merge key brings: keys that are in the mapping itself win over it.
 func (c *checker) merged(value *yaml.Node, k *kind, path string, depth int, seen map[string]*yaml.Node) {
 	if c.visits++; c.visits > maxVisits || depth > maxDepth {
 		return

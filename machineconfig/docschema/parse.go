@@ -215,7 +215,7 @@ func (p *parser) colon() {
 	}
 }
 
-// names takes what stands in <a | b> or <a ^ b>.
+// names takes what is in <a | b> or <a ^ b>.
 func (p *parser) names() (out []string, isOnly bool) {
 	for p.err == nil {
 		out = append(out, p.word())

@@ -31,7 +31,7 @@
 //	serverTLSBootstrap      true: kubelets ask the cluster for their serving certificates (init)
 //	skipPhases              phases of kubeadm that are left out, with commas
 //	tries                   how often the script tries before it gives up, 3
-//	unsafeSkipCAVerification  true: trust whoever answers, for targets without CA
+//	unsafeSkipCAVerification  true: trust anyone who answers, for targets without CA
 //
 // Options that begin with install. belong to package osadapter.
 package kubeadm

@@ -6,7 +6,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// mounts adds lines to fstab. A password stands in a file that root alone reads.
+// mounts adds lines to fstab. A password is in a file that root alone reads.
 func (w *writer) mounts() {
 	var lines strings.Builder
 	var now []string // what is mounted on the first boot

@@ -363,7 +363,7 @@ func secretName(ref string) string {
 	return name
 }
 
-// fill takes over what a provisioner has rendered, with the uses of what stands in it.
+// fill takes over what a provisioner has rendered, with the uses of what is in it.
 func (res *Result) fill(out *machineconfig.Rendered, uses []inventory.Use, target *inventory.JoinTarget) {
 	for _, d := range out.Documents {
 		refs := machineconfig.References(d.Data)

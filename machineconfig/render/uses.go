@@ -85,7 +85,7 @@ func Untraced(refs []string, uses []inventory.Use) (all []string) {
 	return all
 }
 
-// untraced reports what stands in the documents without anybody who named it.
+// untraced reports what is in the documents without anybody who named it.
 func (in *Input) untraced(res *Result) (report machineconfig.Report) {
 	for _, ref := range Untraced(res.References, res.Uses) {
 		if in.Machine != nil && in.Machine.Secret != "" && inventory.SecretOf(ref) == in.Machine.Secret {

@@ -91,6 +91,7 @@ func (b *Book) Spend(now time.Time, w Who, rows, bytes int) bool {
 		p.fill(l, now)
 		use[n] = p
 		n++
+		// Nothing is taken yet: a payer further on may refuse.
 		return p.rows >= float64(rows) && p.bytes >= float64(bytes)
 	}
 	if w.IsKnown {
@@ -130,6 +131,7 @@ func (b *Book) purse(k kind, name string, now time.Time) *purse {
 
 // sweep forgets the purses that are full again, at most once a second.
 func (b *Book) sweep(now time.Time) {
+	// A flood of invented MACs asks for a purse with each packet. Sweeping each time would cost the server its CPU.
 	if now.Sub(b.sweptAt) < time.Second {
 		return
 	}

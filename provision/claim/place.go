@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// placeEvery is how often machines without a host are looked at again while nothing changes.
+	// placeEvery is how often Slipway places machines without a host again while nothing changes.
 	placeEvery = 15 * time.Second
 	// placeAtOnce bounds one round.
 	placeAtOnce = 1000

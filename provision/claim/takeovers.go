@@ -123,9 +123,9 @@ func (t *Takeovers) refuse(ctx context.Context, m *inventory.Machine, owner stri
 }
 
 const (
-	// tookAgain is when a refusal is told again: controllers repeat what they ask.
+	// tookAgain is after what time the timeline shows a refusal again: controllers repeat their requests.
 	tookAgain = time.Hour
-	// takesAtMost bounds what is remembered. Beyond it refusals are not told again before the oldest are forgotten.
+	// takesAtMost bounds what is remembered. Beyond it the timeline shows none before the oldest are forgotten.
 	takesAtMost = 1024
 )
 
@@ -135,7 +135,7 @@ type takeRefusals struct {
 	told map[string]time.Time
 }
 
-// isNew reports whether a refusal has to be told, and remembers that it is.
+// isNew reports whether the timeline has to show a refusal, and remembers it.
 func (r *takeRefusals) isNew(key string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

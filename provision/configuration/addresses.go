@@ -462,7 +462,7 @@ func (c *Configurer) KeepAddress(ctx context.Context, id inventory.HostID) error
 	})
 }
 
-// saidError is an error that is said to people, nil for none.
+// saidError is an error with words for people, nil for none.
 func saidError(err error) *inventory.Error {
 	var said *inventory.Error
 	if errors.As(err, &said) {

@@ -126,7 +126,7 @@ func editKey(p *inventory.Profile, l *inventory.Layer) (string, error) {
 	return string(b), err
 }
 
-// walked keeps what trials have found without a fault: the transaction that saves the edit need not find it anew.
+// walked keeps what trials have found without a fault: the transaction that saves the edit need not find it again.
 func (c *Edits) walked(t edit, since int64, trials []*trial) {
 	key, err := editKey(t.profile, t.layer)
 	if err != nil {
@@ -192,7 +192,7 @@ func (c *Edits) HoldConfigured(
 	})
 }
 
-// holdWalked takes a walk for true, but for the holders that have changed since: those are looked at anew.
+// holdWalked takes a walk for true, but for the holders that have changed since: those are checked again.
 func (c *Edits) holdWalked(tx inventory.Tx, t edit, w *heldWalk, fresh []string) (func(context.Context, bool), error) {
 	now := *w
 	now.held = maps.Clone(w.held)
@@ -252,7 +252,7 @@ func (c *Edits) holdKey(tx inventory.Tx, b *address.Book, t edit, key string) er
 	return c.take(tx, b, &x)
 }
 
-// noteWalked stores what a walk has found, a few holders in each transaction. What could not be stored is looked over later.
+// noteWalked stores what a walk has found, a few holders in each transaction. What could not be stored is checked later.
 func (c *Edits) noteWalked(ctx context.Context, w *heldWalk) {
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(w.held)), holdersAtOnce) {
 		err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {

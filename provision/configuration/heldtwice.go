@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// holdersAtOnce bounds a transaction that looks over what machines hold.
+	// holdersAtOnce bounds a transaction that checks what machines hold.
 	holdersAtOnce = 50
 	// heldEvery is how often addresses are compared with the network's, which changes without us.
 	heldEvery = 10 * time.Minute

@@ -37,10 +37,10 @@ type Rendered struct {
 	Target    string       // that it joins, "" for none
 	Addresses []netip.Addr // that it gives the host itself
 	held      []inventory.Holding
-	// lacksAddress says that an address is asked for of which none is kept yet.
+	// lacksAddress says that the configuration wants an address, and none is kept yet.
 	LacksAddress bool
 
-	uses []inventory.Use // which parts of the configuration name what stands in the documents
+	uses []inventory.Use // which parts of the configuration name what is in the documents
 
 	// documents are nil in what was kept for long: the store has them.
 	Documents []inventory.RenderedDocument
@@ -114,7 +114,7 @@ const (
 	MaxDocuments = 500
 )
 
-// get returns the rendering of a host, nil when it was made from something else, and whether its documents are at hand.
+// get returns the rendering of a host, nil when it was made from something else, and whether its documents are available.
 func (c *Renderings) get(h inventory.HostID, key string) (r *Rendered, isWhole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

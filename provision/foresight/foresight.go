@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Hosts stands in a sentence for the hosts that it is about: whoever shows it puts their number or name there.
+// Hosts stands for the hosts of a sentence: the program that shows it puts their number or name there.
 const Hosts = "{hosts}"
 
 // Facts are the request, and the facts of one host after a trial.

@@ -11,7 +11,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// crowds are the issues about machines that nobody has accepted: one for each network, kind and cause.
+// crowds are the issues about machines that nobody has accepted: one for each network, kind and cause. They are in memory only.
+// After a restart the counts begin again, and the open issue in the store goes on under the same key.
 type crowds struct {
 	mu    sync.Mutex
 	byKey map[string]*gathering
@@ -59,6 +60,7 @@ func (l *Ledger) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, 
 	if len(accepted) > 0 {
 		key = i.Type + OfStrangersKey + string(accepted[0])
 	}
+	// Causes hold words of the machines' own. A flood of invented ones ends up in one issue for the network.
 	if l.crowds.byKey[key] == nil && len(l.crowds.byKey) >= gatheringsMost {
 		key = i.Type + OfStrangersKey + i.Subnet
 	}
@@ -69,6 +71,7 @@ func (l *Ledger) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, 
 	}
 	now, isNew := l.Now(), false
 	for _, id := range strange {
+		// Beyond the bound the count stops. The issue is open by then, and 50,000 is no number that an admin counts.
 		if !g.hosts[id] && len(g.hosts) < gatheringHosts {
 			g.hosts[id], isNew = true, true
 			if len(g.first) < GatheringNames {

@@ -25,7 +25,7 @@ type Config struct {
 	Base
 	Sessions *session.Table
 	Recorder *recorder.Recorder
-	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
+	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means without end.
 	KeepHistory time.Duration
 	// Freed runs in the transaction in which a host becomes available.
 	Freed func(inventory.Tx, *inventory.Host) error

@@ -10,6 +10,7 @@ import (
 // Move is the only place where a host changes state. It stores h in its new state, together with the event that says why.
 // refs is what the reason names besides the host and its machine.
 func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, s inventory.SessionID, reason string, refs ...inventory.Ref) error {
+	// The table of states decides. A trigger that the state does not know is an error, and nothing is written.
 	to, err := h.State.Next(on)
 	if err != nil {
 		return err
@@ -28,6 +29,7 @@ func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, 
 		return nil
 	}
 	if to == inventory.Available {
+		// In this transaction: a crash after the commit cannot leave a free host that no waiting machine was offered.
 		if err := l.cfg.Freed(tx, h); err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ func (r *Refusals) First(what string, now time.Time) bool {
 		return false
 	}
 	if r.seen == nil || len(r.seen) >= maxRefusals {
+		// Forgetting all of them costs at most one more note each.
 		r.seen = map[string]time.Time{}
 	}
 	r.seen[what] = now

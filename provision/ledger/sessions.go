@@ -12,7 +12,8 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// End ends a session behind the packets.
+// End ends a session behind the packets: a DHCP or TFTP handler must not wait for the disk. The recorder writes it with its next
+// batch. A crash before that leaves the session open, and Sweep ends it after the restart.
 func (l *Ledger) End(s inventory.BootSession, outcome inventory.Outcome, why string) {
 	if outcome == inventory.OutcomeAbandoned {
 		switch pxe.Boot(s.Boot) {
@@ -26,6 +27,7 @@ func (l *Ledger) End(s inventory.BootSession, outcome inventory.Outcome, why str
 		if s.HostID == "" {
 			s.HostID = l.cfg.Sessions.HostOf(s.MAC)
 		}
+		// The stored session counts: the engine may have gone on with it since s was copied.
 		if stored, err := tx.FindSession(s.ID); err == nil {
 			if !stored.EndedAt.IsZero() {
 				return nil
@@ -91,6 +93,7 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 		cur, ok := l.cfg.Sessions.Of(s.MAC)
 		return ok && cur.ID == s.ID
 	})
+	// In small transactions, because every DHCP answer waits behind them.
 	for some := range slices.Chunk(old, session.TakeAtOnce) {
 		if err := l.Store.Write(ctx, func(tx inventory.Tx) error { return l.endOld(tx, some) }); err != nil {
 			return err

@@ -40,6 +40,7 @@ var errDryRun = errors.New("dry run")
 func (l *Ledger) Write(ctx context.Context, who Asker, fn func(inventory.Tx) error) error {
 	err := l.Store.Write(ctx, func(tx inventory.Tx) error {
 		if who.DryRun {
+			// The key is the transaction itself, which only this goroutine has. It goes before the store makes the next one.
 			l.dryRuns.Store(tx, true)
 			defer l.dryRuns.Delete(tx)
 		}
@@ -47,6 +48,7 @@ func (l *Ledger) Write(ctx context.Context, who Asker, fn func(inventory.Tx) err
 		case err != nil:
 			return err
 		case who.DryRun:
+			// The error makes the store undo everything, as any other error of fn does.
 			return errDryRun
 		case who.Witness != nil:
 			return who.Witness.Enter(ctx, tx)

@@ -19,6 +19,7 @@ func (c *Controllers) SealOptions(b *inventory.BMC) error {
 		if !inventory.IsSecretOption(k) || v == "" || strings.HasPrefix(v, SealedMark) {
 			continue
 		}
+		// Each option has a name of its own for the seal: one sealed value cannot be put in another's place.
 		sealed, err := c.cfg.Sealer.Seal(SecretName(b.HostID)+"/"+k, []byte(v))
 		if err != nil {
 			return err

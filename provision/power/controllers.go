@@ -54,6 +54,7 @@ func (c *Controllers) storedPassword(ctx context.Context, b *inventory.BMC) (str
 		old, err = tx.FindBMC(b.HostID)
 		return ledger.IgnoreNotFound(err)
 	})
+	// Another address gets no stored password: anyone who may change the address could else send it to a machine of his own.
 	isSame := old.Address == b.Address && old.Driver == b.Driver && old.Username == b.Username
 	if err != nil || !isSame || len(old.Sealed) == 0 {
 		return "", err
@@ -134,7 +135,7 @@ func NewPassword() (string, error) {
 	return string(b), nil
 }
 
-// polls is when controllers are asked next for power state and reachability.
+// polls is when Slipway asks each controller next for power state and reachability.
 type polls struct {
 	mu   sync.Mutex
 	next map[inventory.HostID]time.Time
@@ -146,7 +147,7 @@ func (p *polls) Soon(h inventory.HostID) {
 	delete(p.next, h)
 }
 
-// isDue reports whether a host's controller is to be asked, and sets the next time.
+// isDue reports whether it is time to ask a host's controller, and sets the next time.
 func (p *polls) isDue(h inventory.HostID, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,6 +157,7 @@ func (p *polls) isDue(h inventory.HostID, now time.Time) bool {
 	if now.Before(p.next[h]) {
 		return false
 	}
+	// Set before the answer: a controller that takes its 30 seconds is not asked twice at once.
 	p.next[h] = now.Add(pollEvery)
 	return true
 }
@@ -167,10 +169,12 @@ const (
 	PollPage   = 500
 )
 
-// Poll asks the controllers in turn until ctx is done; one that hangs holds up nothing but itself.
+// poll asks the controllers in turn until ctx is done. One that hangs holds one of pollAtOnce slots for pollFor, and nothing
+// else.
 func (c *Controllers) poll(ctx context.Context) error {
 	slots := make(chan struct{}, pollAtOnce)
 	var workers sync.WaitGroup
+	// The workers use the store, which may be closed once this has returned.
 	defer workers.Wait()
 	t := time.NewTicker(5 * time.Second)
 	defer t.Stop()
@@ -199,6 +203,8 @@ func (c *Controllers) PollOnce(ctx context.Context, slots chan struct{}, workers
 		}
 		for _, b := range page {
 			after = string(b.HostID)
+			// Operations ask by themselves. A controller that refused the login is left alone, since each try may lock the
+			// account.
 			if b.Driver == inventory.Manual || c.cfg.IsBusy(b.HostID) || c.Logins.Held(&b, c.cfg.Now()) != nil || !c.Polls.isDue(b.HostID, c.cfg.Now()) {
 				continue
 			}

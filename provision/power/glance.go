@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// glances are what controllers say of the power of hosts that boot though nobody ordered that: each is asked once in a boot.
+// glances are what controllers say of the power of hosts that boot though nobody ordered that: Slipway asks each once in a boot.
 type glances struct {
 	mu     sync.Mutex
 	byHost map[inventory.HostID]glanced
@@ -18,7 +18,7 @@ type glances struct {
 
 type glanced struct {
 	session inventory.SessionID
-	at      time.Time // when it was asked
+	at      time.Time // of the question
 	seen    sight
 }
 
@@ -43,6 +43,7 @@ func (g *glances) Of(h inventory.HostID, s inventory.SessionID, now time.Time) s
 	switch {
 	case x.session != s:
 		return sight{}
+	// The answer is overdue. The boot must not wait for it any longer.
 	case x.seen.Power == "" && now.Sub(x.at) > pollFor:
 		return sight{Power: inventory.PowerUnknown}
 	}
@@ -57,6 +58,7 @@ func (g *glances) Want(h inventory.HostID, s inventory.SessionID, now time.Time)
 		return
 	}
 	select {
+	// Not blocking: Want is called while a machine's request for its boot is answered.
 	case g.Wanted <- h:
 	default:
 		return
@@ -70,6 +72,7 @@ func (g *glances) Want(h inventory.HostID, s inventory.SessionID, now time.Time)
 func (g *glances) Answered(h inventory.HostID, seen sight) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// The answer may be to the question of the boot before. It is moments old, and the next one follows.
 	if x, ok := g.byHost[h]; ok {
 		x.seen = seen
 		g.byHost[h] = x
@@ -112,11 +115,13 @@ func (c *Controllers) PowerNow(ctx context.Context, id inventory.HostID) sight {
 		p.Close()
 		return sight{Power: inventory.PowerUnknown}
 	}
-	defer func() { p.Close() }() // readPower may open it anew
+	defer func() { p.Close() }() // readPower may open it again
 	seen := sight{Power: c.Read(octx, &h, &p)}
 	if t, ok := p.Driver.(bmc.RestartTeller); ok && seen.Power == inventory.PowerOn {
 		asked := c.cfg.Now()
 		if ago, err := t.SinceRestart(octx); err == nil {
+			// By our clock, counted from before the question: the answer may take seconds, and a restart must not look later
+			// than it was.
 			seen.RestartedAt = asked.Add(-ago)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// mostOthers bounds the passwords that are kept beside the one in use.
+	// mostOthers bounds the passwords that are kept in addition to the one in use.
 	mostOthers = 3
 	// nextWithin is how long a controller may take to begin to use a password that it has accepted.
 	nextWithin = time.Hour
@@ -31,6 +31,7 @@ func (c *Controllers) Rotate(ctx context.Context, op inventory.Operation, h *inv
 	if _, ok := p.Driver.(bmc.UserManager); !ok {
 		return false, inventory.Errorf(inventory.Invalid, "the controller of %s cannot change passwords", h.Name)
 	}
+	// After a crash here the password is stored, and the controller does not know it. The repetition takes the stored one again.
 	sealed, isFresh, err := c.nextPassword(ctx, op, h)
 	if err != nil {
 		return false, err
@@ -110,6 +111,7 @@ func KeepOther(all []inventory.OtherPassword, o inventory.OtherPassword) []inven
 	all = append([]inventory.OtherPassword{o}, all...)
 	for len(all) > mostOthers {
 		last := len(all) - 1
+		// Never index 0: that is the password that was just added.
 		for i := last; i > 0; i-- {
 			if all[i].IsRefused {
 				last = i
@@ -123,6 +125,7 @@ func KeepOther(all []inventory.OtherPassword, o inventory.OtherPassword) []inven
 
 // editBMC changes the record of a host's controller.
 func (c *Controllers) editBMC(ctx context.Context, id inventory.HostID, change func(b *inventory.BMC)) error {
+	// The controller may know the new password by now. The record is written even when the caller has gone.
 	return c.cfg.Store.Write(context.WithoutCancel(ctx), func(tx inventory.Tx) error {
 		b, err := tx.FindBMC(id)
 		if err != nil {
@@ -158,6 +161,7 @@ func (c *Controllers) settle(ctx context.Context, h *inventory.Host, p Access, a
 		return p
 	}
 	for _, o := range p.Record.Others {
+		// Only a refused login is a reason to try another password. Anything else would use up tries for nothing.
 		if bmc.KindOf(problem) != inventory.Unauthorized || ctx.Err() != nil {
 			return p
 		}
@@ -237,7 +241,7 @@ func (c *Controllers) asUser(h *inventory.Host, b inventory.BMC, fn func(bmc.Use
 	return fn(users)
 }
 
-// proves logs in anew with the password of a record, and returns why that does not let us in.
+// proves logs in again with the password of a record, and returns why that does not let us in.
 func (c *Controllers) proves(ctx context.Context, h *inventory.Host, b inventory.BMC) error {
 	err := c.asUser(h, b, func(users bmc.UserManager) error { return users.CheckCredentials(ctx) })
 	if err != nil && ctx.Err() != nil {

@@ -84,6 +84,7 @@ func (c *Controllers) Open(ctx context.Context, h *inventory.Host) (p Access, er
 	if err != nil || p.Record.HostID == "" || c.cfg.OpenBMC == nil {
 		return p, err
 	}
+	// The error stays in p: callers that only ask whether there is a controller need no driver.
 	if p.Driver, p.Err = c.openAs(h, p.Record); p.Err != nil {
 		p.Driver = nil
 		return p, nil
@@ -149,6 +150,7 @@ func (c *Controllers) Read(ctx context.Context, h *inventory.Host, p *Access) in
 		is = inventory.PowerUnknown
 	}
 	c.notePower(ctx, h, *p, is, err, nil)
+	// With the time of the question: a machine may have been switched on since, and its boot is not over then.
 	if is == inventory.PowerOff {
 		c.cfg.FoundOff(h.ID, asked)
 	}
@@ -165,6 +167,7 @@ func (c *Controllers) notePower(ctx context.Context, h *inventory.Host, p Access
 		if err != nil {
 			return ledger.IgnoreNotFound(err)
 		}
+		// In the transaction, so that the issue below names the next try that is in force.
 		c.Logins.Note(&b, problem, now)
 		issue := Unreachable(h, problem)
 		if again := c.Logins.Again(&b, now); again != "" {
@@ -180,7 +183,8 @@ func (c *Controllers) notePower(ctx context.Context, h *inventory.Host, p Access
 			}
 		}
 		if problem != nil && (b.IsReachable || b.CheckedAt.IsZero() || b.Reason != ledger.PublicMessage(problem)) {
-			c.cfg.Log.Warn("controller not reached", "host", h.Name, "address", b.Address, "err", problem) // with the cause, which is not told otherwise
+			// The log has the cause, which no page shows.
+			c.cfg.Log.Warn("controller not reached", "host", h.Name, "address", b.Address, "err", problem)
 		}
 		if asked == nil && b.Power == is && b.IsReachable == isReachable && now.Sub(b.CheckedAt) < checkedEvery {
 			return nil

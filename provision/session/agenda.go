@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// agenda has the sessions in the order in which they are to be looked at: when their next sign is late, and when they have
+// agenda has the sessions in the order of their next check: when their next sign is late, and when they have
 // been silent for too long. It is a heap, so that a look costs what is due and not what boots.
 type agenda []*entry
 
@@ -60,7 +60,7 @@ func silentAt(s *inventory.BootSession) time.Time {
 	return s.LastAt.Add(patience)
 }
 
-// dueAt is when a session has to be looked at next: when it is past the time that it has.
+// dueAt is when the next check of a session is due: when it is past the time that it has.
 func (t *Table) dueAt(x *entry) time.Time {
 	due := silentAt(&x.BootSession)
 	by, waits := t.deadline(&x.BootSession, x.at)
@@ -73,7 +73,7 @@ func (t *Table) dueAt(x *entry) time.Time {
 	return due.Add(1)
 }
 
-// plan is called after each change of a session. One that only has more time keeps its place until it is looked at.
+// plan is called after each change of a session. One that only has more time keeps its place until that check.
 func (t *Table) plan(x *entry) {
 	if due := t.dueAt(x); x.index < 0 || due.Before(x.due) {
 		t.agenda.set(x, due)
@@ -94,7 +94,7 @@ const (
 	// up to takeAtMost, because boots wait while their events are written.
 	TakeAtOnce = 4
 	takeAtMost = 64
-	// passAtOnce is how many sessions one look passes over, which only have more time than was thought.
+	// passAtOnce is how many sessions one look passes over, which only have more time by now.
 	passAtOnce = 256
 )
 

@@ -29,7 +29,7 @@ type Table struct {
 	byHost map[inventory.HostID][]*entry
 	owners map[inventory.MAC]owner
 	agenda agenda
-	// deadline is until when something more should be heard in a session, if anything has to be.
+	// deadline is when the next sign of a session is late, if one has to come.
 	deadline func(s *inventory.BootSession, at Step) (by time.Time, waits bool)
 }
 
@@ -39,7 +39,7 @@ type entry struct {
 	at       Step
 	address  netip.Addr // that it is found by: of the boot before until this one has one
 	isSecure bool       // its iPXE speaks HTTPS, as its DHCP said
-	due      time.Time  // when it is to be looked at
+	due      time.Time  // when its next check is due
 	index    int        // in the agenda
 }
 

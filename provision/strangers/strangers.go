@@ -30,7 +30,7 @@ type Config struct {
 	Knows func(inventory.MAC) bool
 	// Logs keep the logs that machines send; nil: they are in the events.
 	Logs Logs
-	// KeepStrangers is how long a host stays that was heard, that nobody has accepted, and that is silent; 0 means for ever.
+	// KeepStrangers is how long a silent host stays that nobody has accepted; 0 means without end.
 	KeepStrangers time.Duration
 }
 
@@ -71,7 +71,7 @@ const (
 	// strangersRestFor is how long one of too many was silent at least before it is forgotten.
 	strangersRestFor = 10 * time.Minute
 	expireEvery      = time.Minute
-	// rowBytes is about what a row costs beside its text.
+	// rowBytes is about what a row costs in addition to its text.
 	rowBytes = 250
 	// hostRows is about what a new host costs: its row, its card, its session and their events.
 	hostRows = 8

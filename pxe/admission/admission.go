@@ -206,7 +206,7 @@ func (l *line) sweep() {
 	l.forget(func(w *waiter) bool { return now.Sub(w.lastAt) > forgetAfter })
 }
 
-// forget drops boots that neither load nor stand in the queue, and are old.
+// forget drops boots that neither load nor are in the queue, and are old.
 func (l *line) forget(isOld func(*waiter) bool) {
 	for name, w := range l.boots {
 		if w.activeN > 0 || !isOld(w) {

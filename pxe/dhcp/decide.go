@@ -28,7 +28,7 @@ type exchange struct {
 	isKept   bool            // somebody goes on with it after handle
 }
 
-// Why a packet that was looked at gets no answer, beside the reasons of package lease.
+// Why a packet that was looked at gets no answer, next to the reasons of package lease.
 const (
 	tookAnother   = "it took the offer of another server"
 	nothingToBoot = "nothing to boot was decided for it"
@@ -387,7 +387,7 @@ func (s *Server) finish(ctx context.Context, x *exchange, out *outbox) {
 	}
 }
 
-// bootLoop answers booting machines until ctx is done. It runs beside the decisions, because what a machine boots is
+// bootLoop answers booting machines until ctx is done. It runs next to the decisions, because what a machine boots is
 // read from the store.
 func (s *Server) bootLoop(ctx context.Context) error {
 	out := newOutbox(s.buffers, s.Metrics)

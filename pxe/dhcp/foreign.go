@@ -67,7 +67,7 @@ func Foreign(ctx context.Context, iface string, wait time.Duration) ([]netip.Add
 	}
 }
 
-// clientSocket opens the client port on one interface, beside a client of the host's own.
+// clientSocket opens the client port on one interface, next to a client of the host's own.
 func clientSocket(ctx context.Context, iface string) (net.PacketConn, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var opt error

@@ -13,7 +13,7 @@ import (
 	"slipway.dev/slipway/pxe/lease"
 )
 
-// Strangers are told of up to this rate: a flood of invented MACs costs the listener nothing.
+// The server reports strangers up to this rate: a flood of invented MACs costs the listener nothing.
 const (
 	strangersPerSecond = 50
 	strangersBurst     = 500
@@ -40,12 +40,12 @@ func (r *reasons) say(mac hardwareAddr, u pxe.Unanswered) {
 	}
 }
 
-// wants reports whether one more packet of a machine is told of.
+// wants reports whether the server reports one more packet of a machine.
 func (r *reasons) wants(mac hardwareAddr, at time.Time) bool {
 	return r != nil && (r.knows(mac) || r.strangers.AllowN(at, 1))
 }
 
-// dropped tells of a packet that was not looked at.
+// dropped reports a packet that the server did not read.
 func (r *reasons) dropped(e *entry, why dropReason) {
 	if r == nil || e.port == nil || len(e.packet) < offOptions || !e.isKnown && !r.strangers.AllowN(e.at, 1) {
 		return

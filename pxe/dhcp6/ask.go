@@ -206,7 +206,7 @@ func probeSocket(ctx context.Context, l link, setup ProbeSetup) (conn net.Packet
 	}
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var opt error
-		err := c.Control(func(fd uintptr) { // beside a client of the host's own
+		err := c.Control(func(fd uintptr) { // next to a client of the host's own
 			opt = errors.Join(unix.BindToDevice(int(fd), l.name), unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
 		})
 		return errors.Join(err, opt)

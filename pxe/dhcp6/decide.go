@@ -166,9 +166,9 @@ func (s *Server) extend(ctx context.Context, x *exchange) {
 		s.nothing(x, last)
 		return
 	}
-	abort := true
+	// When the probe finds somebody, or does not run, the assignment ends by itself after lease6's pendingFor. The client asks
+	// again meanwhile, and gets the addresses that are free.
 	s.probe(ctx, x, firstUse, func() {
-		abort = false
 		s.boot(ctx, x, inventory.EventDHCPRequest)
 		// From here the leases are the commits' to Commit or Abort, unless add refuses them.
 		p := pending{leases: leases, isNew: true, kind: x.kind, send: func() {
@@ -177,14 +177,12 @@ func (s *Server) extend(ctx context.Context, x *exchange) {
 				s.note(ctx, x, inventory.EventDHCPAck, grantLine(x))
 			}
 		}}
-		if !s.commits.add(p) {
-			abort = true
-			s.Metrics.drop(dropFull)
+		if s.commits.add(p) {
+			return
 		}
-		if abort {
-			for _, l := range leases {
-				s.cfg.Book.Abort(l)
-			}
+		s.Metrics.drop(dropFull)
+		for _, l := range leases {
+			s.cfg.Book.Abort(l)
 		}
 	})
 }

@@ -45,6 +45,7 @@ func Choose(of Of) (chosen []Chosen) {
 			}
 			new = append(new, Chosen{o, from})
 		}
+		// Noted after the whole list, since options of one list do not replace each other.
 		for _, c := range new {
 			has[key{c.Space, c.Code}] = from
 			if c.Space != "" {
@@ -122,6 +123,8 @@ func Encode(chosen []Chosen, isBooting, is6 bool) (all []Sent) {
 		} else {
 			s.Value, s.IsAlways = encodeSpace(group, is6)
 		}
+		// Choose has sorted by carrier, so that those of one option are neighbours. In DHCPv6 each enterprise has an option of
+		// its own (RFC 8415 section 21.17).
 		if k := len(all) - 1; k >= 0 && all[k].Code == s.Code && !is6 { // enterprises share option 125
 			all[k].Value, all[k].IsAlways = append(all[k].Value, s.Value...), all[k].IsAlways || s.IsAlways
 			continue

@@ -50,7 +50,7 @@ func (s *story) parked() finding {
 	if s.Host == nil {
 		return f
 	}
-	for _, i := range s.Issues { // whoever recorded the reason also recorded what to do
+	for _, i := range s.Issues { // anyone who recorded the reason also recorded what to do
 		if i.Hint != "" && i.Cause != "" && inventory.Clean(i.Cause, 500) == s.Host.StateReason {
 			f.hint = i.Hint
 			f.evidence = append(f.evidence, Evidence{At: i.OpenedAt, Text: "issue " + i.Type + ": " + i.Cause})

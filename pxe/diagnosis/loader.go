@@ -28,7 +28,7 @@ func tftpRules() []Rule {
 	}
 }
 
-// replies returns the TFTP packets that were sent to whoever sent a request.
+// replies returns the TFTP packets that the server sent to the sender of a request.
 func (s *story) replies(to netip.AddrPort) []trace.Packet {
 	return filter(s.tftp, func(p trace.Packet) bool { return p.Dst == to })
 }

@@ -163,7 +163,7 @@ func (s *story) offerLost() finding {
 	return finding{weight: likely, evidence: join(seen(s.discovers...), seen(s.offers...))}
 }
 
-// prohibited are the ICMP codes of whoever does not pass a packet on by its rules (RFC 1122 section 3.2.2.1, RFC 1812
+// prohibited are the ICMP codes of a router that its rules keep from passing a packet on (RFC 1122 section 3.2.2.1, RFC 1812
 // section 5.2.7.1).
 var prohibited = []uint8{9, 10, 13}
 

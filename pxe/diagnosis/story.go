@@ -124,7 +124,7 @@ func (s *story) tcp(p trace.Packet) {
 }
 
 // attempts cuts packets into boot attempts: firmware that asks for an address after it had something to load, iPXE that
-// asks for one after it had its script, and whoever asks after a silence, have started over.
+// asks for one after it had its script, and anyone who asks after a silence, have started over.
 func attempts(packets []trace.Packet) [][]trace.Packet {
 	var all [][]trace.Packet
 	from, hasLoaded, hasScript := 0, false, false

@@ -233,7 +233,7 @@ func (s *story) bootLoop() finding {
 
 func (s *story) diskExitFails() finding {
 	x := slices.DeleteFunc(s.recent(loopWithin), s.wasGivenFiles)
-	x = slices.DeleteFunc(x, func(p trace.Packet) bool { // its disk ran after that, and whoever restarted it meant to
+	x = slices.DeleteFunc(x, func(p trace.Packet) bool { // its disk ran after that, and anyone who restarted it meant to
 		return len(s.systemsAfter(p.At)) > 0
 	})
 	if len(x) < 3 || s.Decision.Boot != pxe.BootDisk {

@@ -57,7 +57,7 @@ func (c *Case) hasFailedBoot() bool {
 	return c.Session.Outcome == inventory.OutcomeFailed && !c.Session.LastAt.Before(c.Host.StateSinceAt)
 }
 
-// hasFailedAttempt reports whether the operation begins anew because an attempt of it failed.
+// hasFailedAttempt reports whether the operation begins again because an attempt of it failed.
 func (c *Case) hasFailedAttempt() bool {
 	o := &c.Operation
 	return o.State == inventory.OpRunning && o.AttemptN > 1 && o.Reason != ""

@@ -89,7 +89,7 @@ type Place struct {
 	isBusy bool
 }
 
-// sourceOf counts an IPv6 network as one source: whoever has one address of it has them all.
+// sourceOf counts an IPv6 network as one source: anyone who has one address of it has them all.
 func sourceOf(a netip.Addr) netip.Addr {
 	if a.Is6() && !a.Is4In6() && !a.IsLoopback() {
 		if p, err := a.Prefix(64); err == nil {
@@ -99,7 +99,7 @@ func sourceOf(a netip.Addr) netip.Addr {
 	return a.Unmap()
 }
 
-// fairN is how many connections a source may keep that is busy with all of them, whoever else comes.
+// fairN is how many connections a source may keep that is busy with all of them, whatever other sources come.
 const fairN = 4
 
 // Enter lets a connection in. When the listener is full, the longest idle connection of the source with the most of them

@@ -14,7 +14,7 @@ import (
 type Budget struct {
 	Limit    int // of the process
 	Reserved int // for DHCP, the database, files of images, and what the server opens itself
-	Boot     int // boot door over HTTP; each connection may have a file open beside it
+	Boot     int // boot door over HTTP; each connection may have a file open next to it
 	BootTLS  int
 	Admin    int
 	Socket   int

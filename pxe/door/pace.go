@@ -75,7 +75,7 @@ func (a *arrivals) allow(s netip.Addr, isKnown, isUnlimited bool, now time.Time)
 	return a.all.take(a.cfg.All, now)
 }
 
-// makeRoom forgets sources that have been quiet, and a few others when all are busy: these begin anew with a burst, which the
+// makeRoom forgets sources that have been quiet, and a few others when all are busy: these begin again with a burst, which the
 // limit of all still bounds.
 func (a *arrivals) makeRoom(now time.Time) {
 	if a.bySource == nil {

@@ -12,7 +12,7 @@ import (
 
 // sendConfig answers with one document of the configuration of the boot, or with all of them as an initrd.
 //
-// It answers every failure with 503 and the reason. Ignition ends a boot for ever on a 4xx, and takes 204 for an
+// It answers every failure with 503 and the reason. Ignition ends a boot without end on a 4xx, and takes 204 for an
 // empty configuration. cloud-init gives up documents that it cannot find. All of them ask again after a 503.
 func (s *Server) sendConfig(x *exchange) int {
 	ctx, cancel := context.WithTimeout(x.r.Context(), answerFor)

@@ -63,7 +63,7 @@ func (l *listener) refuse(c net.Conn) {
 	door.TurnAway(comeAgainFor)(c)
 }
 
-// conn is the connection of one machine. The machine may be slow, but it may not stand still longer than stallFor.
+// conn is the connection of one machine. The machine may be slow, but it may not stop longer than stallFor.
 type conn struct {
 	*net.TCPConn
 	send   func(to *net.TCPConn, f *os.File, n int64) (sent int64, err error)

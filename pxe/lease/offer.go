@@ -113,7 +113,7 @@ type offer struct {
 // clients costs real ones an offer, not us our memory.
 type offerTable struct {
 	// rings are sentinels: of strangers, of known clients, and of what is being stored. All of a ring hold for the same
-	// time, so that each is in order; who stands in an earlier one makes room first.
+	// time, so that each is in order; a client in an earlier list makes room first.
 	rings [3]*offer
 	n     int
 	// strangersFor is how long an offer to a stranger holds; 0 means OfferFor.

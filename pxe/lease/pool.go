@@ -178,7 +178,7 @@ func (p *pool) load(l inventory.Lease) {
 	}
 }
 
-// rebuild works out anew what may be given to new machines.
+// rebuild works out again what may be given to new machines.
 func (p *pool) rebuild() {
 	p.reusable = p.reusable[:0]
 	for _, r := range p.byAddr {

@@ -33,7 +33,7 @@ func newHolders() *holders { return &holders{ports: map[uint32]string{}, perN: m
 
 func (h *holders) add(a uint32, port string, ends time.Time) {
 	if old, is := h.ports[a]; is {
-		if port != "" || old == "" { // a machine that renews is heard without its relay
+		if port != "" || old == "" { // a renewal comes without the relay
 			h.setPort(a, port)
 		}
 		return
@@ -131,7 +131,7 @@ func (p *pool) loadStranger(l inventory.Lease, knows func(inventory.MAC) bool) {
 	}
 }
 
-// holdingHeap has the holding that is looked at next on top.
+// holdingHeap has the holding that is due next on top.
 type holdingHeap []holding
 
 func (h holdingHeap) Len() int           { return len(h) }

@@ -107,6 +107,7 @@ func (l *Log) Add(f trace.Frame) {
 	if second := f.At.Unix(); second != l.second {
 		l.second, l.inSecond = second, 0
 	}
+	// The second bound is against a disk that has stopped: what waits stays in memory, at most 1 MiB and one frame.
 	if l.inSecond++; l.cfg.PerSecond > 0 && l.inSecond > l.cfg.PerSecond || len(l.waiting) > maxWaiting {
 		l.lost++
 		return
@@ -140,6 +141,7 @@ func (l *Log) Serve(ctx context.Context) error {
 func (l *Log) tell(err error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
+	// A full disk fails every two seconds. The log gets the reason once, and again after it has changed or gone.
 	if err != nil && (l.failed == nil || l.failed.Error() != err.Error()) {
 		l.cfg.Log.Warn("packets not kept on disk", "err", err)
 	}

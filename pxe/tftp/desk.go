@@ -50,7 +50,7 @@ type batchConn interface {
 	WriteBatch(ms []ipv4.Message, flags int) (int, error)
 }
 
-// openDesk opens a desk beside the socket of a gate.
+// openDesk opens a desk next to the socket of a gate.
 func openDesk(s *Server, network string, a netip.Addr) (*desk, error) {
 	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 0)))
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *desk) serve(ctx context.Context) error {
 }
 
 // To be woken takes tens of microseconds, as long as a machine nearby takes for its acknowledgement: without windows, that is
-// half of the time of a transfer. So the socket is looked at for a moment before its reader sleeps, and where that was in vain,
+// half of the time of a transfer. So the socket is looked at for a moment before its reader sleeps, and where that was without success,
 // not again for a while.
 const (
 	looks    = 256

@@ -72,7 +72,7 @@ func parseRequest(p []byte, meant func(name string) string) (request, *refusal) 
 	case opWrite:
 		return request{}, &refusal{why: isWrite, code: codeForbidden, text: "this server sends boot files and takes none"}
 	default:
-		return request{}, &refusal{why: malformed} // an answer to a stray answer could go round for ever
+		return request{}, &refusal{why: malformed} // an answer to a stray answer could go round without end
 	}
 	if len(p) > maxRequest {
 		return request{}, &refusal{why: malformed, code: codeIllegal, text: "the request is longer than 512 bytes"}
@@ -139,7 +139,7 @@ func cutText(p []byte) (text string, rest []byte, ok bool) {
 }
 
 // checkName returns the name of pxe's table that a client means. One slash in front is taken off: iPXE and GRUB ask
-// for files beside the loader that way. Anything else that is neither in the table letter by letter nor made for machines is no name.
+// for files next to the loader that way. Anything else that is neither in the table letter by letter nor made for machines is no name.
 func checkName(s string) (string, bool) {
 	s = strings.TrimPrefix(s, "/")
 	return s, len(s) <= maxName && pxe.IsLoader(s) || pxe.IsBootFile(s)

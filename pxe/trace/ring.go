@@ -60,7 +60,7 @@ type Config struct {
 const (
 	maxBytes   = 24 << 20 // over 1,000 boots
 	perMachine = 400
-	perFrame   = 64 // what a frame costs beside its bytes
+	perFrame   = 64 // what a frame costs next to its bytes
 	perTrack   = 512
 	maxAddrs   = 100_000
 )

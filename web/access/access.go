@@ -24,7 +24,7 @@ type Config struct {
 	OIDC    *OIDC           // nil: people log in with passwords
 	// ExternalURL is the address by which browsers reach the admin door; "": not said.
 	ExternalURL string
-	// FactorFrom is the least role whose users need a second factor beside their password, "" for none.
+	// FactorFrom is the least role whose users need a second factor in addition to their password, "" for none.
 	FactorFrom inventory.UserRole
 	Key        []byte // signs cookies that outlive a start; nil: a key that is drawn for this start
 }

@@ -152,6 +152,7 @@ func (o *factorOps) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[R
 		if err != nil {
 			return err
 		}
+		// The first code counts as used, so that somebody who looked over the user's shoulder cannot log in with it.
 		f.Secret, f.Used, f.Recovery = t.Secret, at, hashes
 		return o.factorSet(req, tx, &u, f, c.Login, "second factor of user "+u.Name+" set up")
 	})

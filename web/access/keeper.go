@@ -47,6 +47,7 @@ func (k *keeper) admit(r *http.Request) (c rest.Caller, err error) {
 	case isOpen(r):
 		// A login must not be made from the page of another site either: its user would work as somebody else.
 		err = k.sameOrigin(r)
+	// A token wins over a cookie. Browsers never send this header by themselves, so a page of another site cannot use it.
 	case r.Header.Get("Authorization") != "":
 		c, err = k.admitToken(r, from.Addr)
 	default:
@@ -59,8 +60,9 @@ func (k *keeper) admit(r *http.Request) (c rest.Caller, err error) {
 const loginHint = "log in, or send a token as: Authorization: Bearer SECRET; make one on the server with: slipway token create NAME"
 
 // sameOrigin refuses what the page of another site makes a browser send. A console is refused likewise, though it is a GET:
-// whoever has it may type.
+// anyone who has it may type.
 func (k *keeper) sameOrigin(r *http.Request) error {
+	// The check passes every GET, and an upgrade is one.
 	asked := r
 	if r.Header.Get("Upgrade") != "" {
 		asked = r.Clone(r.Context())
@@ -89,6 +91,8 @@ func (k *keeper) countToken(source netip.Addr, err error) error {
 	if !inventory.IsKind(err, inventory.Unauthorized) {
 		return err
 	}
+	// The refusal comes after the look-up: a good token never waits, even next to somebody who guesses. SourceKey is an IPv6
+	// network of 64 bits, which one machine can use all of.
 	if late := k.sources.allowed(rest.SourceKey(source), "too many wrong tokens and passwords from this address"); late != nil {
 		return late
 	}
@@ -106,12 +110,14 @@ func (k *keeper) byToken(ctx context.Context, secret string) (c rest.Caller, err
 		if t, err = tx.FindTokenByHash(HashToken(secret)); err != nil {
 			return err
 		}
+		// The token and its user are read in one snapshot: a user who is being disabled is seen before or after, and never half.
 		c, err = k.holder(tx, t)
 		return err
 	})
 	if inventory.IsKind(err, inventory.NotFound) {
 		return c, inventory.Errorf(inventory.Unauthorized, "the token is not known here").WithHint(loginHint)
 	}
+	// At most one write a minute for a token that sends hundreds of requests a second.
 	if err == nil && k.isStale(t.LastUsedAt) {
 		k.note(ctx, func(tx inventory.Tx) error { return tx.TouchToken(t.Name, k.now()) })
 	}
@@ -126,7 +132,7 @@ func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (rest.Caller, error)
 			WithHint("make a new one on the server with: slipway token create NAME")
 	}
 	if t.Cluster != "" {
-		c.User, c.Grants = "", nil // whatever else stands in the row
+		c.User, c.Grants = "", nil // whatever else is in the row
 		return c, nil
 	}
 	if t.User == "" {
@@ -206,7 +212,8 @@ func (k *keeper) loggedIn(tx inventory.Tx, l inventory.Login) (c rest.Caller, er
 	return c, nil
 }
 
-// as is a user who has come in with a password, or by a provider of identities.
+// as is a user who has come in with a password, or by a provider of identities. One who has to set up a second factor first may
+// do nothing else: the roles are empty until then.
 func (k *keeper) as(u *inventory.User) rest.Caller {
 	c := rest.Caller{Name: "user " + u.Name, User: u.Name, Grants: u.Grants}
 	if k.seconds.mustSetUp(u) {

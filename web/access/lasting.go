@@ -32,11 +32,13 @@ func WhileIn(req *rest.Request, every time.Duration, end func()) (stop func()) {
 	}()
 	return func() {
 		close(done)
+		// The goroutine uses req, which is not good any more after the handler has returned.
 		<-gone
 	}
 }
 
-// StillIn finds out again who the caller is. A failure of the database counts as yes for the moment.
+// StillIn finds out again who the caller is. A failure of the database counts as yes for the moment: a full disk must not cut
+// all consoles and streams at once. Any change of the roles ends it; the client asks again with the new ones.
 func StillIn(req *rest.Request) bool {
 	c := req.Caller
 	if c.Again == nil {

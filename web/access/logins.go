@@ -277,6 +277,7 @@ func (o *loginOps) logOut(req *rest.Request, in *rest.NameInput) (*logOutOutput,
 		if err != nil {
 			return err
 		}
+		// Another's login is answered like one that does not exist.
 		i := slices.IndexFunc(all, func(l inventory.Login) bool { return l.ID == id })
 		if i < 0 || !ownsLogin(c, all[i]) {
 			return inventory.Errorf(inventory.NotFound, "there is no login %q", inventory.Clean(id, 40)).WithHint("GET /api/v1/logins lists yours")

@@ -28,7 +28,7 @@ const (
 	ssoSkew     = 2 * time.Minute  // that the clocks may be apart
 	ssoAnswer   = 1 << 20          // bytes of one answer
 	ssoAnswerIn = 10 * time.Second
-	ssoFresh    = time.Hour       // after which the provider is asked anew where its endpoints are
+	ssoFresh    = time.Hour       // after which Slipway asks the provider again for its endpoints
 	ssoRetry    = 5 * time.Second // before Slipway asks it again after it did not answer
 	ssoUsedMax  = 10_000
 )
@@ -48,7 +48,7 @@ func (b begun) part(what string) string {
 }
 
 // sso logs people in through a provider. The browser keeps what belongs to a login that has begun, in a cookie that is
-// signed: whoever begins a million of them fills no memory here.
+// signed: anyone who begins a million of them fills no memory here.
 type sso struct {
 	OIDC
 	own    *url.URL // externalURL
@@ -82,6 +82,8 @@ func newSSO(o *OIDC, now func() time.Time, log *slog.Logger) *sso {
 	}
 	p.client = &http.Client{
 		Transport: careful{o.Egress.Transport(transport, nil)}, Timeout: ssoAnswerIn,
+		// The endpoints are named in a signed place, the provider's own description. A redirect could lead a client secret
+		// elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the provider answers with a redirect") },
 	}
 	return p
@@ -102,9 +104,10 @@ func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a, err
 }
 
-// provider returns the provider as it describes itself, which is asked when somebody logs in: Slipway starts without it.
+// provider returns the provider as it describes itself. Slipway asks it when somebody logs in, and so starts without it.
 func (p *sso) provider(ctx context.Context) (*oidc.Provider, error) {
 	select {
+	// One question at a time: a hundred people who log in at eight o'clock ask once. Those who wait can leave with ctx.
 	case p.asking <- struct{}{}:
 		defer func() { <-p.asking }()
 	case <-ctx.Done():
@@ -121,6 +124,7 @@ func (p *sso) provider(ctx context.Context) (*oidc.Provider, error) {
 	p.at = p.now()
 	if err == nil {
 		var at *url.URL
+		// The provider names its login page itself. One without TLS would show the code to anybody on the way.
 		if at, err = url.Parse(found.Endpoint().AuthURL); err == nil && !isPrivate(at) {
 			err = fmt.Errorf("its login page %s has no TLS", inventory.Clean(at.Redacted(), 200))
 		}
@@ -160,6 +164,8 @@ func (p *sso) identify(ctx context.Context, b begun, code string) (who identity,
 		return who, p.exchangeFailed(err)
 	}
 	raw, _ := token.Extra("id_token").(string)
+	// The expiry is checked below with ssoSkew: the library knows no tolerance, and clocks of servers are minutes apart at
+	// times.
 	id, err := at.Verifier(&oidc.Config{ClientID: p.ClientID, SkipExpiryCheck: true, Now: p.now}).Verify(ctx, raw)
 	if err != nil {
 		return who, p.refuse("what it says of you is not signed as it should be", err)
@@ -176,6 +182,7 @@ func (p *sso) identify(ctx context.Context, b begun, code string) (who identity,
 		if err != nil {
 			return who, p.refuse("it does not say more about you", err)
 		}
+		// OpenID Connect Core 1.0, section 5.3.2: without this check the answer of another person could be put in its place.
 		if more.Subject != id.Subject {
 			return who, p.refuse("it speaks of two people", fmt.Errorf("subjects %q and %q", id.Subject, more.Subject))
 		}
@@ -197,6 +204,7 @@ func (p *sso) checkToken(id *oidc.IDToken, said map[string]any, b begun) error {
 	notBefore, _ := said["nbf"].(float64)
 	azp, _ := said["azp"].(string)
 	switch {
+	// The nonce ties the token to the browser that began: a stolen code is of no use in another one (section 3.1.3.7).
 	case id.Nonce != b.part("nonce"):
 		return p.refuse("its answer belongs to another login", errors.New("nonce"))
 	case now.After(id.Expiry.Add(ssoSkew)):

@@ -169,6 +169,8 @@ func (o *oidcOps) comeBack(req *rest.Request, in *ssoEndInput, b begun, isOurs b
 			return who, u, err
 		}
 	}
+	// The cookie proves that this browser began the login, and state that the answer is to that. Without both, somebody could
+	// log a victim in as himself (RFC 6749 section 10.12).
 	age := p.now().Sub(b.At)
 	if !isOurs || !hmac.Equal([]byte(in.State), []byte(b.part("state"))) || age > ssoFor || age < -ssoSkew || p.wasUsed(in.State) {
 		return who, u, inventory.Errorf(inventory.Invalid, "this login was not begun in this browser, is already over, or began more than %d minutes ago", int(ssoFor.Minutes())).
@@ -184,6 +186,8 @@ func (o *oidcOps) comeBack(req *rest.Request, in *ssoEndInput, b begun, isOurs b
 	if who, err = p.identify(req, b, in.Code); err != nil {
 		return who, u, err
 	}
+	// Only after success: a failure on the way to the provider may be tried again with the same address. The code itself is good
+	// once, which the provider checks.
 	p.use(in.State)
 	req.Trail.About("login", who.name)
 	u, err = o.external(req, who)
@@ -216,6 +220,7 @@ func (o *oidcOps) external(req *rest.Request, who identity) (u inventory.User, e
 	var refusal error
 	err = o.store.Write(req, func(tx inventory.Tx) error {
 		refusal = nil
+		// By issuer and subject, which never change. Names do, and providers give an old name to a new person.
 		u, err = tx.FindUserBySubject(p.Issuer, who.subject)
 		isNew := inventory.IsKind(err, inventory.NotFound)
 		if err != nil && !isNew {

@@ -82,6 +82,7 @@ func parsePHC(text string) (p phc, err error) {
 	return p, nil
 }
 
+// derive takes some 100 ms and p.memoryKiB of memory; callers hold a turn.
 func (p phc) derive(password string) []byte {
 	return argon2.IDKey([]byte(password), p.salt, p.time, p.memoryKiB, p.threads, uint32(len(p.hash)))
 }
@@ -116,6 +117,7 @@ func (h *hashers) turn(req *rest.Request) (back func(), err error) {
 		return nil, tooManyLogins()
 	}
 	select {
+	// A full queue refuses at once. A longer one would only make people wait who give up and try again.
 	case h.queue <- struct{}{}:
 	default:
 		leave()
@@ -178,6 +180,7 @@ func (h *hashers) matches(req *rest.Request, stored, password string) (bool, err
 		}
 		isReal = true
 	}
+	// The work is done nevertheless, so that the length of what somebody sends shows nothing.
 	if len(password) > passwordMax {
 		password, isReal = password[:passwordMax], false
 	}

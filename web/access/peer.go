@@ -49,6 +49,8 @@ func peerOf(c *net.UnixConn) string {
 	}
 	var cred *syscall.Ucred
 	if raw.Control(func(fd uintptr) {
+		// The kernel notes the user when the socket is connected. A process that changes its user later, or hands the socket on,
+		// does not change that.
 		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	}) != nil || err != nil {
 		return ""

@@ -13,6 +13,7 @@ type seal struct{ key []byte }
 
 func newSeal(key []byte) *seal {
 	if key == nil {
+		// A key that nobody stores: after a restart the cookies of logins at a provider that had begun are worth nothing.
 		key = make([]byte, sha256.Size)
 		_, _ = rand.Read(key) // never fails
 	}
@@ -21,6 +22,7 @@ func newSeal(key []byte) *seal {
 
 func (s *seal) mac(what string, text []byte) []byte {
 	m := hmac.New(sha256.New, s.key)
+	// The purpose goes first, and the zero byte ends it: a value for one purpose is never good for another.
 	m.Write([]byte(what + "\x00"))
 	m.Write(text)
 	return m.Sum(nil)

@@ -15,7 +15,7 @@ import (
 const triedMax = 4096
 
 // tries counts failed tries, and refuses more for a while when there were too many. It remembers a bounded number of those
-// who try; when there are more, the ones that have waited long enough are forgotten, and if there are none, any one: whoever
+// who try; when there are more, the ones that have waited long enough are forgotten, and if there are none, any of them: somebody who
 // comes from many addresses wins no new tries at the others.
 type tries[K comparable] struct {
 	now   func() time.Time
@@ -38,6 +38,7 @@ func (t *tries[K]) allowed(key K, msg string) error {
 	if l == nil {
 		return nil
 	}
+	// Asking takes no token. Only a failure does, so that right passwords are never slowed down.
 	left := l.TokensAt(t.now())
 	if left >= 1 {
 		return nil
@@ -61,6 +62,7 @@ func (t *tries[K]) failed(key K) {
 		l = rate.NewLimiter(rate.Every(t.every), t.burst)
 		t.failAt[key] = l
 	}
+	// It may take the last one and go below none; allowed then says how long that lasts.
 	l.AllowN(t.now(), 1)
 }
 

@@ -12,8 +12,8 @@ import (
 // TokenWish is what a token is to be.
 type TokenWish struct {
 	Name   string           `json:"name"`
-	User   *string          `json:"user,omitempty"`   // nil: whoever makes it
-	Grants inventory.Grants `json:"grants,omitempty"` // none: all that whoever makes it may do
+	User   *string          `json:"user,omitempty"`   // nil: anyone who makes it
+	Grants inventory.Grants `json:"grants,omitempty"` // none: all that anyone who makes it may do
 	// Cluster is an attached cluster or the UID of any: the token is for its controllers and has no grants.
 	Cluster    string    `json:"cluster,omitempty"`
 	Namespaces []string  `json:"namespaces,omitempty"` // of the cluster; none means all

@@ -259,7 +259,7 @@ func (s *Controllers) addApplianceHosts() {
 	})
 }
 
-// withoutSecrets hides what of a controller's options is not told.
+// withoutSecrets hides those options of a controller that may hold secrets.
 func withoutSecrets(v contract.HostView) contract.HostView {
 	if v.BMC != nil {
 		b := power.Shown(v.Host.Name, *v.BMC).BMC

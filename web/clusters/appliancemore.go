@@ -23,7 +23,7 @@ type clusterViews struct {
 	of map[string]ClusterView // by what a token is bound to
 }
 
-// clusterViewsMax bounds the views that are kept; with more all are made anew.
+// clusterViewsMax bounds the views that are kept; beyond that Slipway makes all of them again.
 const clusterViewsMax = 256
 
 // applianceOf returns the appliance as the caller may use it: an admin the whole, the token of a cluster what is that cluster's.

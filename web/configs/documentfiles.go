@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// takeFiles makes the local files that came beside the document of a profile part of its text.
+// takeFiles makes the local files that came with the document of a profile part of its text.
 func takeFiles(p *inventory.Profile) error {
 	if p.Document == nil || len(p.Document.Files) == 0 {
 		return nil

@@ -41,7 +41,7 @@ type hostRenderingsInput struct {
 	Limit int `query:"limit" doc:"Most items in the answer" default:"20" minimum:"1" maximum:"1000"`
 }
 
-// addRenderings registers what can be asked about what hosts become.
+// addRenderings registers the questions about the configurations of hosts.
 func (s *Server) addRenderings() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/render", ID: "render-host", Scope: rest.OfPools, Tag: "hosts",
@@ -184,7 +184,7 @@ func (s *Server) capabilities(req *rest.Request, in *capabilitiesInput) (*rest.O
 	return &rest.One[CapabilityTable]{Body: out}, nil
 }
 
-// targetOf returns the target that is meant and the formats that it reads.
+// targetOf returns the target of a request and the formats that it reads.
 func (s *Server) targetOf(req *rest.Request, in *capabilitiesInput) (t machineconfig.Target, configs []inventory.ImageConfig, err error) {
 	t = machineconfig.Target{OS: in.OS, Release: in.Release, Arch: in.Arch}
 	if in.Image != "" {

@@ -24,6 +24,7 @@ func (s *Server) Console(c echo.Context) error {
 			WithHint("ask by HTTP/1.1 with Connection: Upgrade and Upgrade: %s; slipway host console does", power.ConsoleProtocol)}
 	}
 	req := rest.RequestOf(r.Context())
+	// The place is taken before the host is read, so that a flood of requests costs no transaction each.
 	back, err := s.shares.Take(req)
 	if err != nil {
 		return err
@@ -34,6 +35,7 @@ func (s *Server) Console(c echo.Context) error {
 	ctx, cancel := context.WithCancel(req)
 	defer cancel()
 	req = req.With(ctx)
+	// http.Server.Shutdown neither ends nor awaits hijacked connections. Life ends them, and Wait waits for running.
 	defer context.AfterFunc(s.cfg.Life, cancel)()
 	h, err := s.rest.ReadHost(req, c.Param("host"))
 	if err != nil {
@@ -43,8 +45,10 @@ func (s *Server) Console(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	// Both directions and the end of ctx close it, from different goroutines.
 	closeLine := sync.OnceFunc(func() { _ = line.Close() })
 	defer closeLine()
+	// The audit comes before the first byte: what somebody types into a console may not be undone.
 	if err := errors.Join(s.cfg.Power.Note(req, h, "serial console opened"), s.consoleOpened(req, h)); err != nil {
 		return err
 	}
@@ -59,19 +63,22 @@ func isUpgrade(r *http.Request) bool {
 		strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade")
 }
 
-// join connects a client and a console until one of them ends.
+// join connects a client and a console until one of them ends. It returns when both directions have ended, so that nobody uses
+// conn or line after it.
 func (s *Server) join(ctx context.Context, w http.ResponseWriter, line io.ReadWriter, closeLine func()) error {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	// The server has set deadlines for a request. A console is quiet for hours; only writes keep one.
 	if err := errors.Join(conn.SetReadDeadline(time.Time{}), conn.SetWriteDeadline(time.Now().Add(s.cfg.WriteFor))); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+power.ConsoleProtocol+"\r\n\r\n"); err != nil {
 		return err
 	}
+	// Closing both ends is what ends the two loops below. They know no context.
 	defer context.AfterFunc(ctx, func() {
 		_ = conn.Close()
 		closeLine()
@@ -82,6 +89,7 @@ func (s *Server) join(ctx context.Context, w http.ResponseWriter, line io.ReadWr
 		closeLine()                              // ends the other direction
 		typed <- err
 	}()
+	// This goroutine reads the console, the other one the client. Whichever ends first closes both ends for the other.
 	said := s.relay(conn, line)
 	_ = conn.Close()
 	return errors.Join(said, <-typed)
@@ -100,6 +108,7 @@ func (s *Server) relay(conn interface {
 			if err := conn.SetWriteDeadline(time.Now().Add(s.cfg.WriteFor)); err != nil {
 				return err
 			}
+			// A client that takes no bytes would hold the listener until it is cut off there, with all that it has not read.
 			if _, err := conn.Write(buf[:n]); err != nil {
 				return err
 			}

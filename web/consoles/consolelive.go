@@ -117,6 +117,8 @@ func (s *Server) followConsole(req *rest.Request, in *rest.HostRef) (*huma.Strea
 	if err != nil {
 		return nil, err
 	}
+	// The recording is copied before the line is joined. What an open console says in between is in neither. In the other order
+	// it would come twice, and a reader takes a missing line for quiet and a double one for a fault of the machine.
 	past, _ := s.lines.recorded(h.ID)
 	opening, cancel := context.WithTimeout(req, power.ControllerFor)
 	defer cancel()
@@ -142,9 +144,11 @@ func (s *Server) followConsole(req *rest.Request, in *rest.HostRef) (*huma.Strea
 
 // streamConsole writes what a console says as events until it ends, or the client goes.
 func (s *Server) streamConsole(hc huma.Context, past []byte, line *listener) {
+	// huma has no way to flush or to set deadlines, so this writes past it.
 	w := humaecho.UnwrapV4(hc).Response()
 	control := http.NewResponseController(w)
 	hc.SetHeader("Content-Type", "text/event-stream")
+	// nginx would hold events back until its buffer is full.
 	hc.SetHeader("X-Accel-Buffering", "no")
 	var buf bytes.Buffer
 	say := func(b []byte) { fmt.Fprintf(&buf, "data: %s\n\n", base64.StdEncoding.EncodeToString(b)) }
@@ -155,16 +159,20 @@ func (s *Server) streamConsole(hc huma.Context, past []byte, line *listener) {
 		if control.SetWriteDeadline(time.Now().Add(s.cfg.WriteFor)) != nil {
 			return
 		}
+		// The first round sends what was recorded, before anything new.
 		if _, err := io.Copy(w, &buf); err != nil || control.Flush() != nil || isOver {
 			return
 		}
 		select {
 		case <-hc.Context().Done():
 			return
+		// The context of a stream outlives the call of Shutdown, which waits for requests to end.
 		case <-s.cfg.Life.Done():
 			return
 		case <-heartbeat.C:
 			buf.WriteString(": alive\n\n")
+		// said is closed at the end of the console, and when this client was too slow. Both end the stream with an event, so
+		// that a browser opens it again only when somebody asks.
 		case b, ok := <-line.said:
 			if !ok {
 				buf.WriteString("event: end\ndata:\n\n")
@@ -197,6 +205,7 @@ func (s *Server) Record(ctx context.Context) error {
 			_ = l.Close()
 		}
 	}()
+	// The hub ends a subscription that falls behind. The next one begins after the last event that was handled here.
 	for ctx.Err() == nil {
 		events, cancel, err := s.cfg.Events.Subscribe(last, inventory.EventFilter{Kind: inventory.EventOperation})
 		if err != nil {
@@ -225,10 +234,12 @@ func (s *Server) recordWhile(ctx context.Context, events <-chan inventory.Event,
 				_ = l.Close()
 				delete(open, e.HostID)
 			}
+			// An operation of kind power uses the controller for a moment only; a console would be in its way.
 			id := rest.EventText(e, "operation")
 			if !isOpen || open[e.HostID] != nil || tried[id] || len(open) >= consolesMax || rest.EventText(e, "kind") == string(inventory.OpPower) {
 				continue
 			}
+			// Forgetting costs one more question to a controller without a console.
 			if len(tried) > recordingsMax {
 				clear(tried)
 			}
@@ -252,6 +263,7 @@ func (s *Server) recordOne(ctx context.Context, id inventory.HostID) *listener {
 	if err != nil {
 		return nil
 	}
+	// Opening may take its 20 seconds here while other events wait. They are stored, and none is lost.
 	l, err := s.lines.join(ctx, h)
 	if err != nil {
 		s.rest.Log.Debug("console not recorded", "host", h.Name, "err", err)

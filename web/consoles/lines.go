@@ -29,7 +29,8 @@ type lines struct {
 	said map[inventory.HostID]*recording
 }
 
-// line is the console of one host.
+// line is the console of one host. run owns conn until ready is closed. After that conn never changes, so that typing needs no
+// lock; err is set before ready is closed, too.
 type line struct {
 	host  inventory.HostID
 	ready chan struct{} // closed when conn or err is there
@@ -40,7 +41,7 @@ type line struct {
 	end       context.CancelFunc
 }
 
-// listener is one who looks at a console. It is an io.ReadWriteCloser.
+// listener is one who looks at a console. It is an io.ReadWriteCloser. One goroutine may read, others may write and close.
 type listener struct {
 	lines *lines
 	line  *line
@@ -93,6 +94,7 @@ func (r *recording) add(b []byte, now time.Time) {
 	r.at = now
 	r.text = append(r.text, b...)
 	if over := len(r.text) - recordingBytes; over > 0 {
+		// A copy, and not a slice of the old one, whose array would grow without end.
 		r.text = append(make([]byte, 0, recordingBytes+4<<10), r.text[over:]...)
 	}
 }
@@ -108,6 +110,7 @@ func (r *recording) lines() (all []ConsoleLine) {
 		if len(marks) > 0 {
 			all = append(all, ConsoleLine{At: marks[0].at, Text: strings.TrimRight(plainText(raw), "\n")})
 		}
+		// The line end counts, too: offsets are of the text as it was said.
 		offset += int64(len(raw)) + 1
 	}
 	if n := len(all); n > 0 && all[n-1].Text == "" {
@@ -148,6 +151,7 @@ func (l *lines) join(ctx context.Context, h inventory.Host) (*listener, error) {
 		l.running.Go(func() { l.run(lifeCtx, on, h) })
 	}
 	who := &listener{lines: l, line: on, said: make(chan []byte, listenerChunks)}
+	// Still under the lock that made or found the line: it cannot end in between without closing this listener.
 	on.listeners[who] = true
 	l.mu.Unlock()
 	select {
@@ -190,6 +194,7 @@ func (l *lines) run(ctx context.Context, on *line, h inventory.Host) {
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// Close may have taken the line out, and somebody opened the next one.
 	if l.open[on.host] == on {
 		delete(l.open, on.host)
 	}
@@ -205,7 +210,7 @@ func (l *lines) run(ctx context.Context, on *line, h inventory.Host) {
 	}
 }
 
-// heard records what a console said, and gives it to all who listen; who cannot follow is cut off.
+// heard records what a console said, and gives it to all who listen; it cuts a listener off that cannot follow.
 func (l *lines) heard(on *line, b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,6 +219,7 @@ func (l *lines) heard(on *line, b []byte) {
 		select {
 		case who.said <- append([]byte(nil), b...):
 		default:
+			// Waiting for one slow client would stop the console for all of them, and the recording too.
 			delete(on.listeners, who)
 			close(who.said)
 		}
@@ -228,6 +234,7 @@ func (l *lines) record(id inventory.HostID) *recording {
 	r := l.said[id]
 	if r == nil {
 		for len(l.said) >= recordingsMax {
+			// 1,000 comparisons, and only when a host speaks that has no recording yet.
 			var oldest inventory.HostID
 			for other, x := range l.said {
 				if oldest == "" || x.at.Before(l.said[oldest].at) {
@@ -264,6 +271,7 @@ func (l *lines) typeInto(h inventory.Host, b []byte) error {
 	l.mu.Lock()
 	on := l.open[h.ID]
 	l.mu.Unlock()
+	// A line that is still opening takes nothing: conn is not set.
 	if on != nil {
 		select {
 		case <-on.ready:
@@ -309,7 +317,7 @@ func (w *listener) Close() error {
 		}
 		if len(w.line.listeners) == 0 && w.line.listeners != nil {
 			if w.lines.open[w.line.host] == w.line {
-				delete(w.lines.open, w.line.host) // who comes now opens it anew
+				delete(w.lines.open, w.line.host) // the next listener opens it again
 			}
 			w.line.end()
 		}

@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/web/scoped"
 )
 
-// ears decide which events a caller hears on a stream. Where roles are in pools, each host is looked up once and again
+// ears decide which events a caller hears on a stream. Where roles are in pools, a stream looks each host up once and again
 // after a while: it may have moved.
 type ears struct {
 	s     *Server

@@ -11,7 +11,7 @@ import (
 const (
 	// paceSamples is how many boots or operations the usual time of a step comes from.
 	paceSamples = 9
-	// paceLook bounds how far back they are looked for, and paceFor how long an answer is good.
+	// paceLook bounds how far back Slipway looks for them, and paceFor how long an answer is good.
 	paceLook  = 200
 	paceFor   = time.Minute
 	paceKinds = 1024

@@ -31,7 +31,7 @@ var phases = []phase{
 	{step: "report", title: "reports up", ends: []string{inventory.EventReported}},
 }
 
-// waits is the time in which a machine is told to wait, and asks again and again: for a person most of all. It is no boot
+// waits is the time in which Slipway tells a machine to wait, and the machine asks again and again: for a person most of all. It is no boot
 // time, and nobody's usual time.
 var waits = phase{step: "wait", title: "waits"}
 
@@ -143,7 +143,7 @@ func bootSteps(b inventory.BootSession, events []inventory.Event) []TimelineStep
 	return steps
 }
 
-// isPassed reports whether a later part was seen, so that this one is behind it though nothing was heard of it.
+// isPassed reports whether a later part was seen, so that this one is behind it though no packet or event shows it.
 func isPassed(p phase, events []inventory.Event) bool {
 	i := slices.IndexFunc(phases, func(x phase) bool { return x.step == p.step })
 	for _, later := range phases[i+1:] {

@@ -95,7 +95,7 @@ func wantedBy(req *rest.Request, name, owner string, in inventory.Machine) (inve
 		return want, inventory.Errorf(inventory.Forbidden, "only an admin everywhere names the owner of a machine").WithHint("leave out owner")
 	}
 	if owner != "" && !strings.HasPrefix(owner, contract.LocalCluster+"/") {
-		want.Saved = inventory.Saved{SavedBy: "kubernetes"} // its object is the word of whoever may write there
+		want.Saved = inventory.Saved{SavedBy: "kubernetes"} // its object is the word of anyone who may write there
 	}
 	return want, nil
 }

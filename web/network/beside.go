@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// addBeside registers what is asked about networks that have other DHCP servers.
+// addBeside registers the questions about networks that have other DHCP servers.
 func (s *Server) addBeside() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/subnets/{name}/foreign-servers", ID: "list-foreign-servers", Scope: rest.OfNobody, Tag: "subnets",

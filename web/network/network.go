@@ -187,7 +187,7 @@ func prepareReservation(tx inventory.Tx, in *inventory.Reservation, name string,
 	return in.Validate(&subnets[i])
 }
 
-// addLeases registers the operations on leases: they are made by DHCP, so they can only be looked at and forgotten.
+// addLeases registers the operations on leases: DHCP makes them, so that callers can only read and delete them.
 func (s *Server) addLeases() {
 	find := func(tx inventory.Tx, name string) (l inventory.Lease, err error) {
 		a, err := parseAddr(name)

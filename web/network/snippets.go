@@ -21,7 +21,7 @@ type Interface struct {
 	BootURL   string         `json:"bootURL,omitempty" doc:"URL of the boot listener there"`
 }
 
-// addNetworks registers what is asked about networks beyond the nouns.
+// addNetworks registers the questions about networks beyond the nouns.
 func (s *Server) addNetworks() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/interfaces", ID: "list-interfaces", Tag: "subnets", Summary: "List the server's network interfaces",

@@ -25,7 +25,7 @@ type SetBMC struct {
 	Password string `json:"password,omitempty" doc:"Sealed, and never told again; when absent, the one that is stored stays if driver, address and user do" writeOnly:"true" maxLength:"256"`
 }
 
-// Hidden stands for the value of an option that is not told; sent back, it leaves the value as it is.
+// Hidden stands for a value that Slipway does not show; sent back, it leaves the value as it is.
 const Hidden = "(hidden)"
 
 // isSecretOption reports whether an option of a BMC may hold a secret.

@@ -83,7 +83,7 @@ type (
 // ControllerFor is how long a request waits for a controller; some take a minute to add up their sensors.
 const ControllerFor = 90 * time.Second
 
-// addBMCVerbs registers what is asked of controllers, and what they are told.
+// addBMCVerbs registers the questions and orders to controllers.
 func (s *Server) addBMCVerbs() {
 	addBMCVerb(s, http.MethodPost, "/check", "check-bmc", "Look whether a host's controller does what we need", s.checkBMC)
 	addBMCVerb(s, http.MethodPost, "/test", "test-bmc", "Connect to a controller before it is saved, and say at which step that fails: name, connect, tls, login or rights", s.testBMC)
@@ -399,7 +399,7 @@ func (s *Server) setBMCBoot(req *rest.Request, in *bootInput) (*rest.One[BMCBoot
 	return &rest.One[BMCBoot]{Body: out}, err
 }
 
-// resetBMC restarts the controller itself. That it was told so is all that is known: it is away for some minutes.
+// resetBMC restarts the controller itself. Slipway knows only that it took the order: it is away for some minutes.
 func (s *Server) resetBMC(req *rest.Request, in *rest.HostRef) (*struct{}, error) {
 	return nil, withBMC(req, s, in.Host, "cannot be restarted by us", func(h inventory.Host, d bmc.ControllerResetter, _ inventory.BMC) error {
 		if err := s.rest.Begun(req); err != nil {

@@ -15,7 +15,7 @@ import (
 // Trusted are the addresses of the proxies that are believed.
 type Trusted []netip.Prefix
 
-// hopsMax bounds how many addresses of one request are looked at.
+// hopsMax bounds how many addresses of one request Slipway reads.
 const hopsMax = 32
 
 // Parse reads addresses and networks, such as 10.0.0.5 or 10.0.0.0/24.

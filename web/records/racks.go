@@ -96,7 +96,7 @@ func prepareRack(tx inventory.Tx, in *Rack, id string, old *Rack) error {
 	return err
 }
 
-// fill says of a rack what stands in it.
+// fill says of a rack what is in it.
 func (r *Rack) fill(hosts []inventory.Host) {
 	r.ID, r.HostN, r.Faults = r.Rack.ID(), len(hosts), r.Elevate(hosts, "").Faults
 	if r.Faults == nil {

@@ -184,7 +184,7 @@ func (t *Trail) refused(p *Problem) {
 	t.row.Refs = p.Refs
 }
 
-// begin notes what the handler is asked for, before it works.
+// begin notes the request before the handler works.
 func (t *Trail) begin(o Operation, in any) {
 	if a, ok := in.(worded); ok {
 		t.Say(a.Asked())
@@ -218,7 +218,7 @@ func (f *Frame) enter(req *Request, tx inventory.Tx) error {
 	return f.Add(tx, &t.row)
 }
 
-// witness writes the entry of what the engine is asked for into the engine's transaction.
+// witness writes the entry of a request to the engine into the engine's transaction.
 type witness struct {
 	f   *Frame
 	req *Request
@@ -346,11 +346,11 @@ const (
 	trailsMax      = 4096             // actors and things remembered; when there are more, all are forgotten
 	refusedEvery   = time.Minute      // one refusal for each actor is written per minute,
 	refusedBurst   = 200              // and so many at once;
-	refusalsEvery  = 30 * time.Second // and fewer of all actors together: whoever makes a thousand tokens fills no disk
+	refusalsEvery  = 30 * time.Second // and fewer of all actors together: anyone who makes a thousand tokens fills no disk
 	refusalsBurst  = 2000
 	strangeEvery   = 5 * time.Second // of those who did not say who they are, fewer from each address (of IPv6, each /64),
 	strangeBurst   = 20
-	strangersEvery = 2 * time.Minute // and fewer from all together: whoever has a million addresses fills none either
+	strangersEvery = 2 * time.Minute // and fewer from all together: anyone who has a million addresses fills none either
 	strangersBurst = 500
 )
 

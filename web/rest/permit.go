@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/web/scoped"
 )
 
-// Anybody, as what an operation needs, is whoever is logged in, also without any role.
+// Anybody, as what an operation needs, is anyone who is logged in, also without any role.
 const Anybody inventory.UserRole = "anybody"
 
 // Scope says of what the reads of an operation speak. Writes need the role everywhere.

@@ -39,7 +39,7 @@ type Caller struct {
 	MustSetUp bool
 	Source    netip.Addr // zero for the socket
 	Secure    bool       // the client's own connection is encrypted
-	// Again asks anew who it is, for what goes on for long; nil where nothing can change.
+	// Again finds the caller once more, for what lasts long; nil where nothing can change.
 	Again func(ctx context.Context) (Caller, error)
 }
 

@@ -40,8 +40,10 @@ func (s *Shares) Take(req *Request) (back func(), err error) {
 	case s.n >= s.all:
 		return nil, inventory.Errorf(inventory.Unavailable, "%d %s are open already", s.all, s.what).WithHint("close one")
 	}
+	// By name and not by login: several windows of one user share what that user may have.
 	s.of[who]++
 	s.n++
+	// Several ends of a request may call back: its handler, and whatever watches the login.
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

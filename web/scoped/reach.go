@@ -59,6 +59,7 @@ func (r *reach) meets(tx inventory.Tx, h *inventory.Host, p *poolOfGrant) (is bo
 	}
 	if r.met != nil {
 		r.met.mu.Lock()
+		// The key has the versions of host and pool: a change of either makes another key, and no entry is ever wrong.
 		is, ok := r.met.of[k]
 		r.met.mu.Unlock()
 		if ok {
@@ -76,6 +77,7 @@ func (r *reach) meets(tx inventory.Tx, h *inventory.Host, p *poolOfGrant) (is bo
 	is, _ = p.matcher.Meets(hardware.NewSubject(h, hw))
 	if r.met != nil {
 		r.met.mu.Lock()
+		// Two requests may both have worked it out. They write the same answer.
 		defer r.met.mu.Unlock()
 		if r.met.of == nil || len(r.met.of) >= metMax {
 			r.met.of = map[metKey]bool{}
@@ -102,6 +104,7 @@ func reachOf(tx inventory.Tx, c Caller, met *Met) (*reach, error) {
 			return nil, err
 		}
 		g := poolOfGrant{name: name, role: c.Grants.In(name), isAll: p.Selector == "", version: p.Version, since: p.CreatedAt.UnixMilli()}
+		// Fail closed: a pool that cannot be read shows nothing at all, and the caller gets the error.
 		if g.selector, err = inventory.ParseSelector(p.Selector); err != nil {
 			return nil, err
 		}
@@ -124,6 +127,7 @@ func (r *reach) onHost(tx inventory.Tx, h *inventory.Host) (inventory.UserRole, 
 	best := r.everywhere
 	for i := range r.pools {
 		p := &r.pools[i]
+		// The cheap questions come first. Hardware is read only where it can still raise the role.
 		if best.Allows(p.role) || !p.isAll && !p.selector.Matches(h) {
 			continue
 		}
@@ -148,6 +152,7 @@ func (r *reach) onHost(tx inventory.Tx, h *inventory.Host) (inventory.UserRole, 
 			best = role
 		}
 	}
+	// For this transaction only: the next one may see other grants, pools and machines.
 	r.known[h.ID] = best
 	return best, nil
 }
@@ -169,6 +174,7 @@ func (r *reach) onMachineNamed(tx inventory.Tx, name string) (inventory.UserRole
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return "", err
 	}
+	// A machine that is gone is in no pool: only a role everywhere counts for it.
 	role := r.everywhere
 	if err == nil {
 		role = r.onMachine(&m)

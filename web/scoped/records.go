@@ -114,7 +114,7 @@ func (x pools) Update(p *inventory.Pool, now time.Time) error { return x.stored.
 // Delete implements inventory.Records.
 func (x pools) Delete(name string) error { return x.stored.Delete(name) }
 
-// racks are seen by whoever sees a host in them. Their writes need the role everywhere.
+// racks are seen by anyone who sees a host in them. Their writes need the role everywhere.
 type racks struct {
 	*sight
 	stored inventory.Records[inventory.Rack]

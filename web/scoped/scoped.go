@@ -31,6 +31,7 @@ func Show(tx inventory.Tx, c Caller, met *Met) (inventory.Tx, error) {
 		return nil, err
 	}
 	s := &sight{all: tx, reach: r}
+	// The embedded interfaces pass everything on, which is what this caller may do. Tx below has no such field.
 	if r.everywhere.Allows(r.needed) && r.everywhere.Allows(inventory.Viewer) {
 		return everywhereTx{
 			tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, accessTx{s},

@@ -46,6 +46,7 @@ type Site struct {
 // itself, and only under a name.
 func SiteOf(origin string) (Site, error) {
 	u, err := url.Parse(origin)
+	// Programs send no Origin. They log in with a token.
 	if err != nil || u.Hostname() == "" {
 		return Site{}, inventory.Errorf(inventory.Invalid, "the request has no Origin header").WithHint("security keys work in browsers only")
 	}
@@ -97,6 +98,7 @@ func ownerOf(name string, keys []Key) owner {
 }
 
 func (o owner) WebAuthnID() []byte {
+	// A fixed length, and no name in clear: some keys store this handle, and show it to anyone who finds them.
 	sum := sha256.Sum256([]byte("user:" + o.name))
 	return sum[:]
 }
@@ -117,6 +119,7 @@ func (s Site) Register(user string, keys []Key) (options json.RawMessage, sessio
 		return nil, session, err
 	}
 	o := ownerOf(user, s.of(keys))
+	// A key that is registered already refuses by itself when it finds its id among the exclusions.
 	creation, kept, err := party.BeginRegistration(o, webauthn.WithExclusions(webauthn.Credentials(o.keys).CredentialDescriptors()))
 	if err != nil {
 		return nil, session, err
@@ -191,6 +194,7 @@ func (s Site) Answered(user string, session *Session, response []byte, keys []Ke
 	if err != nil {
 		return nil, wrong(err)
 	}
+	// WebAuthn section 6.1.1. Keys without a counter always send 0 and never get here.
 	if used.Authenticator.CloneWarning {
 		return nil, inventory.Errorf(inventory.Unauthorized, "the counter of the security key went back: there may be a copy of it").
 			WithHint("log in with a recovery code, remove the key, and register it again")

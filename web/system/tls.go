@@ -21,7 +21,7 @@ type TLSKeeper interface {
 const (
 	TLSFiles    = "files"    // named in the settings
 	TLSUploaded = "uploaded" // through this API
-	TLSSite     = "site"     // signed by this site's own authority, for whatever address is asked
+	TLSSite     = "site"     // signed by this site's own authority, for whatever address a client uses
 )
 
 // TLSState is the state of TLS on the admin listener.

@@ -28,7 +28,7 @@ var rows = []string{
 }
 
 const (
-	enough = 8 // characters beside what is known make a password one's own
+	enough = 8 // characters in addition to what is known make a password one's own
 	walk   = 4 // keys side by side are a walk
 )
 
@@ -69,7 +69,7 @@ func has(text string, own []string) bool {
 	return false
 }
 
-// left counts what a guesser has to find: characters beside known words and walks along rows. A word counts as one, and so does
+// left counts what a guesser has to find: characters in addition to known words and walks along rows. A word counts as one, and so does
 // a run of one character and a group of digits, such as a year. It takes the longest known piece at each place.
 func left(text string, rows, known []string) (n int) {
 	for i := 0; i < len(text); {

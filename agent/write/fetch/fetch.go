@@ -248,7 +248,7 @@ func (s *Source) ranged(ctx context.Context, off, n int64) ([]byte, error) {
 		return nil, err
 	}
 	defer a.close()
-	// A server without ranges answers 200 with the whole file. Its beginning is still what was asked for at offset 0.
+	// A server without ranges answers 200 with the whole file. At offset 0 that is what the request wanted.
 	if a.StatusCode != http.StatusPartialContent && off > 0 {
 		return nil, &refusal{isFinal: true, why: inventory.Errorf(inventory.Invalid, "%s is of a format that needs a server which knows byte ranges, and this one does not", s.name())}
 	}

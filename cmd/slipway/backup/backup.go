@@ -88,12 +88,14 @@ func Make(ctx context.Context, cfg Config) (*File, error) {
 		return nil, inventory.Errorf(inventory.Unavailable, "cannot write the backup: %v", err)
 	}
 	path := filepath.Join(f.dir, databaseFile)
+	// The copy is of one moment. describe reads the live database a little later, so that its counts may be newer by some rows.
 	if err := cfg.Store.Backup(ctx, path); err != nil {
 		f.Close()
 		return nil, err
 	}
 	m, err := describe(ctx, cfg)
 	if err == nil {
+		// Read back from the disk: the sum is of what was really written.
 		m.SHA256, m.Bytes, err = digest(path)
 	}
 	if err != nil {
@@ -157,6 +159,7 @@ func (f *File) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// Sealed secrets and hashes do not shrink anyway, and the sender should not wait for the CPU.
 	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // that level exists
 	t := tar.NewWriter(z)
 	head := func(name string, size int64) error {

@@ -22,6 +22,7 @@ func hold(tx inventory.Tx, madeAt, now time.Time) (n int, err error) {
 		if !is {
 			continue
 		}
+		// The state stays as it was in the backup. A person who ends the maintenance decides what the host really is.
 		h.InMaintenance = true
 		if err := tx.UpdateHost(h, now); err != nil {
 			return n, err
@@ -37,7 +38,7 @@ func hold(tx inventory.Tx, madeAt, now time.Time) (n int, err error) {
 	return n, nil
 }
 
-// isLoose reports whether something may be done with a host without anybody asking for it anew: it can be claimed, is being
+// isLoose reports whether something may be done with a host without anybody asking for it again: it can be claimed, is being
 // worked on, or is armed. A host that runs boots its own disk, and one that nobody accepted is left alone anyway.
 func isLoose(tx inventory.Tx, h *inventory.Host) (bool, error) {
 	if h.InMaintenance || h.IsAdopted || h.State == inventory.Discovered {

@@ -52,6 +52,7 @@ func Read(r io.Reader, db io.Writer) (m Manifest, err error) {
 		return m, inventory.Errorf(inventory.Conflict, "the backup was made by a newer Slipway (%s)", inventory.Clean(m.Slipway, 40)).
 			WithHint("restore it with that version")
 	}
+	// Only these two names are read, in this order: no path of the archive ever becomes one on this machine.
 	if head, err = t.Next(); err != nil || head.Name != databaseFile || head.Size != m.Bytes {
 		return m, damaged("it holds no database", err)
 	}
@@ -66,6 +67,7 @@ func Read(r io.Reader, db io.Writer) (m Manifest, err error) {
 	if hex.EncodeToString(h.Sum(nil)) != m.SHA256 {
 		return m, damaged("the database in it is not the one that was put in", nil)
 	}
+	// A file that was cut behind the database still has its right sum. The end of the archive and gzip's checksum show it.
 	if _, err := t.Next(); !errors.Is(err, io.EOF) {
 		return m, damaged("it does not end where it should", err)
 	}
@@ -158,7 +160,7 @@ func (r *Restored) upgrade(ctx context.Context, path string, o Options) error {
 	return errors.Join(err, s.Close())
 }
 
-// place puts the database where a server looks for it. One that is there, with the files beside it, gets another name, under
+// place puts the database where a server looks for it. One that is there, with the files next to it, gets another name, under
 // which it is whole before anything is taken away.
 func place(path, target string, now time.Time) (kept string, err error) {
 	fail := func(err error) (string, error) {
@@ -167,6 +169,7 @@ func place(path, target string, now time.Time) (kept string, err error) {
 	name := target + ".before-restore-" + now.UTC().Format("20060102T150405Z")
 	suffixes := []string{"", "-wal", "-shm"}
 	for _, suffix := range suffixes {
+		// A second name, and no copy and no rename: at every moment the old database has its first name, or both.
 		switch err := os.Link(target+suffix, name+suffix); {
 		case err == nil:
 			kept = name
@@ -184,6 +187,8 @@ func place(path, target string, now time.Time) (kept string, err error) {
 			return fail(err)
 		}
 	}
+	// A crash between the two steps leaves the old database without its log. The caller's lock stays, and Restore can be run
+	// again: the old one is whole under its other name.
 	if err := os.Rename(path, target); err != nil {
 		return fail(err)
 	}

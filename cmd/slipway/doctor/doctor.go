@@ -45,7 +45,7 @@ type Interface struct {
 	MTU          int
 	Prefixes     []netip.Prefix // its IPv4 addresses, without link-local ones
 	HasLinkLocal bool           // an IPv6 address that router advertisements are sent from
-	Err          error          // why it could not be looked at; then nothing of it is known
+	Err          error          // why it could not be read; then the other fields are empty
 }
 
 // Disk is the file system of the data directory.

@@ -25,7 +25,7 @@ const (
 	leastMTU     = 1280
 )
 
-// The settings of the kernel that are looked at.
+// The settings of the kernel that the doctor reads.
 const (
 	rmemMax   = "net.core.rmem_max"
 	gcThresh1 = "net.ipv4.neigh.default.gc_thresh1"

@@ -23,7 +23,7 @@ type asked struct {
 	err     error
 }
 
-// notAsked is the answer for an interface that nothing was asked on.
+// notAsked is the result for an interface without a check.
 var notAsked = asked{err: errors.New("no check was made there yet")}
 
 // ask asks on an interface for other DHCP servers. Through an interface without link the question goes nowhere, so its
@@ -36,7 +36,7 @@ func (a *appliance) ask(ctx context.Context, iface string) asked {
 	return asked{servers, err}
 }
 
-// linkFault says why nothing can be asked on an interface, nil when something can.
+// linkFault says why a check on an interface is not possible, nil when it is.
 func linkFault(i doctor.Interface) error {
 	switch {
 	case i.Err != nil:
@@ -62,6 +62,7 @@ func (c *Config) modeOf(others asked) inventory.SubnetMode {
 	switch {
 	case c.Mode != modeAuto:
 		return inventory.SubnetMode(c.Mode)
+	// Two servers that lease from one network give one address to two machines. Where nobody knows, none is leased.
 	case others.err != nil || len(others.servers) > 0:
 		return inventory.ModeReservations
 	}
@@ -78,7 +79,8 @@ const (
 // asks again, unless somebody has changed the subnet since.
 type unasked map[string]time.Time
 
-// has reports whether a subnet is still as a start made it without an answer.
+// has reports whether a subnet is still as a start made it without an answer. Version 1 means that nobody has edited it; the
+// time tells it from a later subnet of the same name.
 func (u unasked) has(s inventory.Subnet) bool {
 	at, isListed := u[s.Name]
 	return isListed && at.Equal(s.CreatedAt) && s.Version == 1 && s.Mode == inventory.ModeReservations
@@ -116,6 +118,8 @@ func noteUnasked(dir string, s inventory.Subnet, isUnasked bool) error {
 	if err != nil {
 		return err
 	}
+	// Written under another name and renamed: after a crash there is the old list or the new one. A lost entry only leaves a subnet in the
+	// safer mode.
 	path := filepath.Join(dir, unaskedFile)
 	if err = os.WriteFile(path+".new", text, 0o600); err == nil {
 		err = os.Rename(path+".new", path)
@@ -153,6 +157,7 @@ func (a *appliance) settleMode(ctx context.Context, s inventory.Subnet, own neti
 			return was, err
 		}
 	}
+	// The note goes after the change is stored. A crash in between finds version 2, for which has is false.
 	return s, noteUnasked(a.cfg.DataDir, s, false)
 }
 

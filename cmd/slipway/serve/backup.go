@@ -40,11 +40,13 @@ func Restore(ctx context.Context, r io.Reader, dataDir string, force bool) (out 
 	if err := makeDataDir(dataDir); err != nil {
 		return out, err
 	}
+	// A running server has the database open, and would write its pages over the restored ones.
 	unlock, err := lockDataDir(dataDir)
 	if err != nil {
 		return out, err
 	}
 	defer unlock()
+	// Secrets in the backup are sealed with one key. The check before the restore avoids a database that nobody can open.
 	key, err := keyFingerprint(dataDir)
 	if err != nil {
 		return out, err

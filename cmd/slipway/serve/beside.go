@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	foreignLookAt  = time.Minute // how often the list of other servers is looked over for those that are gone
+	foreignLookAt  = time.Minute // how often the list of other servers is checked for those that are gone
 	foreignAskEach = 10 * time.Minute
 )
 
@@ -44,6 +44,7 @@ func (a *appliance) probe(ctx context.Context, n inventory.Subnet, server netip.
 func (a *appliance) probeSetup(n inventory.Subnet, server netip.Addr) (setup dhcp.ProbeSetup, us netip.Addr, err error) {
 	for _, name := range a.cfg.Interfaces {
 		for _, own := range lookup.AddressesOf([]string{name}) {
+			// An address within the subnet counts more than one that is only on its interface: the last match wins for it.
 			if n.CIDR.Contains(own) || n.Interface == name && !us.IsValid() {
 				setup.Interface, us = name, own
 			}
@@ -63,13 +64,15 @@ func (a *appliance) probeSetup(n inventory.Subnet, server netip.Addr) (setup dhc
 	if server.IsValid() && us.IsValid() {
 		setup.Relay = us
 	} else if server.IsValid() {
+		// A relay outside of the network names the subnet by option 82 link selection (RFC 3527); giaddr alone would name its
+		// own.
 		us, setup.Link = setup.Relay, n.CIDR.Addr()
 	}
 	return setup, us, nil
 }
 
-// watchForeign closes the issues of other servers that are gone, and asks now and then for those that have been quiet:
-// who answers is heard.
+// watchForeign closes the issues of other servers that are gone. A server that answers machines is heard anyway, so it asks only
+// now and then, for servers that have been quiet.
 func (a *appliance) watchForeign(ctx context.Context) error {
 	tick := time.NewTicker(foreignLookAt)
 	defer tick.Stop()
@@ -93,6 +96,7 @@ func (a *appliance) askForeign(ctx context.Context) {
 	a.askForeign6(ctx)
 	for _, name := range a.cfg.Interfaces {
 		n, ok := a.networks.Book.SubnetFor(lease.Path{Interface: name, Local: lookup.AddressesOf([]string{name})})
+		// In the other modes a second server is expected, and often the only one that leases addresses.
 		if !ok || n.Mode != inventory.ModeFull {
 			continue
 		}

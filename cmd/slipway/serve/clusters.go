@@ -22,7 +22,8 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// Sets are the controllers that exist. The in-cluster manager runs the same.
+// Sets are the controllers that exist. The in-cluster manager runs the same ones, so that a cluster behaves alike wherever its
+// controllers are.
 func Sets() []manager.Set {
 	return []manager.Set{
 		{Mode: inventory.ModeStandalone, AddToScheme: metalv1.AddToScheme, Setup: standalone.Setup},
@@ -48,6 +49,8 @@ func identity(dataDir string) string {
 	if abs, err := filepath.Abs(dataDir); err == nil {
 		dataDir = abs
 	}
+	// Two servers on one machine have different data directories. The name is in leader leases and annotations of the cluster,
+	// and must fit into a label.
 	sum := sha256.Sum256([]byte(dataDir))
 	return inventory.Clean(host, 64) + "-" + hex.EncodeToString(sum[:3])
 }
@@ -71,6 +74,7 @@ func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
 		s := inventory.Secret{Name: want.Kubeconfig, About: "kubeconfig of cluster " + name, Sealed: sealed}
 		stored, err := tx.Secrets().Find(s.Name)
 		if err == nil {
+			// Sealing draws a nonce, so only the opened texts can be compared. An unchanged file writes nothing at a restart.
 			if plain, err := box.Open(s.Name, stored.Sealed); err != nil || string(plain) != string(text) {
 				s.Version = stored.Version
 				if err := tx.Secrets().Update(&s, now); err != nil {
@@ -80,6 +84,7 @@ func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
 		} else if err := tx.Secrets().Create(&s, now); err != nil {
 			return err
 		}
+		// A cluster that an admin has changed or paused since then stays as it is.
 		if _, err := tx.Clusters().Find(name); err == nil {
 			return nil
 		}

@@ -99,6 +99,7 @@ func (c *Cmd) merged(version string) (Config, error) {
 	if c.BootTLSPort != 0 {
 		cfg.BootTLSPort = c.BootTLSPort
 	}
+	// A flag can switch this on and not off: a bool that is not given looks like false.
 	cfg.Confidential = cfg.Confidential || c.Confidential
 	if c.KeepHistory != nil {
 		cfg.KeepHistory = *c.KeepHistory
@@ -120,6 +121,7 @@ func (c *Cmd) Serve(version string) error {
 	if err != nil {
 		return err
 	}
+	// A second signal does nothing more: what ends here is short. systemd sends SIGKILL after its own time-out.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return Run(ctx, cfg)

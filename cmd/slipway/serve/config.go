@@ -1,5 +1,26 @@
-// Package serve is the server as a process. It reads the settings, opens the store, connects the listeners to the engine,
-// and keeps them running until the signal to stop. It decides nothing about any machine.
+// Package serve is the server as a process. It reads the settings, opens the store, connects the listeners to the engine, and
+// keeps them running until the signal to stop. It decides nothing about any machine.
+//
+// # Start
+//
+// Run locks the data directory, opens and migrates the database, checks the machine, and makes the parts (start). It then opens
+// all ports (doors.go). A fault up to here leaves nothing behind. Only after that does settle write the first subnets and the first
+// token, and the listeners answer.
+//
+// # Work
+//
+// Each part runs in a goroutine of its own and watches one context. A part that fails ends the whole server, and systemd starts
+// it again. Watchers of the machine log their faults, open issues, and go on.
+//
+// # End
+//
+// The listeners end first and finish what they have. The engine ends after them and writes what they have noted. The store and
+// the lock come last.
+//
+// # Crash
+//
+// A kill at any moment is allowed. A lease is on disk before its ACK, a state before its action, and a file gets its name after
+// its bytes are on disk. The next start continues every operation from its last stored step, and sweeps the boots of before.
 package serve
 
 import (
@@ -27,11 +48,11 @@ type Config struct {
 	AdminTLSCert string   `yaml:"adminTLSCert"` // certificate of the admin door, a PEM file; empty: by the site's own authority, where TLS is needed
 	AdminTLSKey  string   `yaml:"adminTLSKey"`  // its key
 	ExternalURL  string   `yaml:"externalURL"`  // of the admin door, as browsers reach it
-	// TrustedProxies stand in front of the admin door, and are believed where a request comes from: addresses or networks.
+	// TrustedProxies are in front of the admin door, and Slipway believes them where a request comes from: addresses or networks.
 	TrustedProxies     []string `yaml:"trustedProxies"`
 	AdminProxyProtocol bool     `yaml:"adminProxyProtocol"` // their connections begin with a header of the PROXY protocol
 	AdminHosts         []string `yaml:"adminHosts"`         // more names by which people ask for the admin door; *.example.org
-	SecondFactor       string   `yaml:"secondFactor"`       // least role whose users need one beside the password: viewer, operator, admin; empty: none
+	SecondFactor       string   `yaml:"secondFactor"`       // least role whose users need one: viewer, operator, admin; empty: none
 	OIDC               *OIDC    `yaml:"oidc"`               // by which people log in; nil: passwords and tokens
 	BootPort           int      `yaml:"bootPort"`           // TCP port of the boot door on the provisioning addresses
 	BootTLSPort        int      `yaml:"bootTLSPort"`        // and of the same over TLS; 0: none
@@ -51,8 +72,8 @@ type Config struct {
 	Advertise     bool               `yaml:"advertise"`     // answer router solicitations, which spares iPXE a wait of 16 s
 	BootMenu      inventory.Duration `yaml:"bootMenu"`      // how long people may choose at the consoles of accepted hosts; 0: no menu
 	CheckConflict bool               `yaml:"checkConflict"` // ask the network before an address is leased for the first time
-	KeepHistory   inventory.Duration `yaml:"keepHistory"`   // how long events, ended boots and closed issues stay; 0: for ever
-	KeepStrangers inventory.Duration `yaml:"keepStrangers"` // how long hosts stay that nobody has accepted and that are silent; 0: for ever
+	KeepHistory   inventory.Duration `yaml:"keepHistory"`   // how long events, ended boots and closed issues stay; 0: without end
+	KeepStrangers inventory.Duration `yaml:"keepStrangers"` // how long silent, unaccepted hosts stay; 0: without end
 	// Deadlines replace how long steps of operations and boots may take before they count as late: netboot: 20m.
 	Deadlines      map[string]inventory.Duration `yaml:"deadlines"`
 	RecordConsoles bool                          `yaml:"recordConsoles"` // keep serial consoles open while something is done with their hosts
@@ -188,6 +209,7 @@ func (c *Config) badValue() (key string, row int, err error) {
 
 // quirks returns the quirk table in force.
 func (c *Config) quirks() ([]pxe.Quirk, error) {
+	// The rows of the file come last, and so override what is built in.
 	rows := pxe.BuiltinQuirks()
 	for i := range c.Quirks {
 		row, err := c.Quirks[i].row()

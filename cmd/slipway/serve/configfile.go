@@ -35,6 +35,7 @@ func (c *Config) ReadFile(path string) error {
 		return inventory.Errorf(inventory.Invalid, "%s is larger than 1 MiB", filepath.Base(path)).WithHint("the keys are listed in docs/configuration.md")
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
+	// A misspelt key would else be ignored, and the server would run with a default that nobody chose.
 	dec.KnownFields(true)
 	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {
 		return &inventory.Error{

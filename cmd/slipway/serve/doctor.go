@@ -65,6 +65,8 @@ func fetchLoaders(ctx context.Context, f *doctor.Facts, loaders *images.Loaders)
 	}
 	for _, i := range f.Interfaces {
 		if i.IsUp && len(i.Prefixes) > 0 {
+			// The kernel sends this over loopback, so that no firewall of the network is tested, but the server and its address
+			// are.
 			server := netip.AddrPortFrom(i.Prefixes[0].Addr(), tftpPort)
 			checks = append(checks, doctor.FetchLoader(ctx, i.Name, server, file.Name, file.Data))
 		}
@@ -163,6 +165,7 @@ func (a *appliance) checkWays(ctx context.Context) (checks []Check) {
 // gateway, which most often is one.
 func relaysOf(tx inventory.Tx, subnets []inventory.Subnet) (map[string][]netip.Addr, error) {
 	out := map[string][]netip.Addr{}
+	// Pages of hosts: a transaction that reads all of them in one list would hold the memory of 10,000 hosts.
 	for after := ""; ; {
 		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{After: after, Limit: lookup.KnownPage})
 		if err != nil {
@@ -188,7 +191,7 @@ func relaysOf(tx inventory.Tx, subnets []inventory.Subnet) (map[string][]netip.A
 	return out, nil
 }
 
-// pingFor is how long relay agents have to answer.
+// pingFor is how long relay agents have to answer. Some filter ICMP, so that silence is a warning and no error.
 const pingFor = time.Second
 
 func askRelays(ctx context.Context, subnets []inventory.Subnet, relays map[string][]netip.Addr) (checks []Check) {
@@ -213,7 +216,7 @@ func askRelays(ctx context.Context, subnets []inventory.Subnet, relays map[strin
 }
 
 // checkArtefacts says whether the files of images are there: all that is known to be damaged, and those that went since
-// they were looked at last.
+// the last check.
 func (a *appliance) checkArtefacts(ctx context.Context) Check {
 	n, bytes, faults, err := a.cache.Glance(ctx)
 	if err != nil {
@@ -231,6 +234,7 @@ func (a *appliance) checkArtefacts(ctx context.Context) Check {
 
 // routeTo returns through which interface packets to an address go, "" where there is no route.
 func routeTo(a netip.Addr) string {
+	// The kernel's own decision, with all its tables and rules. Reading the main table would miss policy routing.
 	routes, err := netlink.RouteGet(a.AsSlice())
 	if err != nil || len(routes) == 0 {
 		return ""
@@ -267,6 +271,8 @@ func lockDataDir(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
+	// flock belongs to the open file: the kernel drops it when the process ends, however that happens. No file is ever stale. On
+	// NFS it needs a lock daemon; a data directory belongs on a local disk.
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		return nil, errInUse(dir)

@@ -22,6 +22,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe/admission"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/httpboot"
@@ -29,7 +30,7 @@ import (
 	"slipway.dev/slipway/pxe/tftp"
 )
 
-// probeFor is how long a never used address is asked for on the wire: ARP answers come within milliseconds.
+// probeFor is how long the server probes an address that it has never leased: ARP answers come within milliseconds.
 const probeFor = 200 * time.Millisecond
 
 // doors returns all parts that serve or watch, by name. Their ports are open then; a port that another program has is an
@@ -69,12 +70,15 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 		Listen: lookup.Everywhere(a.cfg.BootPort), Serves: ours.serves,
 		Boots: a.engine, Agents: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: downloads, Now: time.Now, Log: a.log,
 	})
+	// The ports are opened here and served later: a port that another program has must fail the start, before any subnet is
+	// made.
 	if err := bootDoor.Listen(); err != nil {
 		return nil, a.cfg.named(err, "tcp")
 	}
 	if err := tftpDoor.Listen(); err != nil {
 		return nil, a.cfg.named(err, "udp")
 	}
+	// DHCP opens its sockets for each interface when it serves, since interfaces come and go. This only tries the port once.
 	if err := dhcpDoor.CanListen(ctx); err != nil {
 		return nil, err
 	}
@@ -84,6 +88,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	a.metrics.MustRegister(tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
 	a.measureItself()
 	all := map[string]func(context.Context) error{
+		// Each entry runs until ctx is done. An error of one ends the server, so the watchers log their errors and return nil.
 		"dhcp":               dhcpDoor.Serve,
 		"dhcpv6":             dhcp6Door.Serve,
 		"tftp":               tftpDoor.Serve,
@@ -115,6 +120,7 @@ func (c *Config) named(err error, proto string) error {
 		return err
 	}
 	f := c.facts(c.ports())
+	// EADDRINUSE names neither the port nor its owner. The same judgement as in the doctor finds both in /proc.
 	for _, p := range f.Ports {
 		if k := doctor.JudgePort(p, f.Sockets, os.Getpid()); p.Proto == proto && k.Status == failed {
 			return &inventory.Error{Kind: inventory.Conflict, Msg: k.Name + " is " + k.Detail, Hint: k.Hint, Err: err}
@@ -151,6 +157,7 @@ type own struct {
 func (o *own) find(a netip.Addr) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// The lock is held while the addresses are read: a burst of requests then reads them once. Netlink answers in microseconds.
 	if now := time.Now(); now.Sub(o.at) > time.Second {
 		o.at, o.addrs = now, map[netip.Addr]string{}
 		for _, name := range o.interfaces {
@@ -167,6 +174,7 @@ func (o *own) serves(a netip.Addr) bool { return o.find(a) != "" }
 // admission returns the rules for downloads through the link with that address of ours: how many share it depends on
 // its speed, where the kernel knows one.
 func (o *own) admission(a netip.Addr) admission.Rules {
+	// Megabits a second; -1 or an error for virtual interfaces and those without link. The defaults of admission hold then.
 	text, err := os.ReadFile(filepath.Join("/sys/class/net", o.find(a), "speed"))
 	megabits, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	if err != nil || megabits <= 0 {
@@ -183,11 +191,13 @@ func (a *appliance) followNetworks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// Follow ends when its channel is closed, which the hub does at cancel.
 		stop := context.AfterFunc(ctx, cancel)
 		err = a.networks.Follow(ctx, a.cfg.Interfaces, events)
 		stop()
 		if err != nil {
 			a.log.Error("networks not read", "err", err)
+			ledger.IsAfter(ctx, time.Second) // a store that reads nothing would fill the log
 		}
 	}
 	return nil
@@ -221,6 +231,7 @@ func asFloat(b bool) float64 {
 
 // isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.
 func (a *appliance) isKnownAt(at netip.Addr) bool {
+	// The lease book first: it is in memory, and knows the address before the host has fetched anything.
 	if mac, ok := a.networks.Book.Holder(at); ok && a.networks.Known.HasMAC(mac) {
 		return true
 	}

@@ -25,7 +25,6 @@ const (
 // ends after a day, and is in no log: journals are read by many and sent far away.
 func firstToken(ctx context.Context, store inventory.Store, dataDir string, now time.Time) (path string, err error) {
 	err = store.Write(ctx, func(tx inventory.Tx) error {
-		path = ""
 		tokens, err := tx.ListTokens()
 		if err != nil || len(tokens) > 0 {
 			return err
@@ -35,6 +34,8 @@ func firstToken(ctx context.Context, store inventory.Store, dataDir string, now 
 		secret := "slipway_" + hex.EncodeToString(b)
 		sum := sha256.Sum256([]byte(secret))
 		path = filepath.Join(dataDir, firstTokenFile)
+		// A file of an earlier try, whose token never reached the database: a crash between file and commit leaves one. O_EXCL
+		// below then makes sure that the secret goes into a new file with the right mode, and not through somebody's link.
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -46,6 +47,7 @@ func firstToken(ctx context.Context, store inventory.Store, dataDir string, now 
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
+		// The file comes before the commit. The other order could store a token whose secret nobody has ever seen.
 		return tx.CreateToken(&inventory.Token{Name: firstTokenName, Hash: hex.EncodeToString(sum[:]), Grants: inventory.AdminEverywhere(), ExpiresAt: now.Add(firstTokenFor)}, now)
 	})
 	if err != nil && path != "" {
@@ -54,10 +56,12 @@ func firstToken(ctx context.Context, store inventory.Store, dataDir string, now 
 	return path, err
 }
 
-// dropFirstToken removes the file of the first token when that has ended or is gone, and waits for that.
+// dropFirstToken removes the file of the first token when the token has expired or is deleted, and then waits for ctx. The file
+// outlives a restart, so that every start takes up the watch again.
 func (a *appliance) dropFirstToken(ctx context.Context) error {
 	path := filepath.Join(a.cfg.DataDir, firstTokenFile)
 	for {
+		// Nothing makes the file again while this server runs.
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			<-ctx.Done()
 			return nil
@@ -70,6 +74,7 @@ func (a *appliance) dropFirstToken(ctx context.Context) error {
 				isOver = true
 				return nil
 			}
+			// An admin may have extended the token, or made it permanent. Its file then stays.
 			isOver = err == nil && !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt)
 			return err
 		})

@@ -32,6 +32,7 @@ func (a *appliance) interfaces() []network.Interface {
 		addrs, _ := i.Addrs() // an interface that went away meanwhile has none
 		for _, addr := range addrs {
 			p, err := netip.ParsePrefix(addr.String())
+			// The answer is for the form that makes a subnet, which offers IPv4 networks only.
 			if err != nil || !p.Addr().Is4() {
 				continue
 			}

@@ -17,8 +17,9 @@ import (
 	"slipway.dev/slipway/pxe/dhcp6"
 )
 
-// serverDUID is what this server is called in DHCPv6: a DUID-UUID (RFC 6355) made of the fingerprint of its data
-// directory's key, so that it stays when a network card is replaced.
+// serverDUID is what this server is called in DHCPv6: a DUID-UUID (RFC 6355) made of the fingerprint of its data directory's
+// key. It stays when a network card is replaced and when a backup is restored elsewhere. A client that finds another DUID takes
+// us for another server and gives its address up (RFC 8415 section 18.2).
 func serverDUID(fingerprint string) []byte {
 	sum := sha256.Sum256([]byte("slipway dhcpv6 " + fingerprint))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8 (RFC 9562)
@@ -50,6 +51,7 @@ func (a *appliance) probe6(ctx context.Context, n inventory.Subnet, server netip
 			setup.Interface = name
 		}
 	}
+	// A machine of this subnet boots from an address within it, which goes first.
 	if i := slices.IndexFunc(us, n.CIDR.Contains); i > 0 {
 		us[0], us[i] = us[i], us[0]
 	}

@@ -71,6 +71,7 @@ func readSmall(path string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	// A file that does not end, such as a device, must not fill the memory of a start.
 	case len(text) > 64<<10:
 		return nil, errors.New(path + " is over 64 KiB long")
 	case strings.TrimSpace(string(text)) == "":

@@ -82,6 +82,8 @@ func (a *appliance) knowsHost(name string) bool {
 	own, _ := os.Hostname()
 	outside, _ := url.Parse(a.cfg.ExternalURL)
 	for _, known := range append([]string{own, outside.Hostname()}, a.cfg.AdminHosts...) {
+		// A name that nobody has configured is refused: a page of another site could else reach the API by a name of its own
+		// that resolves to this machine (DNS rebinding).
 		if known = strings.ToLower(known); known != "" && isNamed(known, name) {
 			return true
 		}
@@ -104,6 +106,7 @@ func isNamed(pattern, name string) bool {
 
 // keyFor derives a key for one purpose from one that is kept.
 func keyFor(purpose string, key []byte) []byte {
+	// Keys for different purposes must not be derivable from each other, and one stored key serves them all.
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte(purpose))
 	return m.Sum(nil)

@@ -50,6 +50,7 @@ func newULID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
 // drivers are the ways to power a host. A new one is a folder of its own, its name in inventory.BMCDrivers, and a line here.
 func (a *appliance) drivers() map[inventory.BMCDriver]bmc.Opener {
+	// Run closes it: changes of power that are under way would outlive the server otherwise.
 	a.bank = fake.New(fake.Options{})
 	return map[inventory.BMCDriver]bmc.Opener{
 		inventory.Redfish: redfish.Open,
@@ -70,6 +71,7 @@ func openBMC(drivers map[inventory.BMCDriver]bmc.Opener, policy *egress.Policy) 
 			return nil, inventory.Errorf(inventory.Invalid, "%q is not a way to power a host", inventory.Clean(string(t.Driver), 40)).
 				WithHint("use one of %v", inventory.BMCDrivers())
 		}
+		// Set here and not by each caller: no driver can be opened without the policy.
 		t.Egress = policy
 		return open(t)
 	}
@@ -85,6 +87,7 @@ func (p people) Ask(ctx context.Context, t bmc.Target, _ bmc.Action) (inventory.
 
 // State implements manual.Tasks.
 func (p people) State(ctx context.Context, host inventory.HostID) (is inventory.PowerState, err error) {
+	// What a person confirms is stored with the BMC. A driver that asks nobody but the store needs no state of its own.
 	err = p.a.store.Read(ctx, func(tx inventory.Tx) error {
 		b, err := tx.FindBMC(host)
 		is = b.Power

@@ -19,6 +19,8 @@ func (a *appliance) ready() []web.ReadyPart {
 	for _, name := range a.cfg.Interfaces {
 		found = append(found, doctor.ReadInterface(name))
 	}
+	// Load balancers ask every few seconds. Nothing here writes, and the state of the store is the one that keepAlarms found
+	// last.
 	return readiness(a.alarms.Trouble(), doctor.DataDir(doctor.ReadDisk(a.cfg.DataDir)).Status == doctor.Failed, found)
 }
 
@@ -40,6 +42,7 @@ func readiness(store error, isFull bool, interfaces []doctor.Interface) []web.Re
 			off = append(off, "interface "+i.Name+" is down")
 		}
 	}
+	// One interface of several that is down does not take the server out of a load balancer: the others still boot.
 	if len(off) > 0 && len(off) == len(interfaces) {
 		links = strings.Join(off, ", ")
 	}
@@ -50,6 +53,7 @@ func readiness(store error, isFull bool, interfaces []doctor.Interface) []web.Re
 	parts := []web.ReadyPart{
 		{Name: "database", Reason: stored},
 		{Name: "dhcp", Reason: strings.Join(slices.DeleteFunc([]string{dhcp, links}, func(s string) bool { return s == "" }), "; ")},
+		// TFTP and HTTP serve files from memory and disk. They go on while the database takes no writes.
 		{Name: "tftp", Reason: links},
 		{Name: "boot", Reason: links},
 		{Name: "admin"},

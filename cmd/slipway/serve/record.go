@@ -37,6 +37,7 @@ func (a *appliance) newRecord() *trace.Ring {
 			return slices.Contains(ours, x)
 		},
 	})
+	// Restored before the first packet comes, so that the ring has the old frames before the new ones.
 	logs.each(ring.Restore)
 	a.recordLogs = logs
 	return ring
@@ -108,6 +109,8 @@ func (a *appliance) tapDoor() *tap.Server {
 // unanswered keeps why a packet got no answer.
 func (a *appliance) unanswered(u pxe.Unanswered) {
 	a.record.Tell(u.Client.MAC, trace.Note{At: u.At, Subnet: u.Client.Subnet, Reason: u.Reason})
+	// Only a first message tells that a machine waits for an address. A REQUEST without an answer may accept the offer of
+	// another server.
 	if u.Type == "discover" || u.Type == "solicit" || u.Type == "" {
 		a.engine.Unanswered(u.Client, u.Iface, u.Reason, u.IsMeant)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"slipway.dev/slipway/bmc/redfish"
@@ -34,13 +33,9 @@ func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]
 	if isWanted(inventory.Redfish) {
 		cfg.Redfish = a.redfishProbe
 	}
-	var (
-		mu    sync.Mutex
-		found []power.FoundBMC
-	)
+	// Scan calls one function at a time, so that no lock guards the list.
+	var found []power.FoundBMC
 	_, err = scan.Scan(ctx, cfg, func(f scan.Found) {
-		mu.Lock()
-		defer mu.Unlock()
 		found = append(found, power.FoundBMC{
 			IP: f.IP.String(), Driver: f.Driver, Address: f.Address, Vendor: f.Vendor, Product: f.Product, Name: f.Name, UUID: f.UUID,
 			Version: f.Version, Fingerprint: f.Fingerprint, MAC: f.MAC, Warning: f.Warning,
@@ -52,6 +47,7 @@ func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]
 // mayScan refuses a range of which the egress policy allows no address.
 func (a *appliance) mayScan(r scan.Range) error {
 	var first error
+	// At most 65,536 addresses, and each check is a comparison in memory.
 	for addr := range r.All() {
 		err := a.egress.Check(netip.AddrPortFrom(addr, 0))
 		if err == nil {

@@ -21,6 +21,7 @@ func (a *appliance) openSecrets(ctx context.Context) (box *secret.Box, reportKey
 		storedN = len(all)
 		for _, b := range controllers {
 			if len(b.Sealed) > 0 {
+				// With something sealed, a missing key file is an error; without, it is a first start and OpenBox makes a key.
 				storedN++
 			}
 		}

@@ -103,7 +103,9 @@ func Run(ctx context.Context, cfg Config) error {
 	defer unlock()
 	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: trouble.NewAlarms()}
 	a.reserve = trouble.OpenReserve(cfg.DataDir, a.log)
+	// The gates exist before the listeners: they raise the limit of open files, and each listener gets its share of it.
 	a.gates = trouble.NewGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt, cfg.proxies())
+	// The policy reads the port of the admin listener when it is asked, since that port is known only once it is open.
 	if a.egress, err = a.egressPolicy(); err != nil {
 		return err
 	}
@@ -130,10 +132,12 @@ func (a *appliance) start(ctx context.Context) error {
 	if a.loaders, err = images.LoadLoaders(a.cfg.Loaders); err != nil {
 		return err
 	}
+	// The self-check below waits seconds for other DHCP servers, so it asks only where the answer decides something.
 	unserved, err := a.unserved(ctx)
 	if err != nil {
 		return err
 	}
+	// Issues of the last run are open until a check closes them. Loaded late, the first check would open each a second time.
 	if err := a.store.Read(ctx, a.alarms.Load); err != nil {
 		return err
 	}
@@ -153,6 +157,7 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// From here on a key is needed that fits the database. A wrong one stops the start, before any machine gets a secret.
 	box, reportKey, err := a.openSecrets(ctx)
 	if err != nil {
 		return err
@@ -169,6 +174,7 @@ func (a *appliance) start(ctx context.Context) error {
 	a.duid = serverDUID(backup.Fingerprint(reportKey))
 	a.joiner = join.New(join.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
 	nodes := node.New(node.Config{Egress: a.egress, Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Site: a.cfg.Site, Now: time.Now, Log: a.log})
+	// The record reads the files of the last run, so that explain also knows the packets of before a restart.
 	a.record = a.newRecord()
 	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: time.Now}); err != nil {
 		return err
@@ -187,7 +193,9 @@ func (a *appliance) start(ctx context.Context) error {
 		Nodes: nodes, Knows: a.networks.Known.HasMAC, Logs: a.logs,
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
+	// Every commit wakes the hub. Set before anything serves: an event of the first moment would wait for the hub's poll.
 	a.store.OnCommit(a.hub.Wake)
+	// Controllers of clusters call the engine in this process, through the same contract as from within a cluster.
 	here := backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
 	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: here, Planes: nodes, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log})
 	a.openClusters(box, here)
@@ -209,6 +217,7 @@ func (a *appliance) start(ctx context.Context) error {
 		RotateAuthority: a.rotateAuthority, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.ready, Key: keyFor("cookies of the admin door", reportKey),
 		Backups: backups{a.store, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
 		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
+		// The checks run again for each request. a.admin is set by then: nothing serves before New has returned.
 		SelfCheck: func(ctx context.Context) []Check {
 			checks, _ := a.selfCheck(ctx, a.cfg.Interfaces)
 			if a.tls != nil {
@@ -238,6 +247,7 @@ func deadlines(of map[string]inventory.Duration) map[string]time.Duration {
 	return out
 }
 
+// newHostID draws a UUID of version 7 (RFC 9562), which begins with the time: ids sort in the order of discovery.
 func newHostID() inventory.HostID { return inventory.HostID(uuid.Must(uuid.NewV7()).String()) }
 
 // bootBase is the boot door's URL on the first interface, for previews of scripts.
@@ -278,10 +288,12 @@ func (a *appliance) selfCheck(ctx context.Context, askOn []string) (checks []Che
 // settle writes what a first start leaves behind. It comes last: a start that fails at any check or port leaves no subnet and
 // uses up no token, so that the next start decides again.
 func (a *appliance) settle(ctx context.Context) error {
+	// The subnets come before the token: a start that fails here has shown nobody a token that the next one would replace.
 	made, err := a.firstSubnets(ctx, a.others)
 	if err != nil {
 		return err
 	}
+	// The DHCP servers answer from the book, which was read before these subnets existed.
 	if err := a.networks.Reread(ctx, a.cfg.Interfaces); err != nil {
 		return err
 	}
@@ -302,9 +314,15 @@ func (a *appliance) printStart(checks []Check, tokenFile string) {
 	}
 }
 
-// serve opens the listeners and keeps everything running until ctx is done or one part fails. The engine stops last, so
-// that it writes what the listeners have noted.
+// serve opens the listeners and keeps everything running until ctx is done or one part fails.
+//
+// It ends in this order. First ctx ends, and the listeners take nothing new and finish what they have. Only when all of them
+// have returned does the context of the parts behind them end. The engine then writes what the listeners have noted, and the
+// store is closed by Run. In the other order the last boots would leave no trace, because an engine that has ended takes no
+// notes. A kill at any point loses such notes and nothing that was acknowledged: leases and states are on disk before their
+// answers.
 func (a *appliance) serve(ctx context.Context) error {
+	// The admin listener comes first: a second server with another data directory fails here, before it touches any packet.
 	tcp, err := listenAdmin(ctx, a.cfg.AdminListen)
 	if err != nil {
 		return a.cfg.named(err, "tcp")
@@ -312,12 +330,14 @@ func (a *appliance) serve(ctx context.Context) error {
 	if at, err := netip.ParseAddrPort(tcp.Addr().String()); err == nil {
 		a.adminPort.Store(uint32(at.Port()))
 	}
+	// The lock on the data directory makes sure that a socket file that exists belongs to no running server.
 	socket, err := web.ListenSocket(filepath.Join(a.cfg.DataDir, socketName))
 	if err != nil {
 		return err
 	}
 	all, err := a.doors(ctx, a.tls.Wrap(a.cfg.behindProxy(a.gates.AtAdmin(tcp, a.tls != nil))), a.gates.AtSocket(socket))
 	if err == nil {
+		// All ports are open now, so nothing but the database can fail any more. Packets wait in the sockets' buffers meanwhile.
 		err = a.settle(ctx)
 	}
 	if err != nil {
@@ -328,6 +348,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	behind, behindCtx := errgroup.WithContext(background)
+	// The first of these that fails cancels behindCtx, and through it the listeners below.
 	behind.Go(func() error { return a.engine.Serve(behindCtx) })
 	behind.Go(func() error { return a.hub.Serve(behindCtx) })
 	behind.Go(func() error { return a.joiner.Serve(behindCtx) })
@@ -335,6 +356,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	behind.Go(func() error { return a.keeper.Serve(behindCtx) })
 
 	doors, doorsCtx := errgroup.WithContext(ctx)
+	// A listener that fails ends the whole server. systemd starts it again, which mends more than half a server could.
 	for name, open := range all {
 		doors.Go(func() error {
 			if err := open(doorsCtx); err != nil {
@@ -351,6 +373,7 @@ func (a *appliance) serve(ctx context.Context) error {
 			return nil
 		}
 	})
+	// The cause comes first: with an error of a part behind, all listeners end by its cancellation and report that error.
 	err = doors.Wait()
 	stopBackground()
 	if behindErr := behind.Wait(); err == nil {

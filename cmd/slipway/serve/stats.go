@@ -49,6 +49,7 @@ func (s *samples) take(now time.Time, is totals) {
 	was, since := s.last, now.Sub(s.lastAt).Seconds()
 	isFirst := s.lastAt.IsZero()
 	s.last, s.lastAt = is, now
+	// The first call only sets the base. The wall clock may step back; the rates of that interval would be wrong.
 	if isFirst || since <= 0 {
 		return
 	}
@@ -81,6 +82,7 @@ func (s *samples) list(step time.Duration) []system.Sample {
 		sum.HTTPBytes += one.HTTPBytes
 		sum.Boots += one.Boots
 		if n++; n == per || i == len(s.ring)-1 {
+			// The last average may cover less than a step: it shows what goes on now.
 			k := float64(n)
 			out = append(out, system.Sample{
 				At: sum.At, DHCPReplies: sum.DHCPReplies / k, DHCPDrops: sum.DHCPDrops / k, TFTPBytes: sum.TFTPBytes / k, HTTPBytes: sum.HTTPBytes / k, Boots: sum.Boots / k,
@@ -113,6 +115,7 @@ func countersOf(metrics prometheus.Gatherer, boots float64) totals {
 func (a *appliance) sample(ctx context.Context) error {
 	var boots atomic.Int64
 	counted := make(chan error, 1)
+	// The channel has room for the result, so that the goroutine ends even when nobody receives it any more.
 	go func() { counted <- a.countBoots(ctx, &boots) }()
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()

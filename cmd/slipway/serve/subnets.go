@@ -68,6 +68,7 @@ func (a *appliance) firstSubnets(ctx context.Context, others map[string]asked) (
 		return nil, err
 	}
 	for _, name := range missing { // one that cannot be made leaves none of the others behind
+		// The subnet is made and thrown away here: this shows an error of one interface before any subnet is written.
 		if i := doctor.ReadInterface(name); len(i.Prefixes) > 0 {
 			if _, err := a.cfg.firstSubnet(name, i.Prefixes[0], answer(name)); err != nil {
 				return nil, err
@@ -132,6 +133,7 @@ func ensureSubnet(ctx context.Context, store inventory.Store, c Config, i doctor
 		return nil, nil, nil // the self-check has said so
 	}
 	iface, own := i.Name, i.Prefixes[0]
+	// Look and write are one transaction. The API is open while lateSubnets runs, and an admin may make the same subnet.
 	err = store.Write(ctx, func(tx inventory.Tx) error {
 		subnets, err := tx.Subnets().List(inventory.Page{})
 		if err != nil {
@@ -143,6 +145,7 @@ func ensureSubnet(ctx context.Context, store inventory.Store, c Config, i doctor
 				return nil
 			}
 		}
+		// lateSubnets makes it once the interface is ready.
 		if !c.isReady(i) {
 			return nil
 		}
@@ -170,7 +173,8 @@ func (c *Config) wantsOther(s inventory.Subnet) bool {
 	return err == nil && !slices.Contains(s.Ranges, r)
 }
 
-// checkSubnets says on which interfaces nobody is answered because no subnet is there.
+// checkSubnets says on which interfaces nobody is answered because no subnet is there. It is part of each self-check, since
+// addresses and subnets change while the server runs.
 func (a *appliance) checkSubnets(ctx context.Context) (checks []Check) {
 	names, err := a.withoutSubnet(ctx)
 	if err == nil {
@@ -215,6 +219,7 @@ func (a *appliance) checkReservations(ctx context.Context) (checks []Check) {
 
 // lateSubnets does what the start does for interfaces that were not ready yet: at boot, the network is often ready after us.
 func (a *appliance) lateSubnets(ctx context.Context) error {
+	// What is ready now was settled by the start. Later changes of an interface are for the admin to decide.
 	waiting := slices.DeleteFunc(slices.Clone(a.cfg.Interfaces), func(name string) bool { return a.cfg.isReady(doctor.ReadInterface(name)) })
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -236,6 +241,7 @@ func (a *appliance) lateSubnet(ctx context.Context, name string) (settled bool) 
 		return false
 	}
 	answer := notAsked
+	// The question takes seconds, so it is asked only where the answer still decides on a mode.
 	unserved, err := a.unserved(ctx)
 	if err != nil {
 		answer.err = err
@@ -245,6 +251,7 @@ func (a *appliance) lateSubnet(ctx context.Context, name string) (settled bool) 
 	checks, err := a.subnetOf(ctx, i, answer)
 	if err != nil {
 		a.log.Error("subnet not made", "iface", name, "err", err)
+		// The admin has to act, and another try each second would fill the log.
 		return true // the self-check goes on saying so
 	}
 	for _, k := range checks {
@@ -284,9 +291,11 @@ func upperHalf(own netip.Prefix) (inventory.Range, bool) {
 	}
 	b := p.Addr().As4()
 	base := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+	// The lower half stays free for addresses that people give out by hand, as they do from the bottom up.
 	size := uint32(1) << (32 - p.Bits())
 	first, last := base+size/2, base+size-2
 	if at := toUint(own.Addr()); at >= first && at <= last {
+		// Our own address splits the half: the larger part remains, since a range has no holes.
 		if at-first >= last-at {
 			last = at - 1
 		} else {

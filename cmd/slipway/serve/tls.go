@@ -16,6 +16,7 @@ import (
 // openAdminTLS returns what the admin door shows, nil where it speaks without TLS: on loopback, unless files are given.
 func (a *appliance) openAdminTLS() (*keys.AdminTLS, error) {
 	c := a.cfg
+	// On loopback TLS protects nothing: root can read the memory of both ends, and other users cannot listen in.
 	if c.AdminTLSCert == "" && !beyondLoopback(c.AdminListen) {
 		return nil, nil
 	}
@@ -29,6 +30,7 @@ func (a *appliance) openAdminTLS() (*keys.AdminTLS, error) {
 		Site:     site, Now: time.Now, Log: a.log,
 	}
 	t.Look()
+	// Files that were given must work: a silent fallback to the site's own authority would look like an attack to browsers.
 	if t.Given.Cert != "" && t.Current == nil {
 		return nil, inventory.Errorf(inventory.Invalid, "the certificate of the admin listener cannot be used: %s", t.Refused).
 			WithHint("--admin-tls-cert and --admin-tls-key name PEM files, the certificate with those between it and its authority")
@@ -49,7 +51,7 @@ func (a *appliance) bootAuthority() (*keys.Authority, error) {
 // beyondLoopback reports whether a listening address can be reached from other machines.
 func beyondLoopback(at string) bool {
 	if strings.HasPrefix(at, "fd:") {
-		return false // whoever opened the listener answers for what is in front of it
+		return false // anyone who opened the listener answers for what is in front of it
 	}
 	a, err := netip.ParseAddrPort(at)
 	return err == nil && !a.Addr().IsLoopback()
@@ -89,7 +91,8 @@ func checkTLS(t *keys.AdminTLS) Check {
 	return Check{Name: "admin TLS", Status: ok, Detail: fmt.Sprintf("certificate of %s, until %s", s.From, s.NotAfter.Format(time.DateOnly))}
 }
 
-// rotateAuthority prepares or puts in force the authority that comes after that of a door.
+// rotateAuthority prepares or puts in force the authority that comes after that of a listener. In between, clients need both:
+// prepared early enough, they have the new one before the first certificate is signed by it.
 func (a *appliance) rotateAuthority(door string, isFinish bool) error {
 	of := a.authority
 	if door == "admin" && a.tls != nil {

@@ -27,6 +27,7 @@ func (v secretsOf) Open(ctx context.Context, name string) (plain []byte, err err
 		if err != nil {
 			return err
 		}
+		// The name is bound into the seal: a sealed text that was moved to another row does not open.
 		plain, err = v.Box.Open(name, s.Sealed)
 		return err
 	})

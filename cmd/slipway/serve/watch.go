@@ -12,7 +12,8 @@ import (
 	"slipway.dev/slipway/inventory/live"
 )
 
-// followKnown keeps the known MACs as the inventory is.
+// followKnown keeps the known MACs as the inventory is. After any error it subscribes and reads everything again: a MAC that
+// stays unknown would put an accepted machine under the limits for strangers.
 func (a *appliance) followKnown(ctx context.Context) error {
 	for ctx.Err() == nil {
 		events, cancel, err := a.hub.Subscribe(live.FromNow, inventory.EventFilter{})
@@ -47,6 +48,7 @@ func (a *appliance) watchHealth(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		now := time.Now()
+		// This touches memory only. keepAlarms stores the issues, in another goroutine, since the store may be what is broken.
 		a.alarms.Set(trouble.Conditions(a.look(ctx, c.Look(now, now.Sub(began)))), now, a.log)
 		select {
 		case <-ctx.Done():
@@ -74,6 +76,7 @@ func (a *appliance) look(ctx context.Context, leap time.Duration) *trouble.Healt
 		h.Unserved = names
 	}
 	h.Files = a.gates.Look(time.Now())
+	// On a tight disk the engine stores leases and states only, so that machines still boot.
 	isTight := a.reserve.Keep(h.Disk)
 	a.engine.DiskIsTight(isTight)
 	h.Reserve = a.reserve.GivenUp()
@@ -96,6 +99,7 @@ func (a *appliance) keepAlarms(ctx context.Context) error {
 		case <-tick.C:
 		}
 		slow := time.AfterFunc(trouble.StoreSlow, func() { a.alarms.NoteStore(trouble.ErrLocked) })
+		// It also writes when there is nothing new: a probe that a full disk or a stuck store fails.
 		_ = a.alarms.Settle(ctx, a.store, time.Now()) // an issue says why
 		slow.Stop()
 	}
@@ -108,6 +112,7 @@ func (a *appliance) watchArtefacts(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		now := time.Now()
+		// Hashing all files at once would read terabytes at each start. Each look takes those whose turn it is.
 		faults, err := watch.Look(ctx, now, now.Add(-trouble.FilesWithin))
 		switch {
 		case ctx.Err() != nil:

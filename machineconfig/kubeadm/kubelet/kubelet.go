@@ -28,7 +28,7 @@ type Node struct {
 	Name string
 	// Labels are those that a kubelet may set, as key=value, sorted.
 	Labels []string
-	// Refused are keys of labels that only the control plane may set; whoever watches the cluster sets them when the
+	// Refused are keys of labels that only the control plane may set; anyone who watches the cluster sets them when the
 	// node has appeared.
 	Refused []string
 	// Args are the kubelet's arguments, labels and addresses among them, but not the taints.

@@ -70,6 +70,7 @@ func OpenAuthority(dir string, files Pair, now time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate authority: %w", err)
 	}
+	// This also finds a file that a crash or a full disk has cut short.
 	both, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, inventory.Errorf(inventory.Invalid, "%s and %s in %s do not fit together: %v", files.Cert, files.Key, dir, err).
@@ -115,6 +116,7 @@ func makeAuthority(dir string, files Pair, now time.Time) error {
 	return os.WriteFile(filepath.Join(dir, files.Cert), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
 }
 
+// newSerial draws 120 bits: RFC 5280 section 4.1.2.2 allows 20 octets, and nobody may guess the next one.
 func newSerial() (*big.Int, error) {
 	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 }

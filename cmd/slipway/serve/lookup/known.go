@@ -26,7 +26,7 @@ func isNotFound(err error) bool {
 	return errors.As(err, &e) && e.Kind == inventory.NotFound
 }
 
-// remembered are the addresses that interfaces had when they could be looked at last.
+// remembered are the addresses that interfaces had when they could be read last.
 var remembered struct {
 	sync.Mutex
 	of map[string][]netip.Prefix

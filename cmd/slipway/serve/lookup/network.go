@@ -87,10 +87,10 @@ func (n *Networks) Policy(subnet string) inventory.UnknownPolicy {
 	return inventory.UnknownIgnore
 }
 
-// Follow brings the book up to date after each change of a subnet, a reservation or a lease, until events ends.
+// Follow brings the book up to date after each change of a subnet, a reservation or a lease, until events ends. After an error
+// AsOf is the event before, so that a caller who follows from there reads the change again.
 func (n *Networks) Follow(ctx context.Context, interfaces []string, events <-chan inventory.Event) error {
 	for e := range events {
-		n.AsOf = e.ID
 		noun, name, _ := strings.Cut(e.Subject, "/")
 		switch noun {
 		case "subnet", "reservation", "class", "import":
@@ -103,6 +103,7 @@ func (n *Networks) Follow(ctx context.Context, interfaces []string, events <-cha
 				n.Book6.Drop(a)
 			}
 		}
+		n.AsOf = e.ID
 	}
 	return nil
 }

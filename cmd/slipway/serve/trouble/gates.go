@@ -28,7 +28,7 @@ const (
 	adminEach = 64
 	// filesTight is from which part of its descriptors on a process is short of them, as eighths.
 	filesTight = 7
-	// filesToldFor is how long it is said that a door found no descriptor left.
+	// filesToldFor is how long the issue stays that a listener found no descriptor left.
 	filesToldFor = 5 * time.Minute
 	adminAgainIn = 5 * time.Second
 )
@@ -48,7 +48,7 @@ func NewGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies
 		g.BootTLS = door.New(boot)
 	}
 	g.admin = door.New(door.Config{All: g.budget.Admin, PerSource: adminEach, KnownPart: keptPart, Arrivals: handshakes, Unlimited: func(a netip.Addr) bool {
-		return a.IsLoopback() || proxies.Has(a) // whoever is behind it shares the address
+		return a.IsLoopback() || proxies.Has(a) // anyone who is behind it shares the address
 	}})
 	g.socket = door.New(door.Config{All: g.budget.Socket})
 	g.files, _ = door.OpenFiles() // without /proc nothing is counted

@@ -16,7 +16,7 @@ import (
 
 const (
 	WatchEvery    = 5 * time.Second
-	FilesEvery    = time.Minute        // artefacts are looked at
+	FilesEvery    = time.Minute        // how often artefacts are checked
 	FilesWithin   = 7 * 24 * time.Hour // each is hashed
 	StoreSlow     = 3 * time.Second    // a store that takes nothing that long is locked
 	tightBytes    = 256 << 20          // so little room is an issue

@@ -1,4 +1,4 @@
-package images
+package authenticode
 
 import (
 	"bytes"
@@ -27,20 +27,20 @@ func readDebian(t *testing.T, pattern, pkg string) []byte {
 
 func TestTheSignerOfAKernelIsRead(t *testing.T) {
 	kernel := readDebian(t, "/boot/vmlinuz-*-amd64", "linux-image-amd64")
-	got, err := signersOf(bytes.NewReader(kernel), int64(len(kernel)))
+	got, err := Signers(bytes.NewReader(kernel), int64(len(kernel)))
 	if err != nil || len(got) != 1 || got[0].Issuer != "Debian Secure Boot CA" {
 		t.Fatalf("signers %v, %v", got, err)
 	}
 	t.Run("one that was changed after it was signed has none", func(t *testing.T) {
 		changed := slices.Clone(kernel)
 		changed[len(changed)/2] ^= 1
-		if got, err := signersOf(bytes.NewReader(changed), int64(len(changed))); err != nil || len(got) != 0 {
+		if got, err := Signers(bytes.NewReader(changed), int64(len(changed))); err != nil || len(got) != 0 {
 			t.Errorf("signers %v, %v", got, err)
 		}
 	})
 	t.Run("one whose signature was taken off has none", func(t *testing.T) {
 		bare := unsign(t, kernel)
-		if got, err := signersOf(bytes.NewReader(bare), int64(len(bare))); err != nil || len(got) != 0 {
+		if got, err := Signers(bytes.NewReader(bare), int64(len(bare))); err != nil || len(got) != 0 {
 			t.Errorf("signers %v, %v", got, err)
 		}
 	})
@@ -59,10 +59,10 @@ func unsign(t *testing.T, data []byte) []byte {
 
 func TestAShimSaysWhomItTrusts(t *testing.T) {
 	shim := readDebian(t, "/usr/lib/shim/shimx64.efi.signed", "shim-signed")
-	if got := shimTrusts(shim); !slices.Equal(got, []string{"Debian Secure Boot CA"}) {
+	if got := Trusts(shim); !slices.Equal(got, []string{"Debian Secure Boot CA"}) {
 		t.Errorf("trusts %v", got)
 	}
-	signers, err := signersOf(bytes.NewReader(shim), int64(len(shim)))
+	signers, err := Signers(bytes.NewReader(shim), int64(len(shim)))
 	if err != nil || !slices.ContainsFunc(signers, func(s pxe.Signer) bool { return s.Issuer != "" }) {
 		t.Errorf("signers %v, %v", signers, err)
 	}
@@ -70,7 +70,7 @@ func TestAShimSaysWhomItTrusts(t *testing.T) {
 
 func TestWhatIsNoPEFileIsToldAsSuch(t *testing.T) {
 	for name, data := range map[string][]byte{"empty": nil, "text": []byte("#!ipxe\n"), "MZ alone": append([]byte("MZ"), make([]byte, 100)...)} {
-		if _, err := signersOf(bytes.NewReader(data), int64(len(data))); err == nil {
+		if _, err := Signers(bytes.NewReader(data), int64(len(data))); err == nil {
 			t.Errorf("%s is a PE file", name)
 		}
 	}
@@ -89,7 +89,7 @@ func FuzzSigners(f *testing.F) {
 	f.Add(head)
 	f.Add([]byte("MZ"))
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		_, _ = signersOf(bytes.NewReader(data), int64(len(data)))
-		shimTrusts(data)
+		_, _ = Signers(bytes.NewReader(data), int64(len(data)))
+		Trusts(data)
 	})
 }
