@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -130,10 +131,7 @@ func (a *agent) take(ctx context.Context, task *wire.Task) time.Duration {
 		return time.Second
 	case task.Kind == wire.Wait:
 		a.drop("the server has withdrawn the task")
-		wait := min(time.Duration(max(task.AgainSeconds, 0))*time.Second, waitMost)
-		if wait == 0 {
-			wait = waitDefault
-		}
+		wait := cmp.Or(min(time.Duration(max(task.AgainSeconds, 0))*time.Second, waitMost), waitDefault)
 		a.Log.Debug("waiting", "for", wait, "reason", inventory.Clean(task.Reason, 200))
 		return wait
 	// The server names the same task until it has its result.
@@ -241,8 +239,7 @@ func (a *agent) complain(ctx context.Context, err error, try int) {
 		return
 	}
 	wait := min(time.Second<<min(try, 10), backoffMost)
-	var refused *refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*refusal](err); ok {
 		wait = max(wait, min(refused.after, waitMost))
 		a.deny(refused)
 	}
@@ -273,8 +270,7 @@ func jitter(d time.Duration) time.Duration {
 // failure is the report of a task that did not succeed.
 func failure(task wire.Task, report wire.Report, err error) wire.Report {
 	report.Task, report.State = task.ID, wire.Failed
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		report.Hint = e.Hint
 		report.IsLasting = report.IsLasting || e.Kind == inventory.Invalid
 	}

@@ -207,8 +207,7 @@ func is[T any](d Driver) bool { _, ok := d.(T); return ok }
 
 // KindOf returns the kind of a driver's error; Internal for one that is no *inventory.Error.
 func KindOf(err error) inventory.Kind {
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return e.Kind
 	}
 	return inventory.Internal

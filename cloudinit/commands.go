@@ -1,6 +1,8 @@
 package cloudinit
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"slipway.dev/slipway/machineconfig"
@@ -14,7 +16,7 @@ func (w *render) commands() {
 		if len(args) == 0 {
 			continue
 		}
-		name := "command " + or(c.Name, strconv.Itoa(i))
+		name := "command " + cmp.Or(c.Name, strconv.Itoa(i))
 		switch c.Phase {
 		case machineconfig.EveryBoot:
 			w.bootcmd = append(w.bootcmd, argv(args))
@@ -106,10 +108,5 @@ func commandArgs(c machineconfig.Command) []string {
 
 // holdsSecrets reports whether a document holds something that must not stay on the machine.
 func holdsSecrets(doc []byte) bool {
-	for _, ref := range machineconfig.References(doc) {
-		if machineconfig.IsSecretRef(ref) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(machineconfig.References(doc), machineconfig.IsSecretRef)
 }

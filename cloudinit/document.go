@@ -2,14 +2,18 @@ package cloudinit
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/docschema"
 )
 
 const jinjaHeader = "## template: jinja"
@@ -78,7 +82,7 @@ func CheckDocument(version string, data []byte) (string, machineconfig.Report) {
 		var skipped int
 		body, skipped, wrong, hint = split(body)
 		if line += skipped; wrong != "" || !isConfig(body) {
-			fail(line, 1, "header", or(wrong, "is a template of a template"), or(hint, needsHeader))
+			fail(line, 1, "header", cmp.Or(wrong, "is a template of a template"), cmp.Or(hint, needsHeader))
 			return text, r
 		}
 	}
@@ -137,7 +141,7 @@ func checkKeys(version string, root *yaml.Node, offset int, fail func(line, colu
 		seen[k.Value] = k.Line + offset
 		if _, ok := known[k.Value]; !ok {
 			hint := "see the modules in cloud-init's documentation"
-			if near := nearest(k.Value, known); near != "" {
+			if near := docschema.Nearest(k.Value, slices.Collect(maps.Keys(known))); near != "" {
 				hint = "did you mean " + near + "?"
 			}
 			if since := keys[k.Value]; since != "" {

@@ -1,6 +1,7 @@
 package cloudinit
 
 import (
+	"cmp"
 	"encoding/base64"
 	"path"
 	"slices"
@@ -19,7 +20,7 @@ const tmpfilesPath = "/etc/tmpfiles.d/slipway.conf"
 func (w *render) writeFiles() {
 	var tmpfiles strings.Builder
 	for _, d := range w.c.Dirs {
-		mode, owner, group := d.Mode.Or(0o755).String(), or(d.Owner, "root"), or(d.Group, "root")
+		mode, owner, group := d.Mode.Or(0o755).String(), cmp.Or(d.Owner, "root"), cmp.Or(d.Group, "root")
 		w.step("directory "+d.Path, "run", "install", "-d", "-m", mode, "-o", owner, "-g", group, "--", d.Path)
 		if isVolatile(d.Path) {
 			tmpfiles.WriteString(tmpfilesLine("d", d.Path, mode, owner, group, ""))
@@ -32,7 +33,8 @@ func (w *render) writeFiles() {
 			staged.Path = stageDir + path.Clean(f.Path)
 			staged.Mode, staged.Owner, staged.Group = 0o600, "", ""
 			w.writeFile(staged)
-			tmpfiles.WriteString(tmpfilesLine("C", f.Path, f.Mode.Or(0o644).String(), or(f.Owner, "root"), or(f.Group, "root"), staged.Path))
+			owner, group := cmp.Or(f.Owner, "root"), cmp.Or(f.Group, "root")
+			tmpfiles.WriteString(tmpfilesLine("C", f.Path, f.Mode.Or(0o644).String(), owner, group, staged.Path))
 		}
 	}
 	for _, l := range w.c.Links {
@@ -60,7 +62,7 @@ func tmpfilesLine(kind, target, mode, owner, group, arg string) string {
 
 // writeFile says one file.
 func (w *render) writeFile(f machineconfig.File) {
-	mode, owner := f.Mode.Or(0o644).String(), or(f.Owner, "root")+":"+or(f.Group, "root")
+	mode, owner := f.Mode.Or(0o644).String(), cmp.Or(f.Owner, "root")+":"+cmp.Or(f.Group, "root")
 	if f.Remote != nil {
 		how := "replace"
 		if f.Append {
@@ -102,17 +104,7 @@ func (w *render) isLate(p string) bool {
 	below := func(mountPoint string) bool {
 		return mountPoint != "" && strings.HasPrefix(p, strings.TrimSuffix(mountPoint, "/")+"/")
 	}
-	for _, f := range w.c.Storage.Filesystems {
-		if below(f.MountPoint) || slices.ContainsFunc(f.Subvolumes, func(s machineconfig.Subvolume) bool { return below(s.MountPoint) }) {
-			return true
-		}
-	}
-	return false
-}
-
-func or(s, d string) string {
-	if s == "" {
-		return d
-	}
-	return s
+	return slices.ContainsFunc(w.c.Storage.Filesystems, func(f machineconfig.Filesystem) bool {
+		return below(f.MountPoint) || slices.ContainsFunc(f.Subvolumes, func(s machineconfig.Subvolume) bool { return below(s.MountPoint) })
+	})
 }

@@ -1,10 +1,5 @@
 package cloudinit
 
-import (
-	"maps"
-	"slices"
-)
-
 // keys are the top-level keys of a cloud-config, with the first version that knows each; "" stands for all versions
 // that Slipway renders for.
 var keys = map[string]string{
@@ -38,38 +33,4 @@ func KnownKeys(version string) map[string]string {
 		}
 	}
 	return known
-}
-
-// nearest returns the key that differs least from a misspelled one, "" if none is near.
-func nearest(s string, known map[string]string) string {
-	best, at := "", 3
-	if len(s) > 60 {
-		return ""
-	}
-	for _, k := range slices.Sorted(maps.Keys(known)) {
-		if d := distance(s, k); d < at {
-			best, at = k, d
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

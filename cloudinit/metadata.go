@@ -1,6 +1,7 @@
 package cloudinit
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -37,10 +38,7 @@ func needsJinja(c *machineconfig.Config) bool {
 
 // instanceID is never empty: without one cloud-init takes the same machine for a new one at every boot.
 func instanceID(c *machineconfig.Config) string {
-	if c.Host.InstanceID != "" {
-		return c.Host.InstanceID
-	}
-	return "slipway-" + c.Host.Hostname
+	return cmp.Or(c.Host.InstanceID, "slipway-"+c.Host.Hostname)
 }
 
 // ec2Prefix starts the names of documents that only clients of EC2 metadata ask for.

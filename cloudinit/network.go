@@ -353,11 +353,4 @@ func union(a, b []string) []string {
 	return out
 }
 
-// pointer returns a JSON pointer.
-func pointer(keys ...string) string {
-	var b strings.Builder
-	for _, k := range keys {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(k))
-	}
-	return b.String()
-}
+var pointer = machineconfig.Pointer

@@ -1,6 +1,7 @@
 package cloudinit
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strconv"
@@ -113,7 +114,7 @@ func (w *render) time() {
 // aptRepo writes the source itself: cloud-init's own way needs gpg in the image and rewrites the sources that it has.
 func (w *render) aptRepo(r machineconfig.Repo) {
 	var b strings.Builder
-	b.WriteString("Types: deb\nURIs: " + r.URL + "\nSuites: " + or(r.Suite, "/") + "\n")
+	b.WriteString("Types: deb\nURIs: " + r.URL + "\nSuites: " + cmp.Or(r.Suite, "/") + "\n")
 	if len(r.Components) > 0 {
 		b.WriteString("Components: " + strings.Join(r.Components, " ") + "\n")
 	}

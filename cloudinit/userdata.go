@@ -1,6 +1,7 @@
 package cloudinit
 
 import (
+	"cmp"
 	_ "embed"
 	"strconv"
 
@@ -173,7 +174,7 @@ func (w *render) defaultUser() {
 		o = append(o, entry{"lock_passwd", false})
 	}
 	o = o.with("sudo", d.Sudo).with("ssh_authorized_keys", strs(d.SSHKeys))
-	if name := or(d.Name, defaultUsers[w.t.OS]); d.Name != "" || len(o) > 0 {
+	if name := cmp.Or(d.Name, defaultUsers[w.t.OS]); d.Name != "" || len(o) > 0 {
 		o = append(object{}.with("name", name), o...)
 	}
 	w.set("user", o)

@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,10 +128,7 @@ func NeighbourName(n *inventory.Neighbour) string {
 	if n == nil {
 		return ""
 	}
-	system := n.System
-	if system == "" {
-		system = n.Chassis
-	}
+	system := cmp.Or(n.System, n.Chassis)
 	text := words(system, n.Port)
 	if n.VLAN > 0 {
 		text += fmt.Sprintf(", VLAN %d", n.VLAN)

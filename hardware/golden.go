@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,9 +58,7 @@ func Check(g inventory.Golden, h inventory.Host, hw inventory.Hardware) []string
 // firmwareFaults compares the versions that one entry of Golden.Firmware asks for.
 func firmwareFaults(key, want string, hw *inventory.Hardware) (faults []string) {
 	compare := func(what, have string) {
-		if have == "" {
-			have = "an unknown version"
-		}
+		have = cmp.Or(have, "an unknown version")
 		if !strings.EqualFold(strings.TrimSpace(have), strings.TrimSpace(want)) {
 			faults = append(faults, fmt.Sprintf("has %s firmware %s and not %s", what, have, want))
 		}

@@ -6,7 +6,9 @@
 package hardware
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,10 +122,7 @@ func MemoryText(n int64) string {
 }
 
 func cpuSummary(c inventory.CPU) string {
-	model := ShortCPU(c.Model)
-	if model == "" {
-		model = string(c.Arch)
-	}
+	model := cmp.Or(ShortCPU(c.Model), string(c.Arch))
 	if model == "" && c.Threads == 0 {
 		return ""
 	}
@@ -180,7 +179,7 @@ func portSummary(ports []inventory.Port) string {
 		byMbps[mbps]++
 	}
 	var parts []string
-	for _, mbps := range sortedKeys(byMbps) {
+	for _, mbps := range slices.Backward(slices.Sorted(maps.Keys(byMbps))) { // the fastest first
 		if n := byMbps[mbps]; mbps < 0 {
 			parts = append(parts, count(n, "port"))
 		} else if mbps == 0 {
@@ -195,10 +194,7 @@ func portSummary(ports []inventory.Port) string {
 func acceleratorSummary(all []inventory.PCIDevice) string {
 	byModel := map[string]int{}
 	for _, a := range all {
-		name := strings.TrimSpace(a.Model)
-		if name == "" {
-			name = "accelerator " + a.ID
-		}
+		name := cmp.Or(strings.TrimSpace(a.Model), "accelerator "+a.ID)
 		byModel[name]++
 	}
 	var parts []string
@@ -207,17 +203,6 @@ func acceleratorSummary(all []inventory.PCIDevice) string {
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
-}
-
-// sortedKeys returns the keys of a map, the largest first.
-func sortedKeys(m map[int]int) []int {
-	var keys []int
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	slices.Reverse(keys)
-	return keys
 }
 
 func count(n int, noun string) string {

@@ -87,7 +87,7 @@ func TestMeetsNamesTheFirstThingThatIsMissing(t *testing.T) {
 		"an expression":                                    {req{Expression: `host.cpu.threads > 100`}, new(server()), "does not meet the expression host.cpu.threads > 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ok, why := Meets(c.r, rackHost(), c.hw)
+			ok, why := meets(c.r, rackHost(), c.hw)
 			if why != c.want || ok != (c.want == "") {
 				t.Errorf("got %v, %q; want %q", ok, why, c.want)
 			}
@@ -96,8 +96,18 @@ func TestMeetsNamesTheFirstThingThatIsMissing(t *testing.T) {
 }
 
 func TestRequirementsThatDoNotCompileAreMetByNoHost(t *testing.T) {
-	ok, why := Meets(inventory.HardwareRequirements{Expression: "host."}, rackHost(), new(server()))
+	ok, why := meets(inventory.HardwareRequirements{Expression: "host."}, rackHost(), new(server()))
 	if ok || !strings.HasPrefix(why, "cannot be compared: ") {
 		t.Errorf("got %v, %q", ok, why)
 	}
+}
+
+// meets reports whether one host meets requirements; use a Matcher for several. An expression that does not compile is
+// met by no host.
+func meets(r inventory.HardwareRequirements, h inventory.Host, hw *inventory.Hardware) (ok bool, why string) {
+	m, err := NewMatcher(r)
+	if err != nil {
+		return false, "cannot be compared: " + err.Error()
+	}
+	return m.Meets(NewSubject(&h, hw))
 }

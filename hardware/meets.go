@@ -123,16 +123,6 @@ func (m *Matcher) faults(s *Subject) (all []string) {
 	return all
 }
 
-// Meets reports whether one host meets requirements; use a Matcher for several. An expression that does not compile is
-// met by no host.
-func Meets(r inventory.HardwareRequirements, h inventory.Host, hw *inventory.Hardware) (ok bool, why string) {
-	m, err := NewMatcher(r)
-	if err != nil {
-		return false, "cannot be compared: " + err.Error()
-	}
-	return m.Meets(NewSubject(&h, hw))
-}
-
 func rules(r inventory.HardwareRequirements) (all []rule) {
 	if r.Arch != "" {
 		all = append(all, rule{

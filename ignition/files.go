@@ -1,6 +1,7 @@
 package ignition
 
 import (
+	"cmp"
 	"encoding/base64"
 	"path"
 	"strconv"
@@ -206,18 +207,12 @@ func runPath(p string) string {
 
 // tmpfile is a line of tmpfiles.d(5). Markers cannot be in one: paths hold none.
 func tmpfile(kind, p string, mode machineconfig.Mode, user, group, source string) string {
-	or := func(s string) string {
-		if s == "" {
-			return "root"
-		}
-		return s
-	}
 	if source == "" {
 		source = "-"
 	} else {
 		source = tmpEscape(source)
 	}
-	return strings.Join([]string{kind, tmpWord(p), mode.String(), or(user), or(group), "-", source}, " ")
+	return strings.Join([]string{kind, tmpWord(p), mode.String(), cmp.Or(user, "root"), cmp.Or(group, "root"), "-", source}, " ")
 }
 
 // tmpWord quotes a path; tmpEscape only keeps percent signs from being specifiers, as the last column wants it.

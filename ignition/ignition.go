@@ -131,15 +131,7 @@ func (r *rendering) unsupported() {
 	}
 }
 
-// pointer joins keys to a JSON pointer.
-func pointer(keys ...string) string {
-	var b strings.Builder
-	for _, k := range keys {
-		b.WriteByte('/')
-		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(k))
-	}
-	return b.String()
-}
+var pointer = machineconfig.Pointer
 
 // line returns s when it is one line, as most files want their values; otherwise it reports it.
 func (r *rendering) line(path, s string) string {

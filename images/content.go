@@ -2,6 +2,7 @@ package images
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"fmt"
@@ -241,10 +242,7 @@ func checkPacked(format, name string, f io.ReaderAt, size int64) error {
 	if inside.format == "raw" {
 		return nil
 	}
-	way := inside.way
-	if way == "" {
-		way = "unpack it first, and import what comes out"
-	}
+	way := cmp.Or(inside.way, "unpack it first, and import what comes out")
 	return inventory.Errorf(inventory.Invalid, "%s is packed, and inside is %s, which our agent cannot write to a disk", name, inside.article()).WithHint("%s", way)
 }
 

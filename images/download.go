@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -266,10 +267,7 @@ func (d *download) once(ctx context.Context) (int64, error) {
 }
 
 func (d *download) validator() string {
-	if d.mark.ETag != "" {
-		return d.mark.ETag
-	}
-	return d.mark.LastModified
+	return cmp.Or(d.mark.ETag, d.mark.LastModified)
 }
 
 // accept checks the status and header of an answer, and sets the file to where its body belongs. Afterwards the mark

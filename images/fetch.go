@@ -126,8 +126,7 @@ func stopped(ctx context.Context) error {
 
 // plain returns the part of an error that is for people.
 func plain(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return e.Msg
 	}
 	return err.Error()

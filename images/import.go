@@ -250,9 +250,7 @@ func (c *Cache) obtain(ctx context.Context, hint string, f planned, n int, t *tr
 		return inventory.Artefact{Digest: d, SizeBytes: size, Source: redactIfURL(s.at), CreatedAt: c.cfg.Now().UTC()}, nil
 	}
 	err := inventory.Errorf(inventory.NotFound, "there is no %s at %s", f.name, strings.Join(tried, ", nor at "))
-	if hint == "" {
-		hint = "check the release and the place"
-	}
+	hint = cmp.Or(hint, "check the release and the place")
 	return inventory.Artefact{}, err.WithHint("%s", hint)
 }
 

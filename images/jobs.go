@@ -288,8 +288,7 @@ func (j *Jobs) end(p *Job, err error) {
 	}
 	// Any viewer may read jobs. An internal error can hold paths and SQL, so that only the log gets it.
 	p.State, p.Error = JobFailed, "the import failed for a reason that is in the server's log"
-	var e *inventory.Error
-	if errors.As(err, &e) && e.Kind != inventory.Internal {
+	if e, ok := errors.AsType[*inventory.Error](err); ok && e.Kind != inventory.Internal {
 		p.Error, p.Hint = e.Msg, e.Hint
 	}
 }

@@ -164,8 +164,7 @@ func readLoader(path string) ([]byte, error) {
 
 // reason returns an error without the path, which the message around it has already.
 func reason(err error) string {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()
 	}
 	return err.Error()

@@ -124,12 +124,8 @@ func (c *Catalogue) Check(r ImportRequest) error {
 // plan works a request out without touching network or disk.
 // Everything wrong with a request shows here, in milliseconds and before a download of gigabytes.
 func (c *Catalogue) plan(r ImportRequest) (plan, error) {
-	if r.OS == "" {
-		r.OS = "custom"
-	}
-	if r.Arch == "" {
-		r.Arch = inventory.X8664
-	}
+	r.OS = cmp.Or(r.OS, "custom")
+	r.Arch = cmp.Or(r.Arch, inventory.X8664)
 	if r.Release == "" && r.OS == "custom" {
 		r.Release = "1"
 	}
@@ -248,9 +244,7 @@ func (p *plan) beDisk(r ImportRequest) {
 			i.DiskFormat = diskFormatOf(name)
 		}
 	}
-	if i.DiskFormat == "" {
-		i.DiskFormat = "raw"
-	}
+	i.DiskFormat = cmp.Or(i.DiskFormat, "raw")
 }
 
 // diskFormatOf guesses how a disk image is packed from the name of its file.

@@ -35,8 +35,7 @@ func told(err error, isAdmin bool) error {
 
 // unreachedError says why no answer came. It is worth another attempt unless it is certain.
 func unreachedError(u *url.URL, err error, stalled bool) error {
-	var mine *inventory.Error
-	if errors.As(err, &mine) {
+	if mine, ok := errors.AsType[*inventory.Error](err); ok {
 		return mine // a redirect that is not followed
 	}
 	e := &inventory.Error{Kind: inventory.Unavailable, Err: err}
@@ -83,8 +82,7 @@ func brokenError(u *url.URL, err error, stalled bool) error {
 
 // explain puts words in front of an error's message.
 func explain(err error, words string) error {
-	var both *unreached
-	if errors.As(err, &both) {
+	if both, ok := errors.AsType[*unreached](err); ok {
 		full, plain := *both.full, *both.plain
 		full.Msg, plain.Msg = words+full.Msg, words+plain.Msg
 		return &unreached{full: &full, plain: &plain}

@@ -170,8 +170,7 @@ func (c *Cache) pruneOne(ctx context.Context, d inventory.Digest, out *Pruned) e
 	// First the record, then the file. If the process dies between both, the file is one that nobody registered, and
 	// the next Prune finds it with onDisk. The other order would leave an artefact in the store without a file.
 	err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return tx.DeleteArtefact(d) })
-	var e *inventory.Error
-	if errors.As(err, &e) && e.Kind == inventory.Conflict {
+	if e, ok := errors.AsType[*inventory.Error](err); ok && e.Kind == inventory.Conflict {
 		return nil // an image took it up since we looked
 	}
 	if err != nil && !isNotFound(err) {

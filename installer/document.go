@@ -1,7 +1,9 @@
 package installer
 
 import (
+	"net"
 	"slices"
+	"strings"
 
 	"slipway.dev/slipway/machineconfig"
 )
@@ -20,26 +22,23 @@ func Ignored(c *machineconfig.Config) []string {
 	return out
 }
 
-// Distance counts the letters that have to be changed, added or taken out to make a from b, up to limit.
-func Distance(a, b string, limit int) int {
-	if d := len(a) - len(b); d >= limit || -d >= limit {
-		return limit
+// Cut shortens what a document says, for messages.
+func Cut(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		return string(r[:40]) + "…"
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+	return s
+}
+
+// Netmask is the mask of an IPv4 network by the length of its prefix.
+func Netmask(bits int) string { return net.IP(net.CIDRMask(bits, 32)).String() }
+
+// Safe makes a name of letters, digits, - and _.
+func Safe(ref string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
 		}
-	}
-	return min(row[len(b)], limit)
+		return '_'
+	}, ref)
 }

@@ -3,7 +3,6 @@
 package installer
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -142,13 +141,7 @@ func Words(argv []string) string {
 }
 
 // Pointer joins the parts of a JSON pointer.
-func Pointer(parts ...any) string {
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(p)))
-	}
-	return b.String()
-}
+func Pointer(parts ...any) string { return machineconfig.Pointer(parts...) }
 
 // HasControl reports whether text holds a character that would end a line or confuse a parser of lines.
 func HasControl(text string) bool {

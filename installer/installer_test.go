@@ -88,17 +88,6 @@ func TestPickFindsTheDisk(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"a", "a", 0}, {"late-command", "late-commands", 1}, {"bootlader", "bootloader", 1}, {"abc", "axd", 2}, {"abc", "xyz", 3}, {"a", "abcdef", 3}, {"", "", 0}} {
-		if got := Distance(c.a, c.b, 3); got != c.want {
-			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 func TestGuestTargets(t *testing.T) {
 	for release, want := range map[string]string{"debian 12": "22.4.2", "rocky 9.4": "24.4", "ubuntu 24.04": "24.4", "debian 99": oldest} {
 		os, version, _ := strings.Cut(release, " ")

@@ -66,8 +66,7 @@ func IsKind(err error, k Kind) bool { return err != nil && KindOf(err) == k }
 
 // KindOf returns the kind of an Error, "" of all other errors.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return ""
@@ -75,8 +74,7 @@ func KindOf(err error) Kind {
 
 // MessageOf is what an error says to people: without the causes, where it is an Error.
 func MessageOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Msg
 	}
 	return err.Error()
@@ -84,8 +82,7 @@ func MessageOf(err error) string {
 
 // HintOf returns the hint of an Error, "" of all other errors.
 func HintOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Hint
 	}
 	return ""
@@ -113,8 +110,7 @@ var HostRef, MachineRef, PoolRef, OfMachine, RefTo = ref.Host, ref.Machine, ref.
 
 // RefsOf returns what the texts of an error name.
 func RefsOf(err error) []Ref {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Refs
 	}
 	return nil

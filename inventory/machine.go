@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -380,9 +381,7 @@ type Claim struct {
 
 // ProviderID is how a Kubernetes node is known to be on that claim: a new claim is a new id.
 func (c *Claim) ProviderID(site, host string) string {
-	if site == "" {
-		site = "default"
-	}
+	site = cmp.Or(site, "default")
 	return fmt.Sprintf("slipway://%s/%s/%s", site, host, c.ID)
 }
 

@@ -153,14 +153,6 @@ func knownAs(code int, is6 bool) knownOption {
 	return knownOption{}
 }
 
-// OptionNames returns the names of the table, by number.
-func OptionNames(is6 bool) (names []string) {
-	for _, k := range optionTable(is6) {
-		names = append(names, k.name)
-	}
-	return names
-}
-
 // Why the server does not take options from a list.
 const (
 	onlyClientsSend = "only clients send it"

@@ -21,6 +21,20 @@ type Store interface {
 	Write(ctx context.Context, fn func(Tx) error) error
 }
 
+// Reader is a Store as far as it is read.
+type Reader interface {
+	Read(ctx context.Context, fn func(Tx) error) error
+}
+
+// Read returns what fn finds on a snapshot of a store.
+func Read[T any](ctx context.Context, s Reader, fn func(Tx) (T, error)) (found T, err error) {
+	err = s.Read(ctx, func(tx Tx) error {
+		found, err = fn(tx)
+		return err
+	})
+	return found, err
+}
+
 // Tx is what can be done in a transaction: the records of plain nouns, and what has rules of its own. Find returns NotFound
 // when there is none; Create and Update fill in Version and the times from now; Delete of what is absent is NotFound. Lists are
 // in order of their key and paged by it: a page holds what comes after the key named in the Page.

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -57,10 +58,7 @@ func (m *Machine) NodeOf() string {
 		return m.Drain.Node
 	}
 	name, _, _ := strings.Cut(m.Hostname, ".")
-	if name == "" {
-		return m.Name
-	}
-	return name
+	return cmp.Or(name, m.Name)
 }
 
 // Drained is what an operation keeps of the node that it empties and forgets, in its Result.

@@ -6,6 +6,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // api is what a follower needs of the server; tests replace it.
@@ -48,7 +49,7 @@ func (r remote) accept(ctx context.Context, h inventory.Host, s Spec) error {
 		return err
 	}
 	name, rack := s.HostName(), "lab"
-	_, err := r.c.Hosts.Patch(ctx, string(h.ID), client.HostPatch{Name: &name, Place: &client.PlacePatch{Rack: &rack, Unit: &s.Unit}})
+	_, err := r.c.Hosts.Patch(ctx, string(h.ID), wire.HostPatch{Name: &name, Place: &wire.PlacePatch{Rack: &rack, Unit: &s.Unit}})
 	return err
 }
 

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,9 +163,7 @@ func (b *board) event(ev inventory.Event) (*row, step) {
 		return nil, -1
 	}
 	r.events = append(r.events, ev)
-	if r.HostID == "" {
-		r.HostID = ev.HostID
-	}
+	r.HostID = cmp.Or(r.HostID, ev.HostID)
 	if ev.SessionID != "" && ev.SessionID != r.session && !r.IsInstalled {
 		r.newBoot(ev.SessionID)
 	}
@@ -219,12 +218,7 @@ func (r *row) stepOf(ev inventory.Event, filesN int) step {
 
 // isDone reports whether every machine has arrived.
 func (b *board) isDone() bool {
-	for _, r := range b.rows {
-		if !r.hasArrived() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.rows, func(r *row) bool { return !r.hasArrived() })
 }
 
 // problem returns the first machine that needs help to arrive, or nil.
@@ -250,8 +244,8 @@ func columns(steps []step) []column {
 		{head: "MACHINE", cell: func(r row) string { return r.Name }},
 		{head: "MAC", cell: func(r row) string { return string(r.MAC) }, spare: 3},
 		{head: "FIRMWARE", cell: func(r row) string { return string(r.Firmware) }, spare: 1},
-		{head: "STATE", cell: func(r row) string { return orDash(string(r.State)) }},
-		{head: "PROFILE", cell: func(r row) string { return orDash(r.Profile) }, spare: 2},
+		{head: "STATE", cell: func(r row) string { return cmp.Or(string(r.State), "-") }},
+		{head: "PROFILE", cell: func(r row) string { return cmp.Or(r.Profile, "-") }, spare: 2},
 	}
 	for _, s := range steps {
 		c := column{head: strings.ToUpper(s.String()), cell: func(r row) string { return seconds(r.At[s]) }, isRight: true}
@@ -357,13 +351,6 @@ func seconds(d time.Duration) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f", d.Seconds())
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // cut shortens a line to width columns; 0 means no limit.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // sockets returns the sockets of libvirt daemons for qemu:///system: the monolithic daemon, and the one for QEMU
@@ -164,10 +165,8 @@ func awaitDaemon(ctx context.Context, pid int) (*libvirt.Libvirt, error) {
 		if _, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid)); errors.Is(err, fs.ErrNotExist) {
 			return nil, errors.New("it ended at once")
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, 100*time.Millisecond) != nil {
 			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

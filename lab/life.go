@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/images/ramdisk"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // LifeProfileName and LifeImageName are what the installed machines become, by the names they have in the server.
@@ -78,8 +79,8 @@ func (l *Lab) prepareLife(ctx context.Context, cfg Config) error {
 // as it is accepted.
 func (r remote) take(ctx context.Context, h inventory.Host, s Spec) error {
 	name, rack, use := s.HostName(), "lab", useInstalled
-	_, err := r.c.Hosts.Patch(ctx, string(h.ID), client.HostPatch{
-		Name: &name, Place: &client.PlacePatch{Rack: &rack, Unit: &s.Unit}, Labels: map[string]*string{useLabel: &use},
+	_, err := r.c.Hosts.Patch(ctx, string(h.ID), wire.HostPatch{
+		Name: &name, Place: &wire.PlacePatch{Rack: &rack, Unit: &s.Unit}, Labels: map[string]*string{useLabel: &use},
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // lockName is an abstract unix socket (unix(7)). It leaves no file, and the kernel closes it when the process dies,
@@ -46,10 +47,8 @@ func stopOther(ctx context.Context, patience time.Duration) (lock io.Closer, sto
 			}
 			stopped = true
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, 200*time.Millisecond) != nil {
 			return nil, stopped, ctx.Err()
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,21 +75,15 @@ func Build(ctx context.Context, cfg RackConfig) (*Rack, error) {
 }
 
 func (cfg RackConfig) withDefaults() RackConfig {
-	if cfg.Dir == "" {
-		cfg.Dir = DefaultDir
-	}
+	cfg.Dir = cmp.Or(cfg.Dir, DefaultDir)
 	if abs, err := filepath.Abs(cfg.Dir); err == nil {
 		cfg.Dir = abs
 	}
 	if cfg.Specs == nil {
 		cfg.Specs = Specs(3)
 	}
-	if cfg.Accel == "" {
-		cfg.Accel = AccelTCG
-	}
-	if cfg.Bridge == "" {
-		cfg.Bridge = defaultBridge
-	}
+	cfg.Accel = cmp.Or(cfg.Accel, AccelTCG)
+	cfg.Bridge = cmp.Or(cfg.Bridge, defaultBridge)
 	if !cfg.Address.IsValid() {
 		cfg.Address = netip.MustParsePrefix("10.213.0.1/24")
 	}

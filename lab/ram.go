@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"slipway.dev/slipway/images/ramdisk"
 )
 
 //go:embed slipway-init.sh
@@ -25,7 +28,7 @@ type System struct {
 
 // writeSystem writes the second RAM disk into dir and returns the whole.
 func writeSystem(dir string) (System, error) {
-	b, err := packRAM([]ramFile{{Name: "slipway-init", Mode: 0o755, Data: initScript}})
+	b, err := ramdisk.Pack([]ramdisk.File{{Name: "slipway-init", Mode: syscall.S_IFREG | 0o755, Data: initScript}}, ramdisk.Gzip)
 	if err != nil {
 		return System{}, err
 	}

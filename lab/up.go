@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func Up(ctx context.Context, cfg UpConfig) (err error) {
 	}()
 	url, token := l.URL()
 	say(cfg.Out, "\nAPI:       %s\nToken:     %s\nWithout:   export SLIPWAY_SERVER=%s\nConsoles:  %s/*.console\nLog:       %s\n",
-		url, orDash(token), l.Socket(), l.Rack.Dir(), l.server.logPath)
+		url, cmp.Or(token, "-"), l.Socket(), l.Rack.Dir(), l.server.logPath)
 	u := &upRun{cfg: cfg, lab: l, screen: newScreen(cfg.Out)}
 	if cfg.IsByHand {
 		u.introduce()

@@ -48,8 +48,7 @@ func addressOf(of AddressOf, subnet string) (netip.Prefix, *templateError) {
 		return p, nil
 	}
 	e := &templateError{msg: inventory.Clean(err.Error(), 300)}
-	var said *inventory.Error
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*inventory.Error](err); ok {
 		e.msg, e.hint = said.Msg, said.Hint
 	}
 	return p, e

@@ -1,5 +1,7 @@
 package machineconfig
 
+import "cmp"
+
 // Command runs something. Shell and Argv exclude each other.
 type Command struct {
 	Name  string   `yaml:"name,omitempty" json:"name,omitempty"` // key for overriding layers; commands without one add up
@@ -51,8 +53,5 @@ var Stages = []Stage{Early, Partitioning, Chroot, LateStage, OnError}
 
 // Shell is the script's interpreter.
 func (s Script) Shell() string {
-	if s.Interpreter == "" {
-		return "/bin/sh"
-	}
-	return s.Interpreter
+	return cmp.Or(s.Interpreter, "/bin/sh")
 }

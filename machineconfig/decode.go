@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"cmp"
 	"reflect"
 	"strconv"
 )
@@ -71,10 +72,7 @@ func (d *decoder) items(v reflect.Value, n *node, path string) {
 	}
 	list := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
 	for i, item := range n.items {
-		key := item.key
-		if key == "" {
-			key = strconv.Itoa(i)
-		}
+		key := cmp.Or(item.key, strconv.Itoa(i))
 		at := pointer(path, key)
 		d.provenance[at] = item.place()
 		d.value(list.Index(i), item, at)

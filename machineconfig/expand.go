@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -103,10 +104,7 @@ func Expand(c *Config, v Vars) ([]Named, Report) {
 	}
 	for i := range c.Commands {
 		cmd := &c.Commands[i]
-		key := cmd.Name
-		if key == "" {
-			key = strconv.Itoa(i)
-		}
+		key := cmp.Or(cmd.Name, strconv.Itoa(i))
 		x.in(c, &cmd.Shell, quoting.Shell, "/commands", key, "shell")
 	}
 	for i := range c.Scripts {

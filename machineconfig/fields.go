@@ -13,28 +13,30 @@ type field struct {
 	used  func(c *Config, at func(key ...any)) // calls at for every value, with what follows the path
 }
 
-// all calls at for each item of a list that ok accepts, with the item's key.
-func all[T any](items []T, key func(T) string, ok func(T) bool) func(func(...any)) {
-	return func(at func(...any)) {
-		for _, item := range items {
-			if ok == nil || ok(item) {
+// each calls at for each item of a list, with the item's key; ok narrows the list.
+func each[T any](list func(*Config) []T, key func(T) string, ok ...func(T) bool) func(*Config, func(...any)) {
+	return func(c *Config, at func(...any)) {
+		for _, item := range list(c) {
+			if len(ok) == 0 || ok[0](item) {
 				at(key(item))
 			}
 		}
 	}
 }
 
-func when(used bool) func(func(...any)) {
-	return func(at func(...any)) {
-		if used {
+// when calls at if a part of a configuration is used.
+func when(isUsed func(*Config) bool) func(*Config, func(...any)) {
+	return func(c *Config, at func(...any)) {
+		if isUsed(c) {
 			at()
 		}
 	}
 }
 
-func userKey(u User) string { return u.Name }
-func fileKey(f File) string { return f.Path }
-func unitKey(u Unit) string { return u.Name }
+func usersOf(c *Config) []User { return c.Users }
+func filesOf(c *Config) []File { return c.Files }
+func userKey(u User) string    { return u.Name }
+func fileKey(f File) string    { return f.Path }
 
 func commandsIn(phase Phase) func(c *Config, at func(...any)) {
 	return func(c *Config, at func(...any)) {
@@ -52,32 +54,26 @@ func commandsIn(phase Phase) func(c *Config, at func(...any)) {
 
 // fields are the rows of the capability table, in the order in which people see them.
 var fields = []field{
-	{"/host/hostname", "host name", func(c *Config, at func(...any)) { when(c.Host.Hostname != "")(at) }},
-	{"/host/domain", "domain of the host name", func(c *Config, at func(...any)) { when(c.Host.Domain != "")(at) }},
-	{"/host/machineID", "machine id", func(c *Config, at func(...any)) { when(c.Host.MachineID != "")(at) }},
-	{"/host/locale", "locale", func(c *Config, at func(...any)) { when(c.Host.Locale != "")(at) }},
-	{"/host/keymap", "keyboard", func(c *Config, at func(...any)) { when(c.Host.Keymap != "")(at) }},
-	{"/host/timezone", "time zone", func(c *Config, at func(...any)) { when(c.Host.Timezone != "")(at) }},
-	{"/boot/rootDevice", "disk to install to", func(c *Config, at func(...any)) { when(c.Boot.RootDevice != DeviceSelector{})(at) }},
+	{"/host/hostname", "host name", when(func(c *Config) bool { return c.Host.Hostname != "" })},
+	{"/host/domain", "domain of the host name", when(func(c *Config) bool { return c.Host.Domain != "" })},
+	{"/host/machineID", "machine id", when(func(c *Config) bool { return c.Host.MachineID != "" })},
+	{"/host/locale", "locale", when(func(c *Config) bool { return c.Host.Locale != "" })},
+	{"/host/keymap", "keyboard", when(func(c *Config) bool { return c.Host.Keymap != "" })},
+	{"/host/timezone", "time zone", when(func(c *Config) bool { return c.Host.Timezone != "" })},
+	{"/boot/rootDevice", "disk to install to", when(func(c *Config) bool { return c.Boot.RootDevice != DeviceSelector{} })},
 	{"/host/metaData", "more names of ds.meta_data", func(c *Config, at func(...any)) {
 		for _, k := range sortedKeys(c.Host.MetaData) {
 			at(k)
 		}
 	}},
 	{"/boot/choose", "disk as the largest, smallest or fastest", usesChoice},
-	{"/boot/powerAfter", "power after the installation", func(c *Config, at func(...any)) { when(c.Boot.PowerAfter != "")(at) }},
-	{"/network/interfaces", "interfaces", func(c *Config, at func(...any)) {
-		all(c.Network.Interfaces, func(i Interface) string { return i.Name }, nil)(at)
-	}},
-	{"/network/bonds", "bonds", func(c *Config, at func(...any)) {
-		all(c.Network.Bonds, func(b Bond) string { return b.Name }, nil)(at)
-	}},
-	{"/network/vlans", "VLANs", func(c *Config, at func(...any)) {
-		all(c.Network.VLANs, func(v VLAN) string { return v.Name }, nil)(at)
-	}},
-	{"/network/bridges", "bridges", func(c *Config, at func(...any)) {
-		all(c.Network.Bridges, func(b Bridge) string { return b.Name }, nil)(at)
-	}},
+	{"/boot/powerAfter", "power after the installation", when(func(c *Config) bool { return c.Boot.PowerAfter != "" })},
+	{"/network/interfaces", "interfaces", each(
+		func(c *Config) []Interface { return c.Network.Interfaces }, func(i Interface) string { return i.Name },
+	)},
+	{"/network/bonds", "bonds", each(func(c *Config) []Bond { return c.Network.Bonds }, func(b Bond) string { return b.Name })},
+	{"/network/vlans", "VLANs", each(func(c *Config) []VLAN { return c.Network.VLANs }, func(v VLAN) string { return v.Name })},
+	{"/network/bridges", "bridges", each(func(c *Config) []Bridge { return c.Network.Bridges }, func(b Bridge) string { return b.Name })},
 	{"/network/match", "interfaces by a glob of names, driver or link", usesMatch},
 	{"/network/dhcp", "what is taken of DHCP, and link-local addresses", usesDHCP},
 	{"/network/rules", "policy routes: rules, and tables of routes", usesRules},
@@ -88,28 +84,20 @@ var fields = []field{
 			}
 		}
 	}},
-	{"/network/wireguards", "tunnels of WireGuard", func(c *Config, at func(...any)) {
-		all(c.Network.WireGuards, func(w WireGuard) string { return w.Name }, nil)(at)
-	}},
-	{"/network/dns", "DNS servers and search domains of the whole machine", func(c *Config, at func(...any)) {
-		when(len(c.Network.DNS)+len(c.Network.Search) > 0)(at)
-	}},
-	{"/storage/layout", "ready-made layout of the root device", func(c *Config, at func(...any)) { when(c.Storage.Layout != "")(at) }},
-	{"/storage/disks", "partitions", func(c *Config, at func(...any)) {
-		all(c.Storage.Disks, func(d Disk) string { return d.Name }, nil)(at)
-	}},
-	{"/storage/raids", "software RAID", func(c *Config, at func(...any)) {
-		all(c.Storage.RAIDs, func(r RAID) string { return r.Name }, nil)(at)
-	}},
-	{"/storage/luks", "encrypted volumes", func(c *Config, at func(...any)) {
-		all(c.Storage.LUKS, func(l LUKS) string { return l.Name }, nil)(at)
-	}},
-	{"/storage/lvm", "LVM", func(c *Config, at func(...any)) {
-		all(c.Storage.LVM, func(v VolumeGroup) string { return v.Name }, nil)(at)
-	}},
-	{"/storage/filesystems", "file systems and mounts", func(c *Config, at func(...any)) {
-		all(c.Storage.Filesystems, func(f Filesystem) string { return f.Device }, nil)(at)
-	}},
+	{"/network/wireguards", "tunnels of WireGuard", each(
+		func(c *Config) []WireGuard { return c.Network.WireGuards }, func(w WireGuard) string { return w.Name },
+	)},
+	{"/network/dns", "DNS servers and search domains of the whole machine", when(func(c *Config) bool {
+		return len(c.Network.DNS)+len(c.Network.Search) > 0
+	})},
+	{"/storage/layout", "ready-made layout of the root device", when(func(c *Config) bool { return c.Storage.Layout != "" })},
+	{"/storage/disks", "partitions", each(func(c *Config) []Disk { return c.Storage.Disks }, func(d Disk) string { return d.Name })},
+	{"/storage/raids", "software RAID", each(func(c *Config) []RAID { return c.Storage.RAIDs }, func(r RAID) string { return r.Name })},
+	{"/storage/luks", "encrypted volumes", each(func(c *Config) []LUKS { return c.Storage.LUKS }, func(l LUKS) string { return l.Name })},
+	{"/storage/lvm", "LVM", each(func(c *Config) []VolumeGroup { return c.Storage.LVM }, func(v VolumeGroup) string { return v.Name })},
+	{"/storage/filesystems", "file systems and mounts", each(
+		func(c *Config) []Filesystem { return c.Storage.Filesystems }, func(f Filesystem) string { return f.Device },
+	)},
 	{"/storage/keep", "partitions and file systems that are kept", usesKeep},
 	{"/storage/percent", "volumes of LVM in per cent", usesVolumes("percent", func(l LogicalVolume) bool { return l.Percent > 0 })},
 	{"/storage/thin", "thin pools of LVM", usesVolumes("thin", func(l LogicalVolume) bool { return l.Thin || l.Pool != "" })},
@@ -120,63 +108,49 @@ var fields = []field{
 			}
 		}
 	}},
-	{"/storage/mounts", "mounts of NFS, CIFS, tmpfs and file systems that are there", func(c *Config, at func(...any)) {
-		all(c.Storage.Mounts, func(m Mount) string { return m.MountPoint }, nil)(at)
-	}},
-	{"/users", "users", func(c *Config, at func(...any)) { all(c.Users, userKey, nil)(at) }},
-	{"/users/passwordHash", "passwords", func(c *Config, at func(...any)) {
-		all(c.Users, userKey, func(u User) bool { return u.PasswordHash != "" || u.LockPassword != nil })(at)
-	}},
-	{"/users/sudo", "sudo rules", func(c *Config, at func(...any)) {
-		all(c.Users, userKey, func(u User) bool { return u.Sudo != "" })(at)
-	}},
-	{"/users/sshKeys", "SSH keys", func(c *Config, at func(...any)) {
-		all(c.Users, userKey, func(u User) bool { return len(u.SSHKeys) > 0 })(at)
-	}},
-	{"/groups", "groups", func(c *Config, at func(...any)) {
-		all(c.Groups, func(g Group) string { return g.Name }, nil)(at)
-	}},
-	{"/defaultUser", "the image's default user", func(c *Config, at func(...any)) { when(c.DefaultUser != nil)(at) }},
-	{"/sshd", "settings of the SSH server", func(c *Config, at func(...any)) { when(!c.SSHD.IsZero())(at) }},
-	{"/firewall", "firewall", func(c *Config, at func(...any)) { when(!c.Firewall.IsZero())(at) }},
-	{"/selinux", "mode of SELinux", func(c *Config, at func(...any)) { when(c.SELinux != "")(at) }},
-	{"/files", "files", func(c *Config, at func(...any)) { all(c.Files, fileKey, nil)(at) }},
-	{"/files/append", "files that are added to", func(c *Config, at func(...any)) {
-		all(c.Files, fileKey, func(f File) bool { return f.Append })(at)
-	}},
-	{"/files/remote", "files that the machine fetches", func(c *Config, at func(...any)) {
-		all(c.Files, fileKey, func(f File) bool { return f.Remote != nil })(at)
-	}},
-	{"/files/volatile", "files under /run and /tmp", func(c *Config, at func(...any)) { all(c.Files, fileKey, File.IsVolatile)(at) }},
-	{"/directories", "directories", func(c *Config, at func(...any)) {
-		all(c.Dirs, func(d Directory) string { return d.Path }, nil)(at)
-	}},
-	{"/links", "links", func(c *Config, at func(...any)) { all(c.Links, func(l Link) string { return l.Path }, nil)(at) }},
-	{"/units", "systemd units", func(c *Config, at func(...any)) { all(c.Units, unitKey, nil)(at) }},
-	{"/kernel/args", "kernel arguments of the installed system", func(c *Config, at func(...any)) { when(len(c.Kernel.Args) > 0)(at) }},
-	{"/kernel/removeArgs", "kernel arguments to remove", func(c *Config, at func(...any)) { when(len(c.Kernel.RemoveArgs) > 0)(at) }},
-	{"/kernel/modules", "kernel modules", func(c *Config, at func(...any)) { when(len(c.Kernel.Modules) > 0)(at) }},
-	{"/kernel/sysctl", "kernel settings", func(c *Config, at func(...any)) { when(len(c.Kernel.Sysctl) > 0)(at) }},
-	{"/time", "time servers", func(c *Config, at func(...any)) { when(len(c.Time.NTPServers) > 0 || c.Time.Enabled != nil)(at) }},
-	{"/packages/repos", "package repositories", func(c *Config, at func(...any)) {
-		all(c.Packages.Repos, func(r Repo) string { return r.ID }, nil)(at)
-	}},
-	{"/packages/install", "packages", func(c *Config, at func(...any)) { when(len(c.Packages.Install) > 0)(at) }},
-	{"/packages/groups", "groups of packages", func(c *Config, at func(...any)) { when(len(c.Packages.Groups) > 0)(at) }},
-	{"/packages/remove", "packages that are removed", func(c *Config, at func(...any)) { when(len(c.Packages.Remove) > 0)(at) }},
-	{"/packages/pins", "versions that packages are pinned to", func(c *Config, at func(...any)) {
-		all(c.Packages.Pins, func(p Pin) string { return p.Name }, nil)(at)
-	}},
-	{"/packages/snaps", "snaps", func(c *Config, at func(...any)) {
-		all(c.Packages.Snaps, func(s Snap) string { return s.Name }, nil)(at)
-	}},
-	{"/packages/proxy", "proxy that packages are fetched through", func(c *Config, at func(...any)) { when(c.Packages.Proxy != "")(at) }},
-	{"/packages/hold", "packages that are held back", func(c *Config, at func(...any)) { when(len(c.Packages.Hold) > 0)(at) }},
-	{"/packages/update", "updates on the first boot", func(c *Config, at func(...any)) { when(c.Packages.Update)(at) }},
-	{"/extensions", "system extensions", func(c *Config, at func(...any)) {
-		all(c.Extensions, func(e Extension) string { return e.Name }, nil)(at)
-	}},
-	{"/trust/cas", "certificate authorities", func(c *Config, at func(...any)) { when(len(c.Trust.CAs) > 0)(at) }},
+	{"/storage/mounts", "mounts of NFS, CIFS, tmpfs and file systems that are there", each(
+		func(c *Config) []Mount { return c.Storage.Mounts }, func(m Mount) string { return m.MountPoint },
+	)},
+	{"/users", "users", each(usersOf, userKey)},
+	{"/users/passwordHash", "passwords", each(
+		usersOf, userKey, func(u User) bool { return u.PasswordHash != "" || u.LockPassword != nil },
+	)},
+	{"/users/sudo", "sudo rules", each(usersOf, userKey, func(u User) bool { return u.Sudo != "" })},
+	{"/users/sshKeys", "SSH keys", each(usersOf, userKey, func(u User) bool { return len(u.SSHKeys) > 0 })},
+	{"/groups", "groups", each(func(c *Config) []Group { return c.Groups }, func(g Group) string { return g.Name })},
+	{"/defaultUser", "the image's default user", when(func(c *Config) bool { return c.DefaultUser != nil })},
+	{"/sshd", "settings of the SSH server", when(func(c *Config) bool { return !c.SSHD.IsZero() })},
+	{"/firewall", "firewall", when(func(c *Config) bool { return !c.Firewall.IsZero() })},
+	{"/selinux", "mode of SELinux", when(func(c *Config) bool { return c.SELinux != "" })},
+	{"/files", "files", each(filesOf, fileKey)},
+	{"/files/append", "files that are added to", each(filesOf, fileKey, func(f File) bool { return f.Append })},
+	{"/files/remote", "files that the machine fetches", each(filesOf, fileKey, func(f File) bool { return f.Remote != nil })},
+	{"/files/volatile", "files under /run and /tmp", each(filesOf, fileKey, File.IsVolatile)},
+	{"/directories", "directories", each(func(c *Config) []Directory { return c.Dirs }, func(d Directory) string { return d.Path })},
+	{"/links", "links", each(func(c *Config) []Link { return c.Links }, func(l Link) string { return l.Path })},
+	{"/units", "systemd units", each(func(c *Config) []Unit { return c.Units }, func(u Unit) string { return u.Name })},
+	{"/kernel/args", "kernel arguments of the installed system", when(func(c *Config) bool { return len(c.Kernel.Args) > 0 })},
+	{"/kernel/removeArgs", "kernel arguments to remove", when(func(c *Config) bool { return len(c.Kernel.RemoveArgs) > 0 })},
+	{"/kernel/modules", "kernel modules", when(func(c *Config) bool { return len(c.Kernel.Modules) > 0 })},
+	{"/kernel/sysctl", "kernel settings", when(func(c *Config) bool { return len(c.Kernel.Sysctl) > 0 })},
+	{"/time", "time servers", when(func(c *Config) bool { return len(c.Time.NTPServers) > 0 || c.Time.Enabled != nil })},
+	{"/packages/repos", "package repositories", each(
+		func(c *Config) []Repo { return c.Packages.Repos }, func(r Repo) string { return r.ID },
+	)},
+	{"/packages/install", "packages", when(func(c *Config) bool { return len(c.Packages.Install) > 0 })},
+	{"/packages/groups", "groups of packages", when(func(c *Config) bool { return len(c.Packages.Groups) > 0 })},
+	{"/packages/remove", "packages that are removed", when(func(c *Config) bool { return len(c.Packages.Remove) > 0 })},
+	{"/packages/pins", "versions that packages are pinned to", each(
+		func(c *Config) []Pin { return c.Packages.Pins }, func(p Pin) string { return p.Name },
+	)},
+	{"/packages/snaps", "snaps", each(func(c *Config) []Snap { return c.Packages.Snaps }, func(s Snap) string { return s.Name })},
+	{"/packages/proxy", "proxy that packages are fetched through", when(func(c *Config) bool { return c.Packages.Proxy != "" })},
+	{"/packages/hold", "packages that are held back", when(func(c *Config) bool { return len(c.Packages.Hold) > 0 })},
+	{"/packages/update", "updates on the first boot", when(func(c *Config) bool { return c.Packages.Update })},
+	{"/extensions", "system extensions", each(
+		func(c *Config) []Extension { return c.Extensions }, func(e Extension) string { return e.Name },
+	)},
+	{"/trust/cas", "certificate authorities", when(func(c *Config) bool { return len(c.Trust.CAs) > 0 })},
 	{"/commands/first-boot", "commands on the first boot", commandsIn(FirstBoot)},
 	{"/commands/post-bootstrap", "commands after the bootstrap", commandsIn(PostBootstrap)},
 	{"/commands/every-boot", "commands on every boot", commandsIn(EveryBoot)},
@@ -185,16 +159,16 @@ var fields = []field{
 	{"/scripts/chroot", "scripts of the installer in the installed system", scriptsAt(Chroot)},
 	{"/scripts/late", "scripts in the installer, after the installation", scriptsAt(LateStage)},
 	{"/scripts/error", "scripts when the installation has failed", scriptsAt(OnError)},
-	{"/bootstrap", "bootstrap: files and one command", func(c *Config, at func(...any)) {
-		when(c.Activation != nil && c.Activation.Native == nil && c.Activation.Prelude == nil)(at)
-	}},
-	{"/bootstrap/native", "bootstrap that is the whole document (Talos)", func(c *Config, at func(...any)) {
-		when(c.Activation != nil && c.Activation.Native != nil)(at)
-	}},
-	{"/bootstrap/prelude", "cloud-config of a Cluster API bootstrap secret, unchanged", func(c *Config, at func(...any)) {
-		when(c.Activation != nil && c.Activation.Prelude != nil)(at)
-	}},
-	{"/phoneHome", "report of the first boot", func(c *Config, at func(...any)) { when(c.PhoneHome.URL != "")(at) }},
+	{"/bootstrap", "bootstrap: files and one command", when(func(c *Config) bool {
+		return c.Activation != nil && c.Activation.Native == nil && c.Activation.Prelude == nil
+	})},
+	{"/bootstrap/native", "bootstrap that is the whole document (Talos)", when(func(c *Config) bool {
+		return c.Activation != nil && c.Activation.Native != nil
+	})},
+	{"/bootstrap/prelude", "cloud-config of a Cluster API bootstrap secret, unchanged", when(func(c *Config) bool {
+		return c.Activation != nil && c.Activation.Prelude != nil
+	})},
+	{"/phoneHome", "report of the first boot", when(func(c *Config) bool { return c.PhoneHome.URL != "" })},
 }
 
 // FieldInfo is a row of the capability table.

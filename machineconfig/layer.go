@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -72,6 +73,14 @@ func (n *node) place() string { return n.layer.origin + ":" + strconv.Itoa(n.lin
 func comparePairs(a, b pair) int { return cmp.Compare(a.key, b.key) }
 
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
+
+// Pointer makes a JSON pointer of keys.
+func Pointer(keys ...any) (p string) {
+	for _, k := range keys {
+		p = pointer(p, fmt.Sprint(k))
+	}
+	return p
+}
 
 // pointer appends a key to a JSON pointer.
 func pointer(path, key string) string {

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -16,10 +17,7 @@ var modeRE = regexp.MustCompile(`^(0o?)?[0-7]{3,4}$`)
 
 // Or returns the mode, or the default if it is 0.
 func (m Mode) Or(d Mode) Mode {
-	if m == 0 {
-		return d
-	}
-	return m
+	return cmp.Or(m, d)
 }
 
 func (m Mode) String() string { return fmt.Sprintf("%04o", uint32(m)) }

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"regexp"
@@ -171,9 +172,7 @@ func (p *parser) wrongType(y *yaml.Node, path string, s *shape) {
 		got = "a map"
 	case yaml.ScalarNode:
 		got = map[string]string{"!!int": "a number", "!!float": "a number", "!!bool": "true or false"}[y.Tag]
-		if got == "" {
-			got = strconv.Quote(inventory.Clean(y.Value, 40))
-		}
+		got = cmp.Or(got, strconv.Quote(inventory.Clean(y.Value, 40)))
 	}
 	f := p.errorf(y, path, "wrong-type", "is %s; it must be %s", got, s.kind.about())
 	switch {

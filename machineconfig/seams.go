@@ -109,6 +109,14 @@ func NotCarried(note string) Capability { return Capability{Support: Unsupported
 // Capabilities is a column of the capability table: for every path of Fields, one cell.
 type Capabilities map[string]Capability
 
+// With adds one cell for many rows, whose paths stand between blanks.
+func (c Capabilities) With(cell Capability, paths string) Capabilities {
+	for _, p := range strings.Fields(paths) {
+		c[p] = cell
+	}
+	return c
+}
+
 // Severity is how bad a finding is.
 type Severity string
 

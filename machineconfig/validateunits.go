@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -74,10 +75,7 @@ func (v *checker) commands() {
 	var names []string
 	for i := range v.c.Commands {
 		c := &v.c.Commands[i]
-		key := c.Name
-		if key == "" {
-			key = strconv.Itoa(i)
-		}
+		key := cmp.Or(c.Name, strconv.Itoa(i))
 		at := pointer("/commands", key)
 		if c.Name != "" {
 			names = append(names, c.Name)

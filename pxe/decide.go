@@ -1,6 +1,7 @@
 package pxe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -74,10 +75,7 @@ func (a asked) decide() Decision {
 	case a.p.Work != nil && a.p.Work.Boot != BootImage:
 		return a.work()
 	case h.State == inventory.Failed:
-		reason := h.StateReason
-		if reason == "" {
-			reason = "it failed, and no reason was noted"
-		}
+		reason := cmp.Or(h.StateReason, "it failed, and no reason was noted")
 		return Decision{
 			Boot: BootPark, Again: ParkFor, Reason: "quarantined: " + reason,
 			Hint: "after the repair: slipway host release " + h.Name,

@@ -102,12 +102,7 @@ func cleanUUID(s string) string {
 }
 
 func isOneByte(b []byte) bool {
-	for _, c := range b {
-		if c != b[0] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b, func(c byte) bool { return c != b[0] })
 }
 
 // cleanHint drops what board makers leave in SMBIOS fields that nobody filled in: such a text names no machine.

@@ -18,8 +18,7 @@ func Refusal(c Client, base string, s inventory.SessionID, why error) []byte {
 
 func refusalOf(why error) Decision {
 	d := Decision{Boot: BootWait, Reason: "the boot server could not decide: internal error", Hint: "its log says why", Again: AskAgain}
-	var e *inventory.Error
-	if errors.As(why, &e) {
+	if e, ok := errors.AsType[*inventory.Error](why); ok {
 		d.Reason, d.Hint = e.Msg, e.Hint
 		if e.Kind == inventory.Unavailable {
 			d.Again = 5 * time.Second

@@ -54,14 +54,6 @@ var snippetServers = []struct {
 	}, windowsSnippet},
 }
 
-// SnippetServers are the DHCP servers that there are snippets for.
-func SnippetServers() (names []string) {
-	for _, s := range snippetServers {
-		names = append(names, s.Server)
-	}
-	return names
-}
-
 // Snippets returns the configurations with which other DHCP servers send the machines of a subnet to us. They name our
 // address there and the port of the boot listener. server narrows them to one; "" is all.
 func Snippets(s inventory.Subnet, us netip.Addr, port int, server string) (out []Snippet) {

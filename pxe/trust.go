@@ -1,6 +1,7 @@
 package pxe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,10 +95,7 @@ func IsTrustedBy(signers []Signer, authorities []string) bool { return isTrusted
 func forWhom(signers []Signer) string {
 	var names []string
 	for _, s := range signers {
-		name := s.Issuer
-		if name == "" {
-			name = s.Name
-		}
+		name := cmp.Or(s.Issuer, s.Name)
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -15,6 +15,7 @@ import (
 	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // user makes a user with the password "correct horse NAME".
@@ -85,7 +86,7 @@ func TestALoginIsACookie(t *testing.T) {
 		t.Error("the cookie would never come back without TLS")
 	}
 	who := []string{"Cookie", strings.SplitN(cookie, ";", 2)[0]}
-	var me access.Me
+	var me wire.Me
 	if got := r.via(who, "GET", "/api/v1/me", ""); got.status != 200 || json.Unmarshal([]byte(got.body), &me) != nil || me.Name != "user anna" || me.Via != "login" || me.NeedsSetup {
 		t.Fatalf("who I am: %d %s", got.status, got.body)
 	}

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/network"
+	"slipway.dev/slipway/web/wire"
 )
 
 func TestStaticAddressesAreThoseOfThePool(t *testing.T) {
 	r := newRig(t, nil)
 	r.teams()
 	r.must(201, nil, "POST", "/api/v1/subnets", `{"name":"prod","cidr":"192.0.2.0/24","mode":"off","staticRanges":[{"first":"192.0.2.10","last":"192.0.2.19"}]}`)
-	var row network.Address
+	var row wire.Address
 	r.must(200, &row, "PUT", "/api/v1/addresses/192.0.2.10", `{"machine":"alpha-m"}`)
 	if row.Machine != "alpha-m" || row.From != "person" || row.Subnet != "prod" {
 		t.Errorf("kept: %+v", row)

@@ -15,6 +15,7 @@ import (
 	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/audit"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // asks are the operations that are no GET and change nothing. All else that is no GET leaves an entry.
@@ -34,7 +35,7 @@ func (r *rig) audits() (rows []inventory.Audit) {
 }
 
 // lastAudit returns the newest entry with everything in it.
-func (r *rig) lastAudit() (e audit.AuditEntry) {
+func (r *rig) lastAudit() (e wire.AuditEntry) {
 	r.t.Helper()
 	rows := r.audits()
 	if len(rows) == 0 {
@@ -281,7 +282,7 @@ func TestTheAuditIsListed(t *testing.T) {
 	}
 	r.must(404, nil, "GET", "/api/v1/audit/99", "")
 	r.must(422, nil, "GET", "/api/v1/audit?after=x", "")
-	var e audit.AuditEntry
+	var e wire.AuditEntry
 	rows := r.audits()
 	r.must(200, &e, "GET", fmt.Sprintf("/api/v1/audit/%d", rows[2].ID), "")
 	if d, _ := json.Marshal(e.Changes); string(d) != `[{"field":"place.unit","from":1,"to":7}]` {

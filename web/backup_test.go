@@ -10,6 +10,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/files"
+	"slipway.dev/slipway/web/wire"
 )
 
 // fakeBackups sends a text, or breaks in the middle of it.
@@ -42,7 +43,7 @@ func (f *fakeBackups) Write(w io.Writer) error {
 func TestABackupIsSentOneAtATimeAndNoted(t *testing.T) {
 	f := &fakeBackups{}
 	r := newRig(t, func(c *Config) { c.Backups = f })
-	var s files.BackupStatus
+	var s wire.BackupStatus
 	r.must(200, &s, "GET", "/api/v1/backup/status", "")
 	if !s.LastAt.IsZero() || s.DatabaseBytes != 10 || s.FreeBytes != 20 {
 		t.Errorf("status %+v", s)
@@ -75,7 +76,7 @@ func TestABackupThatIsCutShortIsNoAnswer(t *testing.T) {
 		}()
 		r.ask("GET", "/api/v1/backup", "")
 	}()
-	var s files.BackupStatus
+	var s wire.BackupStatus
 	r.must(200, &s, "GET", "/api/v1/backup/status", "")
 	if !s.LastAt.IsZero() || f.openN != 0 {
 		t.Errorf("counts as taken: %+v", s)

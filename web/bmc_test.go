@@ -17,6 +17,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 func TestThePasswordOfAControllerNeverComesBack(t *testing.T) {
@@ -84,7 +85,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	r.seed()
 	const at = "/api/v1/hosts/r1-u01/bmc"
 	r.must(200, nil, "PUT", at, `{"driver":"fake","system":"a"}`)
-	var check power.BMCCheck
+	var check wire.BMCCheck
 	r.must(200, &check, "POST", at+"/check", "")
 	if !check.IsGood || check.Power == inventory.PowerUnknown || len(check.Results) != 2 || len(check.Capabilities) < 5 {
 		t.Errorf("check: %+v", check)
@@ -104,7 +105,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 		t.Errorf("boot: %+v, really %+v", boot, r.bank.Boot("a"))
 	}
 	r.must(200, &boot, "GET", at+"/boot", "")
-	var media power.BMCMedia
+	var media wire.BMCMedia
 	r.must(200, &media, "POST", at+"/media", `{"url":"http://10.0.0.1/a.iso"}`)
 	if media.URL != "http://10.0.0.1/a.iso" {
 		t.Errorf("media: %+v", media)
@@ -133,7 +134,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	if p := r.ask("POST", at+"/user", `{"user":"root","password":"x"}`).problem(t); p.Status != 409 || !strings.Contains(p.Hint, "rotate") {
 		t.Errorf("our own account (%q before) is changed behind our back: %+v", own, p)
 	}
-	var sensors power.BMCSensors
+	var sensors wire.BMCSensors
 	r.must(200, &sensors, "GET", at+"/sensors", "")
 	var log rest.List[bmc.LogEntry]
 	r.must(200, &log, "GET", at+"/log?limit=1", "")
@@ -143,7 +144,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	r.must(204, nil, "DELETE", at+"/log", "")
 	r.must(200, nil, "GET", at+"/inventory", "")
 	r.must(204, nil, "POST", "/api/v1/hosts/r1-u01/locate", `{"on":true}`)
-	var all rest.List[power.HostBMC]
+	var all rest.List[wire.HostBMC]
 	r.must(200, &all, "GET", "/api/v1/bmcs?limit=1", "")
 	if len(all.Items) != 1 || all.Items[0].Host != "r1-u01" {
 		t.Errorf("all: %+v", all)
@@ -166,7 +167,7 @@ func TestAControllerThatCannotSaysSo(t *testing.T) {
 	if p := r.ask("GET", "/api/v1/hosts/r1-u01/bmc/sensors", "").problem(t); p.Status != 409 {
 		t.Errorf("a wrong password of the controller looks like one of the client: %+v", p)
 	}
-	var check power.BMCCheck
+	var check wire.BMCCheck
 	r.must(200, &check, "POST", "/api/v1/hosts/r1-u01/bmc/check", "")
 	if check.IsGood || check.Power != inventory.PowerUnknown || check.Results[0].Detail == "" {
 		t.Errorf("check: %+v", check)
@@ -274,7 +275,7 @@ func TestTheSerialConsoleIsAConnectionOfItsOwn(t *testing.T) {
 func TestOneScanRunsAtATime(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	r := newRig(t, func(c *Config) {
-		c.Scan = func(ctx context.Context, rng string, drivers []string) ([]power.FoundBMC, error) {
+		c.Scan = func(ctx context.Context, rng string, drivers []string) ([]wire.FoundBMC, error) {
 			if rng == "10.9.0.0/24" {
 				close(started)
 				select {
@@ -286,7 +287,7 @@ func TestOneScanRunsAtATime(t *testing.T) {
 			if d, ok := ctx.Deadline(); !ok || time.Until(d) > power.ScanFor {
 				t.Error("a scan may run for ever")
 			}
-			return []power.FoundBMC{{Address: "https://10.9.0.7", Driver: inventory.Redfish}, {Address: "10.9.0.6:623", Driver: inventory.IPMI, Name: strings.Join(drivers, "+")}}, nil
+			return []wire.FoundBMC{{Address: "https://10.9.0.7", Driver: inventory.Redfish}, {Address: "10.9.0.6:623", Driver: inventory.IPMI, Name: strings.Join(drivers, "+")}}, nil
 		}
 	})
 	r.seed()
@@ -303,9 +304,9 @@ func TestOneScanRunsAtATime(t *testing.T) {
 	if a := <-first; a.status != 200 {
 		t.Fatalf("the first scan: %d %s", a.status, a.body)
 	}
-	var found rest.List[power.FoundBMC]
+	var found rest.List[wire.FoundBMC]
 	r.must(200, &found, "POST", "/api/v1/scans", `{"range":"10.8.0.0/24"}`)
-	want := []power.FoundBMC{{Address: "10.9.0.6:623", Driver: inventory.IPMI}, {Address: "https://10.9.0.7", Driver: inventory.Redfish, Host: "r1-u01"}}
+	want := []wire.FoundBMC{{Address: "10.9.0.6:623", Driver: inventory.IPMI}, {Address: "https://10.9.0.7", Driver: inventory.Redfish, Host: "r1-u01"}}
 	if d := cmp.Diff(want, found.Items); d != "" {
 		t.Errorf("found (-want +got):\n%s", d)
 	}
@@ -348,7 +349,7 @@ func TestAControllerIsTriedBeforeItIsSaved(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
 	const at = "/api/v1/hosts/r1-u01/bmc"
-	var check power.BMCCheck
+	var check wire.BMCCheck
 	r.must(200, &check, "POST", at+"/test", `{"driver":"fake","system":"a"}`)
 	if !check.IsGood || len(check.Results) != 2 || check.Results[0].Name != "login" || check.Results[1].Name != "rights" {
 		t.Errorf("%+v", check)

@@ -6,8 +6,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/hosts"
-	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 func TestBulkActsOnEachHostAlone(t *testing.T) {
@@ -15,7 +15,7 @@ func TestBulkActsOnEachHostAlone(t *testing.T) {
 	r.seed()
 	r.must(200, nil, "POST", "/api/v1/hosts/r1-u01/protect", `{"on":true}`)
 	const body = `{"verb":"protect","on":true,"hosts":["r1-u01","r2-u01","nobody","r2-u01"]}`
-	var out hosts.BulkResult
+	var out wire.BulkResult
 	for _, dry := range []string{"?dryRun=true", ""} {
 		r.must(200, &out, "POST", "/api/v1/hosts/bulk"+dry, body)
 		if out.ActsN != 1 || out.SkipsN != 2 || !out.Items[1].Acts || !strings.Contains(out.Items[0].Reason, "already") || !strings.Contains(out.Items[2].Reason, "nobody") {
@@ -48,7 +48,7 @@ func TestBulkLightsTheLEDsOfHostsThatHaveOne(t *testing.T) {
 	r.seed()
 	r.must(200, nil, "PUT", "/api/v1/hosts/r1-u01/bmc", `{"driver":"fake","system":"a"}`)
 	for _, dry := range []string{"?dryRun=true", ""} {
-		var out hosts.BulkResult
+		var out wire.BulkResult
 		r.must(200, &out, "POST", "/api/v1/hosts/bulk"+dry, `{"verb":"locate","on":true,"hosts":["r1-u01","r2-u01"]}`)
 		if out.ActsN != 1 || out.SkipsN != 1 || !out.Items[0].Acts || out.Items[1].Reason == "" {
 			t.Errorf("%q: %+v", dry, out)
@@ -100,14 +100,14 @@ func TestHostRowsAreReadWholeAndByID(t *testing.T) {
 func TestAViewIsKept(t *testing.T) {
 	r := newRig(t, nil)
 	const path = "/api/v1/views/Rack%203"
-	var v records.KeptView
+	var v wire.KeptView
 	r.must(200, &v, "PUT", path, `{"isShared":true,"query":"rack=R3","columns":["name"]}`)
 	if v.Name != "Rack 3" || !v.IsShared || v.Version != 1 {
 		t.Errorf("stored: %+v", v)
 	}
 	r.must(412, nil, "PUT", path, `{"isShared":true,"query":"x"}`, "If-Match", `"9"`)
 	r.must(422, nil, "PUT", path, `{"isShared":true,"query":"`+strings.Repeat("x", 1001)+`"}`)
-	var all rest.List[records.KeptView]
+	var all rest.List[wire.KeptView]
 	r.must(200, &all, "GET", "/api/v1/views", "")
 	if len(all.Items) != 1 || all.Items[0].Query != "rack=R3" {
 		t.Errorf("listed: %+v", all)

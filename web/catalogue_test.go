@@ -9,8 +9,8 @@ import (
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 func TestAFileLargerThanAnyOtherBodyIsTaken(t *testing.T) {
@@ -54,7 +54,7 @@ func TestASecretSaysAllThatUseIt(t *testing.T) {
 	}
 	r.must(200, nil, "PUT", "/api/v1/profiles/worker", `{"image":"debian","config":"files: [{path: /etc/pw, secret: 'secret://db'}]\n"}`)
 	r.must(200, nil, "PUT", "/api/v1/layers/rack%2Fr9", `{"config":"files: [{path: /etc/pw, secret: 'secret://db'}]\n"}`)
-	var u configs.SecretUses
+	var u wire.SecretUses
 	r.must(200, &u, "GET", "/api/v1/secrets/db/uses", "")
 	if !slices.Equal(u.UsedBy, []string{"profile worker", "layer rack/r9"}) {
 		t.Errorf("db is used by %q", u.UsedBy)

@@ -6,8 +6,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/clusters"
-	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // attacher notes what it is asked.
@@ -18,9 +17,9 @@ type attacher struct {
 	kubeconf string
 }
 
-func (a *attacher) CheckCluster(_ context.Context, c inventory.Cluster, text []byte) clusters.ClusterCheck {
+func (a *attacher) CheckCluster(_ context.Context, c inventory.Cluster, text []byte) wire.ClusterCheck {
 	a.kubeconf = string(text)
-	return clusters.ClusterCheck{Cluster: c.Name, Results: []rest.TargetCheckResult{{Name: "server", IsGood: true, Detail: "answers"}, {Name: "rights", Detail: "may not", Hint: "bind it"}}}
+	return wire.ClusterCheck{Cluster: c.Name, Results: []wire.TargetCheckResult{{Name: "server", IsGood: true, Detail: "answers"}, {Name: "rights", Detail: "may not", Hint: "bind it"}}}
 }
 
 func (a *attacher) DetachCluster(ctx context.Context, name string, purge, force bool, by string) error {

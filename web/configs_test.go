@@ -10,9 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/web/clusters"
-	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 const canary = "correct-horse-battery-staple"
@@ -135,7 +134,7 @@ func TestRevisionsAreListedShownAndRolledBackTo(t *testing.T) {
 	for _, locale := range []string{"aa_AA", "bb_BB", "bb_BB"} {
 		r.must(200, nil, "PUT", "/api/v1/profiles/worker", `{"image":"debian","selector":"rack=r1","config":"host: {locale: `+locale+`}\n"}`)
 	}
-	var l, more rest.List[configs.Revision[inventory.Profile]]
+	var l, more rest.List[wire.Revision[inventory.Profile]]
 	r.must(200, &l, "GET", "/api/v1/profiles/worker/revisions?limit=2", "")
 	if len(l.Items) != 2 || l.Items[0].N != 3 || l.Items[0].Body != nil || strings.Join(l.Items[0].Changed, " ") != "config" || l.Next != "2" {
 		t.Errorf("revisions %+v", l)
@@ -144,7 +143,7 @@ func TestRevisionsAreListedShownAndRolledBackTo(t *testing.T) {
 	if len(more.Items) != 1 || more.Items[0].N != 1 || len(more.Items[0].Changed) != 0 {
 		t.Errorf("the rest of the revisions %+v", more)
 	}
-	var one configs.Revision[inventory.Profile]
+	var one wire.Revision[inventory.Profile]
 	r.must(200, &one, "GET", "/api/v1/profiles/worker/revisions/2", "")
 	if one.Body.Config != "host: {locale: aa_AA}\n" || one.Changed[0] != "config" {
 		t.Errorf("revision %+v", one)
@@ -294,10 +293,10 @@ func TestAHostThatNothingIsForHasAnAnswer(t *testing.T) {
 func TestTheCapabilityTableIsForATarget(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
-	var c configs.CapabilityTable
+	var c wire.CapabilityTable
 	r.must(200, &c, "GET", "/api/v1/capabilities?image=debian", "")
 	if c.Target != "debian 12" || len(c.Formats) != 1 || !c.Formats[0].IsRead || c.Formats[0].Tool != "1" || len(c.Fields) < 20 ||
-		c.Formats[0].Cells["/network/bonds"] != (configs.CapabilityCell{Support: "unsupported", Note: "use one interface"}) {
+		c.Formats[0].Cells["/network/bonds"] != (wire.CapabilityCell{Support: "unsupported", Note: "use one interface"}) {
 		t.Errorf("table %+v", c)
 	}
 	if note := c.Formats[0].Cells["/host/locale"].Note; note != "by version 1" {
@@ -320,7 +319,7 @@ func TestJoinTargets(t *testing.T) {
 	r.must(201, nil, "POST", "/api/v1/targets", `{"name":"prod","endpoint":"k:6443","kubeconfig":"admin"}`)
 	r.must(422, nil, "PUT", "/api/v1/targets/prod", `{"endpoint":"k"}`)
 	r.must(409, nil, "DELETE", "/api/v1/secrets/admin", "")
-	var c clusters.TargetCheck
+	var c wire.TargetCheck
 	r.must(200, &c, "GET", "/api/v1/targets/prod/check", "")
 	if c.IsGood || c.Results[0].Hint != "start it" {
 		t.Errorf("check %+v", c)

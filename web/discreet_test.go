@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/hosts"
 	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // gossip has everything that belongs to pool alpha speak of what belongs to beta.
@@ -186,8 +186,8 @@ func TestAConflictDoesNotSayWhose(t *testing.T) {
 		}
 	}
 	who := r.as("op2", inventory.Grant{Role: inventory.Operator, Pool: "alpha"})
-	var there, none hosts.BulkResult
-	for name, out := range map[string]*hosts.BulkResult{"beta-1": &there, "ghost-1": &none} {
+	var there, none wire.BulkResult
+	for name, out := range map[string]*wire.BulkResult{"beta-1": &there, "ghost-1": &none} {
 		a := r.mustAs(who, 200, "POST", "/api/v1/hosts/bulk", `{"verb":"maintain","on":true,"hosts":["`+name+`"]}`)
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(a.body, name, "NAME")), out); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/access"
+	"slipway.dev/slipway/web/wire"
 )
 
 // app shows the code of an authenticator app at a time; it is written anew here, as apps are.
@@ -31,7 +32,7 @@ func app(t *testing.T, secret string, now time.Time) string {
 // setUp gives a user who is logged in an app.
 func (r *rig) setUp(who []string, name string) (secret string, codes []string) {
 	r.t.Helper()
-	var begun access.SecondFactor
+	var begun wire.SecondFactor
 	if a := r.via(who, "POST", "/api/v1/users/"+name+"/second-factor", ""); a.status != 200 || json.Unmarshal([]byte(a.body), &begun) != nil {
 		r.t.Fatalf("begin: %d %s", a.status, a.body)
 	}
@@ -171,7 +172,7 @@ func TestWhoMayChangeASecondFactor(t *testing.T) {
 	r.must(204, nil, "DELETE", "/api/v1/users/ben/second-factor", "")
 	r.must(404, nil, "DELETE", "/api/v1/users/ben/second-factor", "")
 	// A ticket of one user is none of another.
-	var begun access.SecondFactor
+	var begun wire.SecondFactor
 	r.must(200, &begun, "POST", "/api/v1/users/ben/second-factor", "")
 	r.must(422, nil, "PUT", "/api/v1/users/anna/second-factor", fmt.Sprintf(`{"ticket":%q,"code":%q}`, begun.Ticket, app(t, begun.Secret, r.clock())))
 	r.pass(ticketFor + time.Second)

@@ -8,8 +8,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/access"
-	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // TestAStreamEndsWithItsToken: who may no longer come in hears no more, however long the connection is open already.
@@ -141,7 +141,7 @@ func TestAViewOfPoolsIsTheirs(t *testing.T) {
 		{"all named", `,"pools":[]`, ""},
 		{"two named", `,"pools":["alpha","beta"]`, "alpha beta"},
 	} {
-		var v records.KeptView
+		var v wire.KeptView
 		if r.must(200, &v, "PUT", "/api/v1/views/both", put("both", c.pools+`,"query":"`+c.why+`"`)); strings.Join(v.Pools, " ") != c.want {
 			t.Errorf("%s: it is of pools %q, want %q", c.why, v.Pools, c.want)
 		}
@@ -151,7 +151,7 @@ func TestAViewOfPoolsIsTheirs(t *testing.T) {
 		who  []string
 		want string
 	}{{"alpha", alpha, "both mine ours"}, {"beta", beta, "both ours"}, {"other", other, "ours"}, {"looks", looks, "both mine ours"}, {"all", all, "both mine ours"}} {
-		var list rest.List[records.KeptView]
+		var list rest.List[wire.KeptView]
 		if err := json.Unmarshal([]byte(r.via(c.who, "GET", "/api/v1/views", "").body), &list); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestAViewOfPoolsIsTheirs(t *testing.T) {
 			t.Errorf("%s sees %q, want %q", c.name, got, c.want)
 		}
 	}
-	var both records.KeptView
+	var both wire.KeptView
 	r.must(200, &both, "GET", "/api/v1/views/both", "")
 	if got := strings.Join(both.Pools, " "); got != "alpha beta" {
 		t.Errorf("pools of both: %q", got)

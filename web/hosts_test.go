@@ -11,8 +11,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/web/hosts"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 func TestAHostIsFoundByNameIDAndMAC(t *testing.T) {
@@ -60,20 +60,20 @@ func TestADryRunShowsTheChangesAndStoresNothing(t *testing.T) {
 	before := r.ask("GET", "/api/v1/hosts/r1-u01", "").body
 	for _, tc := range []struct {
 		name, method, path, body string
-		want                     []rest.Difference
+		want                     []wire.Difference
 	}{
 		{
 			"patch", "PATCH", "/api/v1/hosts/r1-u01", `{"place":{"rack":"r9"},"labels":{"role":null,"env":"x"}}`,
-			[]rest.Difference{{Field: "labels.env", From: nil, To: "x"}, {Field: "labels.role", From: "db", To: nil}, {Field: "place.rack", From: "r1", To: "r9"}},
+			[]wire.Difference{{Field: "labels.env", From: nil, To: "x"}, {Field: "labels.role", From: "db", To: nil}, {Field: "place.rack", From: "r1", To: "r9"}},
 		},
 		{
 			"put of a new profile", "PUT", "/api/v1/profiles/new", `{"image":"debian"}`,
-			[]rest.Difference{{Field: "image", From: nil, To: "debian"}, {Field: "name", From: nil, To: "new"}, {Field: "priority", From: nil, To: 0.0}},
+			[]wire.Difference{{Field: "image", From: nil, To: "debian"}, {Field: "name", From: nil, To: "new"}, {Field: "priority", From: nil, To: 0.0}},
 		},
 		{"delete", "DELETE", "/api/v1/acceptrules/none", "", nil},
 		{
 			"range", "PUT", "/api/v1/subnets/rack1/ranges/10.0.0.10-10.0.0.20", "",
-			[]rest.Difference{{
+			[]wire.Difference{{
 				Field: "ranges",
 				From:  []any{map[string]any{"first": "10.0.0.100", "last": "10.0.0.199"}},
 				To:    []any{map[string]any{"first": "10.0.0.10", "last": "10.0.0.20"}, map[string]any{"first": "10.0.0.100", "last": "10.0.0.199"}},
@@ -259,7 +259,7 @@ func TestVerbsAskTheEngine(t *testing.T) {
 func TestBulkAcceptTakesWhatItCanAndSaysWhyNot(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
-	accept := func(query, which string) (acted []string, out hosts.BulkResult) {
+	accept := func(query, which string) (acted []string, out wire.BulkResult) {
 		t.Helper()
 		r.must(200, &out, "POST", "/api/v1/hosts/bulk"+query, `{"verb":"accept",`+which+`}`)
 		for _, i := range out.Items {

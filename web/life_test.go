@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // furnish adds to seed what the life of a server needs: a machine, a pool, golden hardware, a controller, an inspection,
@@ -174,17 +174,17 @@ func TestAPoolCountsItsHosts(t *testing.T) {
 	r.adopted()
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"all"}`)
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"r1","selector":"rack=r1"}`)
-	var all rest.List[records.Pool]
+	var all rest.List[wire.Pool]
 	r.must(200, &all, "GET", "/api/v1/pools", "")
-	got := map[string]records.PoolHosts{}
+	got := map[string]wire.PoolHosts{}
 	for _, p := range all.Items {
 		got[p.Name] = p.Hosts
 	}
-	want := map[string]records.PoolHosts{"all": {Total: 2, Available: 1, Claimed: 1}, "r1": {Total: 1, Available: 1}}
+	want := map[string]wire.PoolHosts{"all": {Total: 2, Available: 1, Claimed: 1}, "r1": {Total: 1, Available: 1}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("hosts (-want +got):\n%s", d)
 	}
-	var one records.Pool
+	var one wire.Pool
 	r.must(200, &one, "GET", "/api/v1/pools/all", "")
 	if one.Hosts != want["all"] {
 		t.Errorf("one pool: %+v", one.Hosts)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/web/consoles"
+	"slipway.dev/slipway/web/wire"
 )
 
 // followed opens the console of a host as a browser does, and returns what it says piece by piece.
@@ -76,11 +76,11 @@ func TestTwoLookAtOneConsoleAndItIsRecorded(t *testing.T) {
 	}
 	leaveTwo()
 	r.until("the console is closed behind the last who left", func() bool {
-		var l consoles.ConsoleLog
+		var l wire.ConsoleLog
 		r.must(200, &l, "GET", "/api/v1/hosts/r1-u01/console/log", "")
 		return !l.IsOpen
 	})
-	var l consoles.ConsoleLog
+	var l wire.ConsoleLog
 	r.must(200, &l, "GET", "/api/v1/hosts/r1-u01/console/log?plain=true", "")
 	if strings.Count(l.Text, "a: power ") != 2 || l.End == 0 {
 		t.Errorf("recorded: %+v", l)
@@ -96,7 +96,7 @@ func TestTwoLookAtOneConsoleAndItIsRecorded(t *testing.T) {
 	if len(l.Lines) != 2 || l.Text != "" || l.Lines[0].At.IsZero() {
 		t.Errorf("lines are %+v", l)
 	}
-	l = consoles.ConsoleLog{}
+	l = wire.ConsoleLog{}
 	r.must(200, &l, "GET", "/api/v1/hosts/r1-u01/console/log?lines=true&until=2001-01-01T00:00:00Z", "")
 	if len(l.Lines) != 0 {
 		t.Errorf("before anything was said: %+v", l.Lines)

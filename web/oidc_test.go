@@ -20,6 +20,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 const people = `{
@@ -157,7 +158,7 @@ func (s *ssoRig) logInAs(user string) answer {
 	return s.back(s.atProvider(s.begin("/"), user))
 }
 
-func (s *ssoRig) me() (me access.Me) {
+func (s *ssoRig) me() (me wire.Me) {
 	s.t.Helper()
 	_, text := s.do("GET", s.base+"/api/v1/me", nil, "application/json")
 	if err := json.Unmarshal([]byte(text), &me); err != nil {

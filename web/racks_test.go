@@ -8,9 +8,9 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/web/network"
 	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 func TestARackIsThereWithItsHosts(t *testing.T) {
@@ -107,15 +107,15 @@ func TestCablesComeFromInspections(t *testing.T) {
 func TestNetworksSayWhatTheyDo(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.BootPort = 80
-		c.Interfaces = func() []network.Interface {
-			return []network.Interface{
+		c.Interfaces = func() []wire.Interface {
+			return []wire.Interface{
 				{Name: "eno1", IsServed: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/24")}, BootURL: "http://10.0.0.2"},
 				{Name: "eno2", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}},
 			}
 		}
 	})
 	r.seed()
-	var ifs rest.List[network.Interface]
+	var ifs rest.List[wire.Interface]
 	r.must(200, &ifs, "GET", "/api/v1/interfaces", "")
 	if len(ifs.Items) != 2 || ifs.Items[0].Subnet != "rack1" {
 		t.Errorf("interfaces are %+v", ifs)

@@ -6,7 +6,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
-	"slipway.dev/slipway/web/system"
+	"slipway.dev/slipway/web/wire"
 )
 
 // scopedStore shows each caller its part of the inventory. Handlers reach the store only through it, so that none of them
@@ -56,12 +56,12 @@ func limited(req *rest.Request, tx authored, met *scoped.Met, fn func(inventory.
 }
 
 // CheckOIDC says whether the provider of identities answers; ok is false without one.
-func (s *Server) CheckOIDC(ctx context.Context) (c system.Check, ok bool) {
+func (s *Server) CheckOIDC(ctx context.Context) (c wire.Check, ok bool) {
 	p, err := s.access.Provider(ctx)
 	if p == nil {
 		return c, false
 	}
-	c = system.Check{Name: "single sign-on", Status: "ok", Detail: p.Title + " answers at " + p.Issuer}
+	c = wire.Check{Name: "single sign-on", Status: "ok", Detail: p.Title + " answers at " + p.Issuer}
 	if err != nil {
 		c.Status, c.Detail, c.Hint = "warning", err.Error(), "people can log in with passwords and tokens meanwhile; see docs/sso.md"
 	}

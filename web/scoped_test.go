@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/hosts"
+	"slipway.dev/slipway/web/wire"
 )
 
 // secretsOf are words that only who may see a team's things may read.
@@ -118,7 +119,7 @@ func TestAPoolsOperatorActsInThePool(t *testing.T) {
 	if p := a.problem(t); p.Kind != inventory.Forbidden || !strings.Contains(p.Detail, "needs role operator") || !strings.Contains(p.Detail, "you are viewer") || !strings.Contains(p.Hint, "slipway user grant") {
 		t.Errorf("the refusal: %+v", p)
 	}
-	var accepted hosts.BulkResult
+	var accepted wire.BulkResult
 	if err := json.Unmarshal([]byte(r.via(who, "POST", "/api/v1/hosts/bulk", `{"verb":"accept","selector":"state=discovered"}`).body), &accepted); err != nil || accepted.ActsN != 0 {
 		t.Errorf("accepted %v, %v", accepted, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/securitykey/securitykeytest"
+	"slipway.dev/slipway/web/wire"
 )
 
 const keyOrigin = "https://slipway.example.org"
@@ -96,7 +97,7 @@ func TestASecurityKeyIsASecondFactor(t *testing.T) {
 	if a := r.withKey("192.0.2.1", "anna", b.Ticket, key.Get(b.Options)); a.status == 201 {
 		t.Errorf("an answer that comes too late: %d", a.status)
 	}
-	var f access.SecondFactors
+	var f wire.SecondFactors
 	r.must(200, &f, "GET", "/api/v1/users/anna/second-factor", "")
 	if f.App || len(f.SecurityKeys) != 1 || f.SecurityKeys[0].Name != "work" || f.SecurityKeys[0].Site != "slipway.example.org" || f.SecurityKeys[0].UsedAt.IsZero() || f.RecoveryCodes != 9 {
 		t.Errorf("factors: %+v", f)

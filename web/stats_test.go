@@ -6,18 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/web/system"
+	"slipway.dev/slipway/web/wire"
 )
 
 func TestStatsAreWhatWasSampled(t *testing.T) {
 	var asked time.Duration
 	r := newRig(t, func(c *Config) {
-		c.Samples = func(step time.Duration) []system.Sample {
+		c.Samples = func(step time.Duration) []wire.Sample {
 			asked = step
-			return []system.Sample{{At: testStart, DHCPReplies: 12.5}}
+			return []wire.Sample{{At: testStart, DHCPReplies: 12.5}}
 		}
 	})
-	var got system.Stats
+	var got wire.Stats
 	r.must(http.StatusOK, &got, "GET", "/api/v1/stats", "")
 	if asked != time.Minute || got.StepSeconds != 60 || len(got.Samples) != 1 || got.Samples[0].DHCPReplies != 12.5 {
 		t.Errorf("asked for %s, got %+v", asked, got)
@@ -31,7 +31,7 @@ func TestStatsAreWhatWasSampled(t *testing.T) {
 
 func TestAboutNamesWhatIsBuiltIn(t *testing.T) {
 	r := newRig(t, nil)
-	var got system.About
+	var got wire.About
 	r.must(http.StatusOK, &got, "GET", "/api/v1/about", "")
 	if got.Version != "test" || !strings.HasPrefix(got.Go, "go") || !got.StartedAt.Equal(testStart) {
 		t.Errorf("got %+v", got)

@@ -7,6 +7,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -42,6 +43,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 	"slipway.dev/slipway/web/system"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Config is everything a Server needs.
@@ -59,7 +61,7 @@ type Config struct {
 	ClusterView func(uid string, namespaces []string) clusters.ClusterView
 	// CheckTarget looks whether hosts can join a target, and TargetRBAC is what its cluster needs for that; nil: nobody
 	// speaks to clusters.
-	CheckTarget func(ctx context.Context, t inventory.JoinTarget) clusters.TargetCheck
+	CheckTarget func(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck
 	TargetRBAC  []byte
 	// IssueKubeconfig lets a user administer the cluster of a target whose authorities Slipway has; nil: nobody can.
 	IssueKubeconfig func(ctx context.Context, target, user string, life time.Duration) ([]byte, error)
@@ -68,9 +70,9 @@ type Config struct {
 	Clusters        clusters.Clusters // nil: no cluster can be attached
 	Backups         files.Backups     // nil: no backup can be taken
 	Logs            events.Logs       // of machines; nil: they are in the events
-	SelfCheck       func(ctx context.Context) []system.Check
+	SelfCheck       func(ctx context.Context) []wire.Check
 	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
-	Scan    func(ctx context.Context, rng string, drivers []string) ([]power.FoundBMC, error)
+	Scan    func(ctx context.Context, rng string, drivers []string) ([]wire.FoundBMC, error)
 	TLS     system.TLSKeeper // of the certificate of the admin door; nil: it speaks without TLS
 	Metrics http.Handler     // what /metrics answers; nil: there is none
 	UI      fs.FS            // the web UI as it was built; nil: there is none
@@ -88,7 +90,7 @@ type Config struct {
 	Ready      func() []ReadyPart // of the doors; nil: only the admin door is known
 	Key        []byte             // signs cookies that outlive a start; nil: one that is drawn for this start
 	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.
-	Samples func(step time.Duration) []system.Sample
+	Samples func(step time.Duration) []wire.Sample
 
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
@@ -97,7 +99,7 @@ type Config struct {
 	BootBase       string // address of the boot door in script previews, such as http://10.0.0.1
 	BootPort       int    // of the boot door
 	// Interfaces lists the network interfaces, but for their subnets; nil: none is known.
-	Interfaces func() []network.Interface
+	Interfaces func() []wire.Interface
 	// Probe asks a subnet's network for other DHCP servers, or one of them as a relay agent; nil: nobody asks.
 	Probe func(ctx context.Context, n inventory.Subnet, server netip.Addr) ([]pxe.ProbeLine, error)
 	// ForeignServers returns the other DHCP servers that were noticed on a subnet; nil: none ever is.
@@ -129,12 +131,8 @@ type Server struct {
 
 // New returns a Server; Serve opens its listeners.
 func New(cfg Config) *Server {
-	if cfg.HeartbeatFor == 0 {
-		cfg.HeartbeatFor = 15 * time.Second
-	}
-	if cfg.WriteFor == 0 {
-		cfg.WriteFor = 10 * time.Second
-	}
+	cfg.HeartbeatFor = cmp.Or(cfg.HeartbeatFor, 15*time.Second)
+	cfg.WriteFor = cmp.Or(cfg.WriteFor, 10*time.Second)
 	s := &Server{cfg: cfg}
 	s.whole, s.cfg.Store = cfg.Store, nil
 	s.life, s.end = context.WithCancel(context.Background())

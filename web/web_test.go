@@ -36,7 +36,7 @@ import (
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/clusters"
 	"slipway.dev/slipway/web/rest"
-	"slipway.dev/slipway/web/system"
+	"slipway.dev/slipway/web/wire"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -133,16 +133,16 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 	}
 	cfg := Config{
 		Store: store, Lifecycle: engine, Jobs: r.jobs, Artefacts: fakeArtefacts{}, Catalogue: catalogue.Entries(), Events: r.hub,
-		SelfCheck: func(context.Context) []system.Check {
-			return []system.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}}
+		SelfCheck: func(context.Context) []wire.Check {
+			return []wire.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}}
 		},
 		Metrics:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "slipway_up 1\n") }),
 		Appliance: here, ClusterView: func(uid string, namespaces []string) clusters.ClusterView {
 			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 		Configs: engine, Secrets: r.box, TargetRBAC: []byte("kind: ClusterRole\n"),
-		CheckTarget: func(_ context.Context, t inventory.JoinTarget) clusters.TargetCheck {
-			return clusters.TargetCheck{Target: t.Name, Results: []rest.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
+		CheckTarget: func(_ context.Context, t inventory.JoinTarget) wire.TargetCheck {
+			return wire.TargetCheck{Target: t.Name, Results: []wire.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},
 		NewHostID: newID, Vendor: func(inventory.MAC) string { return "QEMU" }, BootBase: "http://10.0.0.1", Version: "test", Now: r.clock, Log: log,
 	}

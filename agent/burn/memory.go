@@ -1,6 +1,7 @@
 package burn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -174,9 +175,7 @@ type firstFault struct {
 func (f *firstFault) set(what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.what == "" {
-		f.what = what
-	}
+	f.what = cmp.Or(f.what, what)
 }
 
 func (f *firstFault) text() string {

@@ -6,6 +6,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,19 +34,12 @@ type Tree struct {
 
 // SysPath returns a path below /sys.
 func (t Tree) SysPath(parts ...string) string {
-	return filepath.Join(append([]string{or(t.Sys, "/sys")}, parts...)...)
+	return filepath.Join(append([]string{cmp.Or(t.Sys, "/sys")}, parts...)...)
 }
 
 // DevPath returns the path of a device node by its kernel name.
 func (t Tree) DevPath(name string) string {
-	return filepath.Join(or(t.Dev, "/dev"), filepath.Base(name))
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
+	return filepath.Join(cmp.Or(t.Dev, "/dev"), filepath.Base(name))
 }
 
 // Device is one open disk. ReadAt and WriteAt take any offset and length; only aligned ones are fast. Several

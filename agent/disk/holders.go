@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -103,7 +104,7 @@ func (t Tree) stop(holder string) error {
 		}
 		return nil
 	case strings.HasPrefix(holder, "dm-"):
-		f, err := os.OpenFile(filepath.Join(or(t.Dev, "/dev"), "mapper", "control"), os.O_RDWR, 0)
+		f, err := os.OpenFile(filepath.Join(cmp.Or(t.Dev, "/dev"), "mapper", "control"), os.O_RDWR, 0)
 		if err != nil {
 			return err
 		}

@@ -55,8 +55,3 @@ func (e Entry) encode() []byte {
 	b = append(b, path...)
 	return append(b, e.Optional...)
 }
-
-// Inventory returns the entry in the words of the inventory.
-func (e Entry) Inventory() inventory.BootEntry {
-	return inventory.BootEntry{ID: fmt.Sprintf("%04X", e.Number), Description: inventory.Clean(e.Description, 256), Path: e.Words(), IsActive: e.IsActive()}
-}

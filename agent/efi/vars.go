@@ -6,6 +6,7 @@
 package efi
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -37,10 +38,7 @@ type Vars struct {
 }
 
 func (v Vars) dir() string {
-	if v.Dir == "" {
-		return "/sys/firmware/efi/efivars"
-	}
-	return v.Dir
+	return cmp.Or(v.Dir, "/sys/firmware/efi/efivars")
 }
 
 // Present reports whether UEFI started this machine and its variables are accessible. It mounts efivarfs when that is

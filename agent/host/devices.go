@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // always are modules that no device asks for by itself, in order; those the image lacks are left out.
@@ -156,7 +158,7 @@ func (d *Devices) Settle(ctx context.Context) {
 		if now := d.found(); now != last {
 			since, last = time.Now(), now
 		}
-		if pause(ctx, lookGap) != nil {
+		if sleep.For(ctx, lookGap) != nil {
 			return
 		}
 	}

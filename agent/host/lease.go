@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // vendorClass tells DHCP servers who asks: an operating system, nothing that network-boots.
@@ -126,12 +127,11 @@ func (n *Network) Keep(ctx context.Context) {
 		return
 	}
 	wait := n.lease.renew
-	for pause(ctx, wait) == nil {
+	for sleep.For(ctx, wait) == nil {
 		l, err := again(ctx, n.lease)
-		var nak *nclient4.ErrNak
 		// After a DHCPNAK the client must not use the address any more and begins with a DISCOVER (RFC 2131, section 3.2). Any
 		// other error means only that no server answered.
-		if errors.As(err, &nak) {
+		if _, ok := errors.AsType[*nclient4.ErrNak](err); ok {
 			n.Log.Warn("the DHCP server takes the address back", "address", n.lease.prefix.String())
 			l, err = ask(ctx, n.lease.port, n.Log)
 		}

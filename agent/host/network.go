@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 const (
@@ -76,7 +77,7 @@ func (n *Network) find(ctx context.Context, isAny bool) ([]netlink.Link, error) 
 			said = time.Now()
 			n.Log.Info("waiting for a network port: is its driver in the image, is the cable in?", "mac", string(n.BootMAC), "ports", names(ports))
 		}
-		if err := pause(ctx, lookGap); err != nil {
+		if err := sleep.For(ctx, lookGap); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +135,7 @@ func (n *Network) upPort(ctx context.Context, port netlink.Link) error {
 			said = time.Now()
 			n.Log.Info("waiting for a link", "port", name)
 		}
-		if err := pause(ctx, lookGap); err != nil {
+		if err := sleep.For(ctx, lookGap); err != nil {
 			return err
 		}
 	}
@@ -210,16 +211,4 @@ func names(ports []netlink.Link) string {
 		words = append(words, p.Attrs().Name+" "+p.Attrs().HardwareAddr.String())
 	}
 	return strings.Join(words, ", ")
-}
-
-// pause waits, or returns why it may not.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

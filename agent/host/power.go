@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // Reboot restarts the machine; it does not return unless it cannot.
@@ -18,9 +20,6 @@ func Reboot() error { return leave("restart", unix.LINUX_REBOOT_CMD_RESTART) }
 
 // PowerOff switches the machine off; it does not return unless it cannot.
 func PowerOff() error { return leave("power off", unix.LINUX_REBOOT_CMD_POWER_OFF) }
-
-// Kexec starts the kernel that was loaded before; it does not return unless there is none.
-func Kexec() error { return leave("start the loaded kernel", unix.LINUX_REBOOT_CMD_KEXEC) }
 
 // leave writes what is still in memory to the disks first: reboot(2) does not, and an image that was just written would be
 // incomplete. PID 1 must not return either, because the kernel panics when it ends.
@@ -67,7 +66,7 @@ func Shell(ctx context.Context, log *slog.Logger) {
 			if err := runShell(ctx, argv); err != nil && ctx.Err() == nil {
 				log.Warn("the shell ended", "err", err)
 			}
-			_ = pause(ctx, time.Second)
+			_ = sleep.For(ctx, time.Second)
 		}
 		return
 	}

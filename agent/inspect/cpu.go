@@ -3,6 +3,7 @@ package inspect
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"regexp"
 	"runtime"
 	"slices"
@@ -29,9 +30,7 @@ func (s *Source) cpu() inventory.CPU {
 		if siblings == "" { // before Linux 5.4
 			siblings = s.text(topology, "thread_siblings_list")
 		}
-		if siblings == "" {
-			siblings = name
-		}
+		siblings = cmp.Or(siblings, name)
 		cores[siblings] = true
 		// A hybrid processor has several; the fastest is what the data sheet says.
 		c.MHz = max(c.MHz, int(s.number("sys/devices/system/cpu", name, "cpufreq/cpuinfo_max_freq")/1000))

@@ -26,9 +26,7 @@ func (s *Source) Disks(ctx context.Context) (disks []inventory.Disk) {
 	return disks
 }
 
-// Disk describes one disk by the kernel's name.
-func (s *Source) Disk(name string) (inventory.Disk, bool) { return s.disk(name) }
-
+// disk describes one disk by the kernel's name.
 func (s *Source) disk(name string) (inventory.Disk, bool) {
 	for _, prefix := range notDisks {
 		if strings.HasPrefix(name, prefix) {

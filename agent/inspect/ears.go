@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 const (
@@ -95,10 +96,7 @@ func (e *Ears) listen(ctx context.Context, fd int, port string) {
 		if err != nil {
 			if ctx.Err() == nil && err != unix.EAGAIN && err != unix.EINTR {
 				// The port is down or gone; it may come back.
-				select {
-				case <-ctx.Done():
-				case <-time.After(time.Second):
-				}
+				_ = sleep.For(ctx, time.Second)
 			}
 			continue
 		}

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -30,10 +31,7 @@ func (c Config) mount(device, kind string, isReadOnly bool) (*mounted, error) {
 			_ = c.LoadModule(m) // it may be built in; the mount says what is missing
 		}
 	}
-	base := c.MountDir
-	if base == "" {
-		base = "/run/slipway"
-	}
+	base := cmp.Or(c.MountDir, "/run/slipway")
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,10 +94,7 @@ func (c Config) noCloud(ctx context.Context, name string, s wire.Seed, docs map[
 	if err != nil {
 		return "", err
 	}
-	label := s.Label
-	if label == "" {
-		label = seedLabel
-	}
+	label := cmp.Or(s.Label, seedLabel)
 	if v, ok := byLabel(all, label); ok {
 		if err := c.into(v, "", docs); err == nil || s.Label != "" {
 			return "the file system labelled " + v.label, err
@@ -121,8 +119,7 @@ func (c Config) noCloud(ctx context.Context, name string, s wire.Seed, docs map[
 }
 
 func text(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return e.Msg
 	}
 	return inventory.Clean(err.Error(), 300)
@@ -201,9 +198,7 @@ func (c Config) ignition(ctx context.Context, name string, s wire.Seed, docs map
 		}
 		folder := s.Folder
 		if strings.EqualFold(label, "boot") {
-			if folder == "" {
-				folder = ignitionDir
-			}
+			folder = cmp.Or(folder, ignitionDir)
 		}
 		if err := c.into(v, folder, docs); err != nil {
 			return "", err

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
 
 	"slipway.dev/slipway/agent/disk"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // nvmeAdmin is struct nvme_admin_cmd of linux/nvme_ioctl.h.
@@ -128,12 +130,9 @@ var controllerRE = regexp.MustCompile(`^nvme(\d+)`)
 // number count as shared.
 func (o *work) sharesController() bool {
 	mine := controllerRE.FindString(o.disk.Name)
-	for _, k := range o.mates {
-		if controllerRE.FindString(k.Name) == mine || k.Serial != "" && strings.EqualFold(k.Serial, o.disk.Serial) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.mates, func(k inventory.Disk) bool {
+		return controllerRE.FindString(k.Name) == mine || k.Serial != "" && strings.EqualFold(k.Serial, o.disk.Serial)
+	})
 }
 
 // eraseNVMe lets the disk erase itself: by Sanitize, else by Format. An empty method means that it cannot.
@@ -185,10 +184,8 @@ func (o *work) waitSanitize(ctx context.Context) error {
 			return nil
 		}
 		o.bytes.Store(int64(part * float64(o.dev.Bytes)))
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, 2*time.Second) != nil {
 			return ctx.Err()
-		case <-time.After(2 * time.Second):
 		}
 	}
 }

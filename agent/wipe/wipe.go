@@ -4,6 +4,7 @@
 package wipe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,12 +54,8 @@ type Wiper struct{ cfg Config }
 
 // New returns a Wiper.
 func New(cfg Config) *Wiper {
-	if cfg.Parallel == 0 {
-		cfg.Parallel = 32
-	}
-	if cfg.StallFor == 0 {
-		cfg.StallFor = 10 * time.Minute
-	}
+	cfg.Parallel = cmp.Or(cfg.Parallel, 32)
+	cfg.StallFor = cmp.Or(cfg.StallFor, 10*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -237,8 +234,7 @@ func (o *work) watched(ctx context.Context) inventory.WipeCertificate {
 }
 
 func words(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return e.Msg
 	}
 	return inventory.Clean(err.Error(), 500)

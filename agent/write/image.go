@@ -127,8 +127,7 @@ func (img *image) judge(s *stream, copyErr error) error {
 		return faulty("the checksum of the image is wrong: it is %s and should be %s", digest, inventory.Clean(img.file.Digest, 80)).
 			WithHint("the file is damaged, on the server or on the way: add the image again, or look at the network")
 	case copyErr != nil:
-		var known *inventory.Error
-		if errors.As(copyErr, &known) {
+		if _, ok := errors.AsType[*inventory.Error](copyErr); ok {
 			return copyErr
 		}
 		return inventory.Errorf(inventory.Invalid, "the image is not a good %s file: %s", img.file.Format, inventory.Clean(copyErr.Error(), 200)).

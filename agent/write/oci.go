@@ -2,6 +2,7 @@ package write
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -43,8 +44,7 @@ func isOCI(url string) bool { return strings.HasPrefix(url, "oci://") }
 // download. The chain of documents, from the index to the manifest, lets the server prove which layer a tag meant.
 func (img *image) resolve(ctx context.Context, client *http.Client) error {
 	bad := func(err error, what string) error {
-		var te *transport.Error
-		if errors.As(err, &te) && te.StatusCode == http.StatusNotFound {
+		if te, ok := errors.AsType[*transport.Error](err); ok && te.StatusCode == http.StatusNotFound {
 			return inventory.Errorf(inventory.NotFound, "the registry has no such image")
 		}
 		return inventory.Errorf(inventory.Unavailable, "%s of the image cannot be fetched from the registry: %s", what, inventory.Clean(err.Error(), 300))
@@ -91,9 +91,7 @@ func (img *image) resolve(ctx context.Context, client *http.Client) error {
 	if err != nil {
 		return err
 	}
-	if img.file.Format == "" {
-		img.file.Format = format
-	}
+	img.file.Format = cmp.Or(img.file.Format, format)
 	// copy checks the layer by these.
 	img.file.Digest, img.file.SizeBytes = layer.Digest.String(), layer.Size
 	reg := ref.Context().Registry

@@ -222,8 +222,7 @@ func (s *sink) zero(off, n int64) error {
 
 // explain turns a failed write into an error that names the disk, the place and what to check.
 func (s *sink) explain(err error, off int64) error {
-	var known *inventory.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*inventory.Error](err); ok {
 		return err
 	}
 	if errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || s.isThere != nil && !s.isThere() {

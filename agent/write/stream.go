@@ -2,6 +2,7 @@ package write
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -82,9 +83,7 @@ func newStream(ctx context.Context, file io.Reader) *stream {
 				s.fail = context.Cause(ctx)
 			}
 		}
-		if s.fail == nil {
-			s.fail = readErr
-		}
+		s.fail = cmp.Or(s.fail, readErr)
 	}()
 	return s
 }

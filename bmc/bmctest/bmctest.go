@@ -14,6 +14,7 @@
 package bmctest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -67,12 +68,8 @@ type Case struct {
 // Run tries a driver.
 func Run(t *testing.T, c Case) {
 	t.Helper()
-	if c.Within == 0 {
-		c.Within = 10 * time.Second
-	}
-	if c.Every == 0 {
-		c.Every = 20 * time.Millisecond
-	}
+	c.Within = cmp.Or(c.Within, 10*time.Second)
+	c.Every = cmp.Or(c.Every, 20*time.Millisecond)
 	t.Run("power", c.power)
 	t.Run("boot", c.boot)
 	t.Run("media", c.media)
@@ -187,8 +184,7 @@ func (t *trial) order(a bmc.Action) bool {
 	err := t.d.SetPower(t.ctx(), a)
 	if slices.Contains(t.c.Refuses, a) {
 		t.is(string(a), err, inventory.Invalid)
-		var e *inventory.Error
-		if errors.As(err, &e) && e.Hint == "" {
+		if e, ok := errors.AsType[*inventory.Error](err); ok && e.Hint == "" {
 			t.Errorf("%s is refused without a hint", a)
 		}
 		return false

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -80,12 +81,9 @@ func (d *driver) draw() (f Fault, wait time.Duration, isKnown bool) {
 
 // isLetIn checks the credentials, under the lock.
 func (d *driver) isLetIn() bool {
-	for _, a := range d.c.accounts {
-		if a.password == "" || a.Name == d.user && a.password == d.password && a.Enabled {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.c.accounts, func(a account) bool {
+		return a.password == "" || a.Name == d.user && a.password == d.password && a.Enabled
+	})
 }
 
 // Power reads the power state.
@@ -152,9 +150,7 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 		b = bmc.Boot{Device: bmc.None}
 	}
 	// As real ones do: an override without a mode keeps the one that is set.
-	if b.Mode == "" {
-		b.Mode = d.c.boot.Mode
-	}
+	b.Mode = cmp.Or(b.Mode, d.c.boot.Mode)
 	if f == HalfApplied {
 		b.Mode, b.URI = d.c.boot.Mode, ""
 		d.c.boot = b

@@ -10,6 +10,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // Fault is one way in which a controller misbehaves.
@@ -82,15 +84,9 @@ func New(o Options) *Bank {
 	if o.Clock == nil {
 		o.Clock = wallClock{}
 	}
-	if o.SlowFor == 0 {
-		o.SlowFor = 30 * time.Second
-	}
-	if o.First == "" {
-		o.First = inventory.PowerOff
-	}
-	if o.Username == "" {
-		o.Username = "admin"
-	}
+	o.SlowFor = cmp.Or(o.SlowFor, 30*time.Second)
+	o.First = cmp.Or(o.First, inventory.PowerOff)
+	o.Username = cmp.Or(o.Username, "admin")
 	ctx, stop := context.WithCancel(context.Background())
 	// Changes go on between calls, so that they need a context of the bank's own.
 	return &Bank{o: o, ctx: ctx, stop: stop, all: map[string]*controller{}}
@@ -109,10 +105,7 @@ func (b *Bank) Close() error {
 
 // Open makes a driver for one controller; it is a bmc.Opener.
 func (b *Bank) Open(t bmc.Target) (bmc.Driver, error) {
-	system := t.System
-	if system == "" {
-		system = string(t.HostID)
-	}
+	system := cmp.Or(t.System, string(t.HostID))
 	if system == "" {
 		return nil, inventory.Errorf(inventory.Invalid, "bmc: a fake controller needs a system or a host id")
 	}
@@ -230,13 +223,4 @@ type wallClock struct{}
 
 func (wallClock) Now() time.Time { return time.Now() }
 
-func (wallClock) Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
+func (wallClock) Sleep(ctx context.Context, d time.Duration) error { return sleep.For(ctx, d) }

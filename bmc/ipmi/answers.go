@@ -88,8 +88,7 @@ func isBusy(err error) bool {
 
 // codeOf returns the completion code behind an error, 0 for none.
 func codeOf(err error) byte {
-	var c codeError
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[codeError](err); ok {
 		return byte(c)
 	}
 	return 0

@@ -16,6 +16,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 const (
@@ -190,7 +191,7 @@ type hurry struct{ start time.Time }
 
 func (h hurry) Now() time.Time { return h.start.Add(100 * time.Since(h.start)) }
 
-func (h hurry) Sleep(ctx context.Context, d time.Duration) error { return pause(ctx, d/100) }
+func (h hurry) Sleep(ctx context.Context, d time.Duration) error { return sleep.For(ctx, d/100) }
 
 func converge(ctx context.Context, d bmc.Driver, a bmc.Action, want inventory.PowerState) error {
 	return bmc.Converge(ctx, d, a, want, hurry{time.Now()}, bmc.Pace{Every: time.Second, For: 10 * time.Second, Tries: 3, Backoff: time.Second})

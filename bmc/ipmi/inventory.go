@@ -1,6 +1,7 @@
 package ipmi
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -130,15 +131,11 @@ func systemOf(f *types.FRU) (s inventory.System) {
 	if b := f.BoardInfoArea; b != nil {
 		s.BoardProduct = label(b.ProductNameTypeLength, b.ProductName)
 		s.BoardSerial = label(b.SerialNumberTypeLength, b.SerialNumber)
-		if s.Manufacturer == "" {
-			s.Manufacturer = label(b.ManufacturerTypeLength, b.Manufacturer)
-		}
+		s.Manufacturer = cmp.Or(s.Manufacturer, label(b.ManufacturerTypeLength, b.Manufacturer))
 	}
 	if c := f.ChassisInfoArea; c != nil {
 		s.Chassis = inventory.Clean(c.ChassisType.String(), 40)
-		if s.Serial == "" {
-			s.Serial = label(c.SerialNumberTypeLength, c.SerialNumber)
-		}
+		s.Serial = cmp.Or(s.Serial, label(c.SerialNumberTypeLength, c.SerialNumber))
 	}
 	return s
 }

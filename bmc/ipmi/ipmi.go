@@ -21,6 +21,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // Limits of the protocol.
@@ -171,13 +172,12 @@ func (d *driver) do(ctx context.Context, doing string, netFn, cmd byte, data ...
 	got, err := d.try(ctx, netFn, cmd, data)
 	// A busy controller refuses for a second or two while it scans sensors. The caller would only repeat the call.
 	for n := 0; n < 3 && isBusy(err); n++ {
-		if pause(ctx, d.busyWait) != nil {
+		if sleep.For(ctx, d.busyWait) != nil {
 			break
 		}
 		got, err = d.try(ctx, netFn, cmd, data)
 	}
-	var c codeError
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[codeError](err); ok {
 		return got, reason(d.address, doing, c)
 	}
 	return got, err
@@ -232,17 +232,5 @@ func (d *driver) retire() {
 		d.drop()
 		d.free()
 	default:
-	}
-}
-
-// pause waits, or returns the context's error.
-func pause(ctx context.Context, t time.Duration) error {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 const (
@@ -175,7 +176,7 @@ func (d *driver) ClearLog(ctx context.Context) error {
 		if len(got) > 0 && got[0]&0x0f == 1 {
 			return nil
 		}
-		if err := pause(ctx, d.busyWait); err != nil {
+		if err := sleep.For(ctx, d.busyWait); err != nil {
 			return d.explain(err)
 		}
 	}

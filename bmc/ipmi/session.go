@@ -15,6 +15,7 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // Privilege levels (IPMI 2.0, 6.8).
@@ -123,7 +124,7 @@ func (l login) open(ctx context.Context) (*session, error) {
 	order, hasWorked := taken.order(l.address, l.ciphers)
 	var err error
 	for round := range 2 {
-		if round > 0 && pause(ctx, l.wait) != nil {
+		if round > 0 && sleep.For(ctx, l.wait) != nil {
 			break
 		}
 		for _, id := range order {
@@ -287,7 +288,7 @@ func (s *session) step(ctx context.Context, ask, answer byte, body []byte, n int
 func (s *session) raise(ctx context.Context, level byte) error {
 	const noSuchLevel, aboveLimit = 0x80, 0x81
 	_, err := s.call(ctx, s.tries, netApp, cmdSetLevel, level)
-	for n := 0; n < 3 && isBusy(err) && pause(ctx, s.wait/2) == nil; n++ {
+	for n := 0; n < 3 && isBusy(err) && sleep.For(ctx, s.wait/2) == nil; n++ {
 		_, err = s.call(ctx, s.tries, netApp, cmdSetLevel, level)
 	}
 	if slices.Contains([]byte{noSuchLevel, aboveLimit, codeNotPermitted, codeField}, codeOf(err)) {

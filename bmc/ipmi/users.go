@@ -2,6 +2,7 @@ package ipmi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -77,10 +78,7 @@ func (d *driver) Users(ctx context.Context) ([]bmc.User, error) {
 		if u.name == "" && (u.id != 1 || !u.isEnabled) {
 			continue
 		}
-		role := roles[u.level]
-		if role == "" {
-			role = "none"
-		}
+		role := cmp.Or(roles[u.level], "none")
 		out = append(out, bmc.User{ID: strconv.Itoa(int(u.id)), Name: u.name, Role: role, Enabled: u.isEnabled})
 	}
 	return out, nil

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"strings"
@@ -27,9 +28,7 @@ type endpoint struct {
 
 // parseAddress reads a libvirt URI.
 func parseAddress(s string) (endpoint, error) {
-	if s == "" {
-		s = string(golibvirt.QEMUSystem)
-	}
+	s = cmp.Or(s, string(golibvirt.QEMUSystem))
 	bad := func(why string) (endpoint, error) {
 		return endpoint{}, inventory.Errorf(inventory.Invalid, "bmc: libvirt cannot use the address %q: %s", inventory.Clean(s, 80), why).WithHint(addressHint)
 	}
@@ -62,10 +61,7 @@ func parseAddress(s string) (endpoint, error) {
 	}
 	switch {
 	case u.Scheme == "qemu+tcp" && u.Hostname() != "" && socket == "":
-		port := u.Port()
-		if port == "" {
-			port = "16509" // libvirtd's default for TCP without TLS
-		}
+		port := cmp.Or(u.Port(), "16509") // libvirtd's default for TCP without TLS
 		e.network, e.addresses = "tcp", []string{net.JoinHostPort(u.Hostname(), port)}
 		return e, nil
 	case (u.Scheme == "qemu" || u.Scheme == "qemu+unix") && u.Host == "":

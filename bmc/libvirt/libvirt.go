@@ -226,8 +226,7 @@ func (m domain) reset() error {
 
 // unless drops the error of an order that came too late: the machine has the wanted state already.
 func unless(err error, m domain, want bool) error {
-	var e golibvirt.Error
-	if errors.As(err, &e) && golibvirt.ErrorNumber(e.Code) == golibvirt.ErrOperationInvalid {
+	if e, ok := errors.AsType[golibvirt.Error](err); ok && golibvirt.ErrorNumber(e.Code) == golibvirt.ErrOperationInvalid {
 		if on, e := m.isOn(); e == nil && on == want {
 			return nil
 		}

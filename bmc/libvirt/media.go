@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"path"
@@ -30,10 +31,7 @@ func (d *driver) InsertMedia(ctx context.Context, link string) error {
 	if isFile {
 		return d.setMedia(ctx, "file", "<source file='"+escape(u.Path)+"'/>")
 	}
-	port := u.Port()
-	if port == "" {
-		port = defaultPorts[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), defaultPorts[u.Scheme])
 	query := ""
 	if u.RawQuery != "" {
 		query = " query='" + escape(u.RawQuery) + "'"

@@ -8,6 +8,7 @@
 package manual
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -51,9 +52,7 @@ func (d *driver) Power(ctx context.Context) (inventory.PowerState, error) {
 	if err != nil {
 		return inventory.PowerUnknown, wrap(err)
 	}
-	if is == "" {
-		is = inventory.PowerUnknown
-	}
+	is = cmp.Or(is, inventory.PowerUnknown)
 	return is, nil
 }
 
@@ -106,8 +105,7 @@ func Task(t bmc.Target, a bmc.Action) string {
 }
 
 func wrap(err error) error {
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if _, ok := errors.AsType[*inventory.Error](err); ok {
 		return err
 	}
 	return &inventory.Error{Kind: inventory.Unavailable, Msg: "the list of tasks cannot be reached", Err: err}

@@ -87,8 +87,7 @@ func (c *connection) omit(ctx context.Context, ref string, err error) error {
 		return err
 	}
 	why := err.Error()
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		why = e.Msg
 	}
 	bmc.Omit(ctx, "%s: %s", clean(ref), c.hide(why))

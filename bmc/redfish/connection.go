@@ -18,6 +18,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 const (
@@ -314,7 +315,7 @@ func (c *connection) patiently(ctx context.Context, method, ref string, body []b
 	if convErr != nil || n < 0 || n > 10 || says(messages(a.body), noSession...) {
 		return a, nil
 	}
-	if err := sleep(ctx, time.Duration(n)*time.Second); err != nil {
+	if err := sleep.For(ctx, time.Duration(n)*time.Second); err != nil {
 		return a, nil
 	}
 	return c.send(ctx, method, ref, body, header)

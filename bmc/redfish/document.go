@@ -200,8 +200,7 @@ var errNotJSON = errors.New("no JSON object")
 
 // tolerate forgives values of the wrong type: encoding/json has then filled in all others.
 func tolerate(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil
 	}
 	return err

@@ -119,12 +119,8 @@ func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hard
 	})
 	if sum.Sockets > 0 {
 		// A controller that lists processors without their cores may still count the cores in its summary.
-		if sum.Cores == 0 {
-			sum.Cores = h.CPU.Cores
-		}
-		if sum.Threads == 0 {
-			sum.Threads = h.CPU.Threads
-		}
+		sum.Cores = cmp.Or(sum.Cores, h.CPU.Cores)
+		sum.Threads = cmp.Or(sum.Threads, h.CPU.Threads)
 		h.CPU = sum
 	}
 	return err
@@ -150,10 +146,7 @@ func (d *driver) addMemory(ctx context.Context, s *system, h *inventory.Hardware
 		if m.CapacityMiB <= 0 || m.Status.State == "Absent" {
 			return
 		}
-		slot := m.DeviceLocator
-		if slot == "" {
-			slot = m.ID
-		}
+		slot := cmp.Or(m.DeviceLocator, m.ID)
 		size := gib(m.CapacityMiB / 1024)
 		total += size
 		h.DIMMs = append(h.DIMMs, inventory.DIMM{
@@ -162,9 +155,7 @@ func (d *driver) addMemory(ctx context.Context, s *system, h *inventory.Hardware
 		})
 	})
 	// The summary counts first: controllers list only modules that they could read.
-	if h.MemoryBytes == 0 {
-		h.MemoryBytes = total
-	}
+	h.MemoryBytes = cmp.Or(h.MemoryBytes, total)
 	return err
 }
 
@@ -213,10 +204,7 @@ type disk struct {
 
 // facts has no name such as sda: the controller does not know what Linux calls a disk. Serial and WWN tie both together.
 func (v *disk) facts() inventory.Disk {
-	name := v.Name
-	if name == "" {
-		name = v.ID
-	}
+	name := cmp.Or(v.Name, v.ID)
 	f := inventory.Disk{
 		Name: clean(name), Vendor: clean(v.Manufacturer), Model: clean(v.Model), Serial: clean(v.SerialNumber), Firmware: clean(v.Revision),
 		Transport: strings.ToLower(clean(v.Protocol)), SizeBytes: int64(bounded(v.CapacityBytes, math.MaxInt64>>8)), SectorBytes: bounded(v.BlockSizeBytes, 1<<20),
@@ -263,10 +251,7 @@ func (d *driver) addPorts(ctx context.Context, s *system, h *inventory.Hardware)
 		if p.mac() == "" {
 			return
 		}
-		name := p.ID
-		if name == "" {
-			name = p.Name
-		}
+		name := cmp.Or(p.ID, p.Name)
 		h.Ports = append(h.Ports, inventory.Port{
 			Name: clean(name), MAC: p.mac(), SpeedMbps: bounded(p.SpeedMbps, 1<<24), HasLink: p.LinkStatus == "LinkUp", MTU: bounded(p.MTUSize, 1<<16),
 		})

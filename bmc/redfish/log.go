@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -228,9 +229,7 @@ func entryOf(doc json.RawMessage) timed {
 	_ = decode(doc, &e)
 	t := timed{LogEntry: bmc.LogEntry{ID: clean(e.ID), Severity: severity(e.Severity), Message: inventory.Clean(e.Message, 500)}}
 	// Some firmware puts the text of an event into its name.
-	if t.Message == "" {
-		t.Message = clean(e.Name)
-	}
+	t.Message = cmp.Or(t.Message, clean(e.Name))
 	// iLO writes 0000-00-00 for an entry from before its clock was set. That is no time, and no text for an admin either.
 	at, ok := timeOf(e.Created)
 	switch found := clean(e.Created); {

@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -77,11 +78,8 @@ func (d *driver) reset(ctx context.Context, s *system, a bmc.Action, allowed []s
 		return inventory.Errorf(inventory.Invalid, "the controller at %s does not offer %s", d.host(), a).
 			WithHint("it offers: %s", inventory.Clean(strings.Join(allowed, ", "), 200))
 	}
-	target := s.Actions.Reset.Target
-	if target == "" {
-		// DSP0266 fixes this path for services that do not name the target.
-		target = strings.TrimRight(s.ID, "/") + "/Actions/ComputerSystem.Reset"
-	}
+	// DSP0266 fixes this path for services that do not name the target.
+	target := cmp.Or(s.Actions.Reset.Target, strings.TrimRight(s.ID, "/")+"/Actions/ComputerSystem.Reset")
 	ans, err := d.post(ctx, target, map[string]string{"ResetType": string(order)}, "carry out "+string(order))
 	if err == nil || ans == nil || ans.status != http.StatusConflict && ans.status != http.StatusBadRequest {
 		return err

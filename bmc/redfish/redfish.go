@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // Options that inventory.BMC.Options may hold for this driver.
@@ -82,19 +83,7 @@ func open(t bmc.Target) (*driver, error) {
 	c.auth = auth
 	// Six looks in ten seconds: most controllers show a change within three, and the caller's own deadline is some minutes. Path
 	// and query of the address are dropped, since the service always begins at rootPath.
-	return &driver{connection: c, want: t.System, looks: 6, every: 2 * time.Second, sleep: sleep}, nil
-}
-
-// sleep waits, or returns the context's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return &driver{connection: c, want: t.System, looks: 6, every: 2 * time.Second, sleep: sleep.For}, nil
 }
 
 // system reads the ComputerSystem of the target, and finds it at the first call. Each call reads it again: power and

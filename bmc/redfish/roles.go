@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -99,10 +100,7 @@ func (d *driver) adminRole(ctx context.Context, service string) (string, error) 
 		if decode(raw, &r) != nil {
 			continue
 		}
-		id := r.RoleID
-		if id == "" {
-			id = r.ID
-		}
+		id := cmp.Or(r.RoleID, r.ID)
 		if id == standard {
 			return standard, nil
 		}

@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -34,10 +35,7 @@ func (d *driver) Health(ctx context.Context) (_ string, err error) {
 		return "", err
 	}
 	// The rollup includes the parts of the machine, and Health may not.
-	health := s.Status.HealthRollup
-	if health == "" {
-		health = s.Status.Health
-	}
+	health := cmp.Or(s.Status.HealthRollup, s.Status.Health)
 	switch health {
 	case "OK":
 		return "ok", nil
@@ -74,9 +72,7 @@ func (d *driver) Sensors(ctx context.Context) (_ []bmc.Sensor, err error) {
 		if fatal := d.omit(ctx, c.ID, err); fatal != nil {
 			return nil, fatal
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	// A chassis that fails is only left out, unless there was no other: an empty list would look like a machine without sensors.
 	if len(all) == 0 {
@@ -166,9 +162,7 @@ func add(all []bmc.Sensor, kind string, readings []reading) []bmc.Sensor {
 
 func (r *reading) sensor(kind string) bmc.Sensor {
 	s := bmc.Sensor{Name: clean(r.Name), Kind: kind, Unit: inventory.Clean(r.ReadingUnits, 20), Status: "absent"}
-	if s.Name == "" {
-		s.Name = clean(r.FanName) // Redfish 1.0 calls it so
-	}
+	s.Name = cmp.Or(s.Name, clean(r.FanName)) // Redfish 1.0 calls it so
 	// The fields are tried in this order, because a power supply may have several. Pointers tell 0 degrees from no reading.
 	var value *number
 	for _, v := range []struct {

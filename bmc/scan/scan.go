@@ -3,6 +3,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"sync"
@@ -60,9 +61,7 @@ func (c *Config) fill() error {
 	if c.SkipIPMI && c.Redfish == nil {
 		return inventory.Errorf(inventory.Invalid, "a scan needs something to look for")
 	}
-	if c.IPMIPort == 0 {
-		c.IPMIPort = 623
-	}
+	c.IPMIPort = cmp.Or(c.IPMIPort, 623)
 	c.Parallel = bounded(c.Parallel, 128, maxParallel)
 	c.Rate = bounded(c.Rate, 500, maxRate)
 	if c.Timeout <= 0 {

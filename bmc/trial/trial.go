@@ -6,6 +6,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -80,9 +81,7 @@ func wayTo(t bmc.Target) (w way, ok bool) {
 		if err != nil {
 			host, port = strings.Trim(t.Address, "[]"), t.Options["port"]
 		}
-		if port == "" {
-			port = "623"
-		}
+		port = cmp.Or(port, "623")
 		return way{network: "udp", host: host, port: port}, host != ""
 	}
 	return w, false

@@ -140,8 +140,7 @@ func (d *driver) unanswered(ctx context.Context, c *call, err error) error {
 	case errors.As(err, &cert):
 		return inventory.Errorf(inventory.Unauthorized, "the webhook's certificate is not trusted").WithHint("give its fingerprint: openssl s_client -connect HOST:443 | openssl x509 -noout -fingerprint -sha256")
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return bmc.Silent("the webhook does not answer the call "+c.name, "is "+inventory.Clean(d.base.Host, 80)+" the right address? the option timeout allows a slow device more", err)

@@ -11,6 +11,7 @@
 package wol
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"net"
@@ -98,9 +99,7 @@ func open(o Options, t bmc.Target) (bmc.Driver, error) {
 
 // destination reads an address with or without a port.
 func destination(s string, port uint16) (netip.AddrPort, error) {
-	if s == "" {
-		s = "255.255.255.255"
-	}
+	s = cmp.Or(s, "255.255.255.255")
 	if a, err := netip.ParseAddr(s); err == nil {
 		return netip.AddrPortFrom(a, port), nil
 	}

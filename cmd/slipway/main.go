@@ -150,8 +150,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	parsed, err := parser.Parse(args)
 	if err != nil {
 		cli.Complain(stderr, err)
-		var wrong *kong.ParseError
-		if errors.As(err, &wrong) && wrong.Context != nil {
+		if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context != nil {
 			fmt.Fprintf(stderr, "hint: %s --help\n", commandPath(wrong.Context))
 		}
 		return cli.ExitUsage

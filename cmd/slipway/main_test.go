@@ -37,10 +37,7 @@ import (
 	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/client"
 	"slipway.dev/slipway/web/clusters"
-	"slipway.dev/slipway/web/network"
-	"slipway.dev/slipway/web/power"
-	"slipway.dev/slipway/web/rest"
-	"slipway.dev/slipway/web/system"
+	"slipway.dev/slipway/web/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -123,22 +120,22 @@ func startRig(dir string) (*rig, error) {
 	here := backend.NewLocal(backend.LocalConfig{Engine: engine, Store: store, Events: hub, Secrets: box, Now: time.Now})
 	srv := web.New(web.Config{
 		Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
-		SelfCheck: func(context.Context) []system.Check {
-			return []system.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}, {Name: "interface eno1", Status: "error", Detail: "is down", Hint: "ip link set eno1 up"}}
+		SelfCheck: func(context.Context) []wire.Check {
+			return []wire.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}, {Name: "interface eno1", Status: "error", Detail: "is down", Hint: "ip link set eno1 up"}}
 		},
-		Scan: func(context.Context, string, []string) ([]power.FoundBMC, error) {
-			return []power.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
+		Scan: func(context.Context, string, []string) ([]wire.FoundBMC, error) {
+			return []wire.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
 		},
 		Appliance: here, ClusterView: func(uid string, namespaces []string) clusters.ClusterView {
 			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 		Configs: engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
-		CheckTarget: func(_ context.Context, t inventory.JoinTarget) clusters.TargetCheck {
-			return clusters.TargetCheck{Target: t.Name, Results: []rest.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
+		CheckTarget: func(_ context.Context, t inventory.JoinTarget) wire.TargetCheck {
+			return wire.TargetCheck{Target: t.Name, Results: []wire.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},
 		Probe: r.probe,
-		Interfaces: func() []network.Interface {
-			return []network.Interface{{Name: "eno1", IsUp: true, IsServed: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}
+		Interfaces: func() []wire.Interface {
+			return []wire.Interface{{Name: "eno1", IsUp: true, IsServed: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}
 		},
 		NewHostID: newID, BootBase: "http://10.0.0.1", Version: "test", Now: time.Now, Log: log,
 	})

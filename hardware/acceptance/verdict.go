@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -74,7 +75,7 @@ func (v *verdict) burnIn(b inventory.BurnIn) (isPassed bool) {
 	for _, t := range b.Tests {
 		if !t.Passed {
 			isPassed = false
-			v.against("burn-in of %s failed: %s", t.Name, orWord(t.Detail, "no detail"))
+			v.against("burn-in of %s failed: %s", t.Name, cmp.Or(t.Detail, "no detail"))
 		}
 	}
 	return isPassed
@@ -86,7 +87,7 @@ func (v *verdict) bmc(b *inventory.BMC) {
 		v.note("its power is not read back: it is switched by %s", b.Driver)
 	default:
 		if !b.IsReachable {
-			v.against("its BMC is not reachable: %s", orWord(b.Reason, "no reason known"))
+			v.against("its BMC is not reachable: %s", cmp.Or(b.Reason, "no reason known"))
 		}
 	}
 }
@@ -100,13 +101,6 @@ func (v *verdict) issue(i *inventory.Issue, hasFaults bool) {
 	default:
 		v.note("open warning: %s", i.Cause)
 	}
-}
-
-func orWord(s, word string) string {
-	if s == "" {
-		return word
-	}
-	return s
 }
 
 // diskName names a disk by what is printed on it.

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -203,12 +204,7 @@ func all(memos []*memo, e *entry) *cause {
 	return nil
 }
 
-func orDefault(pool string) string {
-	if pool == "" {
-		return inventory.DefaultPool
-	}
-	return pool
-}
+func orDefault(pool string) string { return cmp.Or(pool, inventory.DefaultPool) }
 
 // base returns what keeps a host from every machine.
 func base(c *Candidate) *cause {
@@ -364,9 +360,7 @@ type query struct {
 
 func (y *yard) query(d *Demand, s *shape) *query {
 	q := &query{Demand: d, shape: s, key: d.Machine.Placement.ReuseKey, hash: hash(d.Machine.UID)}
-	if q.key == "" {
-		q.key = d.Machine.Name
-	}
+	q.key = cmp.Or(q.key, d.Machine.Name)
 	// The first machine of its key takes any host: there is none that it had.
 	q.mustBeSame = d.Machine.Placement.Reuse == inventory.ReuseRequire && y.keys[q.key]
 	// Spares are for replacing a host that failed: a machine that has one to avoid may take them.

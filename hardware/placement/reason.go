@@ -60,8 +60,7 @@ func isConflict(err error) bool {
 // invalid is the choice for what cannot be read.
 func invalid(err error) Choice {
 	c := Choice{Code: InvalidConfiguration, Reason: "no host: " + inventory.Clean(err.Error(), 300)}
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		c.Reason, c.Hint = "no host: "+inventory.Clean(e.Msg, 300), e.Hint
 	}
 	return c

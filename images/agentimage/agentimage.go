@@ -139,8 +139,7 @@ func (o Options) agent() ([]byte, error) {
 		name = filepath.Join(filepath.Dir(self), "slipway-agent")
 	}
 	b, err := ramdisk.ReadFile(name, "the agent", maxProgram)
-	var e *inventory.Error
-	if errors.As(err, &e) && e.Kind == inventory.NotFound {
+	if e, ok := errors.AsType[*inventory.Error](err); ok && e.Kind == inventory.NotFound {
 		return nil, e.WithHint("the program slipway-agent belongs into the folder of slipway; make build makes both, and --agent FILE names another place")
 	}
 	return b, err

@@ -190,8 +190,7 @@ func (u *unpacking) file(name string, r io.Reader, size int64, what string) erro
 	closed := f.Close()
 	switch {
 	case err != nil:
-		var disk *fs.PathError
-		if errors.As(err, &disk) {
+		if _, ok := errors.AsType[*fs.PathError](err); ok {
 			return fmt.Errorf("unpack %s: %w", what, err)
 		}
 		return damaged(what, err)

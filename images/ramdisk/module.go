@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
@@ -30,12 +31,9 @@ const maxModule = 128 << 20
 // isModule reports whether a file is a module, packed or not.
 func isModule(file string) bool {
 	base := path.Base(file)
-	for _, end := range []string{".ko", ".ko.xz", ".ko.zst", ".ko.gz"} {
-		if strings.HasSuffix(base, end) && len(base) > len(end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{".ko", ".ko.xz", ".ko.zst", ".ko.gz"}, func(end string) bool {
+		return strings.HasSuffix(base, end) && len(base) > len(end)
+	})
 }
 
 // moduleName returns the name of the module in a file: kernel/drivers/hid/hid-generic.ko.xz is hid_generic.

@@ -61,6 +61,17 @@ func writePacked(ctx context.Context, w io.Writer, t tree, c Compression) (plain
 	return a.n, out.n, err
 }
 
+// Pack packs files as they are: the folders above them have to be in the RAM disk that the kernel unpacks before.
+func Pack(files []File, c Compression) ([]byte, error) {
+	t := tree{}
+	for _, f := range files {
+		t[f.Name] = f
+	}
+	var out bytes.Buffer
+	_, _, err := writePacked(context.Background(), &out, t, c)
+	return out.Bytes(), err
+}
+
 // putter counts what is written.
 type putter struct{ a *archiver }
 

@@ -3,6 +3,7 @@
 package autoinstall
 
 import (
+	"cmp"
 	"slices"
 
 	"slipway.dev/slipway/cloudinit"
@@ -82,15 +83,9 @@ func (w *writer) sections() []byte {
 	if l := c.Host.Locale; l != "" {
 		auto = auto.with("locale", l)
 	}
-	keymap := c.Host.Keymap
-	if keymap == "" {
-		keymap = "us"
-	}
+	keymap := cmp.Or(c.Host.Keymap, "us")
 	auto = auto.with("keyboard", object{}.with("layout", keymap))
-	zone := c.Host.Timezone
-	if zone == "" {
-		zone = "Etc/UTC"
-	}
+	zone := cmp.Or(c.Host.Timezone, "Etc/UTC")
 	auto = auto.with("timezone", zone)
 	if p := c.Packages.Proxy; p != "" {
 		auto = auto.with("proxy", p)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/docschema"
 )
 
 // keys are those that Ubuntu's installer knows under autoinstall, with what it wants there.
@@ -267,30 +269,14 @@ func (w *writer) checkKeys(auto *yaml.Node) {
 
 var kindNames = map[yaml.Kind]string{yaml.ScalarNode: "single value", yaml.SequenceNode: "list", yaml.MappingNode: "mapping"}
 
-func cut(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
-	}
-	return s
-}
+var cut = installer.Cut
 
 // nearest is a hint that names a known key which differs in one or two letters.
 func nearest(word string) string {
-	best, distance := "", 3
-	names := make([]string, 0, len(keys))
-	for k := range keys {
-		names = append(names, k)
+	if best := docschema.Nearest(word, slices.Collect(maps.Keys(keys))); best != "" {
+		return "did you mean " + best + "?"
 	}
-	slices.Sort(names)
-	for _, k := range names {
-		if d := installer.Distance(word, k, distance); d < distance {
-			best, distance = k, d
-		}
-	}
-	if best == "" {
-		return "see the reference of autoinstall"
-	}
-	return "did you mean " + best + "?"
+	return "see the reference of autoinstall"
 }
 
 // addTo adds the host name and the reports.

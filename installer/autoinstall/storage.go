@@ -116,15 +116,7 @@ top["storage"] = edit(top["storage"])
 with open(sys.argv[1], "w") as f:
     yaml.safe_dump(doc, f)`
 
-// safe makes a name of letters and digits, which ends a line or a quoted word of YAML.
-func safe(ref string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '_'
-	}, ref)
-}
+var safe = installer.Safe
 
 // actions are curtin's storage actions. ids holds what a name of the configuration is called there.
 type actions struct {

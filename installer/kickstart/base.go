@@ -1,6 +1,7 @@
 package kickstart
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -42,10 +43,7 @@ func (w *writer) release() int {
 		major, _, _ = strings.Cut(strings.TrimLeftFunc(w.t.Tool, unicode.IsLetter), ".")
 	}
 	n, _ := strconv.Atoi(major) // 0 for a release without a number, which is taken for the newest
-	if n == 0 {
-		return 1000
-	}
-	return n
+	return cmp.Or(n, 1000)
 }
 
 // base says how to install, and what the machine is called.
@@ -59,15 +57,9 @@ func (w *writer) base() {
 	} else {
 		w.command("reboot")
 	}
-	locale := h.Locale
-	if locale == "" {
-		locale = "en_US.UTF-8"
-	}
+	locale := cmp.Or(h.Locale, "en_US.UTF-8")
 	w.command("lang", w.word("/host/locale", locale))
-	keymap := h.Keymap
-	if keymap == "" {
-		keymap = "us"
-	}
+	keymap := cmp.Or(h.Keymap, "us")
 	w.command("keyboard" + w.option("/host/keymap", "vckeymap", keymap))
 	w.time()
 	if id := h.MachineID; id != "" {
@@ -77,10 +69,7 @@ func (w *writer) base() {
 
 // time says the time zone and the time servers, which moved to a command of their own with Enterprise Linux 9.
 func (w *writer) time() {
-	zone := w.c.Host.Timezone
-	if zone == "" {
-		zone = "Etc/UTC"
-	}
+	zone := cmp.Or(w.c.Host.Timezone, "Etc/UTC")
 	line := "timezone " + w.word("/host/timezone", zone) + " --utc"
 	off := w.c.Time.Enabled != nil && !*w.c.Time.Enabled
 	if w.release() < 9 {

@@ -1,6 +1,7 @@
 package kickstart
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -39,12 +40,8 @@ func (w *writer) attributes(p string, mode machineconfig.Mode, owner, group stri
 }
 
 func ownership(owner, group string) string {
-	if owner == "" {
-		owner = "root"
-	}
-	if group == "" {
-		group = "root"
-	}
+	owner = cmp.Or(owner, "root")
+	group = cmp.Or(group, "root")
 	return shWord(owner + ":" + group)
 }
 
@@ -201,16 +198,11 @@ func (w *writer) tmpfile(f *machineconfig.File, staged string) {
 	name := func(s string) string {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(percents(s)) + `"`
 	}
-	id := func(s string) string {
-		if s == "" {
-			return "root"
-		}
-		return s
-	}
+	owner, group := cmp.Or(f.Owner, "root"), cmp.Or(f.Group, "root")
 	if dir := path.Dir(f.Path); dir != "/run" && dir != "/tmp" && dir != "/dev" {
 		w.tmpfiles = append(w.tmpfiles, fmt.Sprintf("d %s 0755 root root -", name(dir)))
 	}
-	w.tmpfiles = append(w.tmpfiles, fmt.Sprintf("C %s %s %s %s - %s", name(f.Path), f.Mode.Or(0o644), id(f.Owner), id(f.Group), percents(staged)))
+	w.tmpfiles = append(w.tmpfiles, fmt.Sprintf("C %s %s %s %s - %s", name(f.Path), f.Mode.Or(0o644), owner, group, percents(staged)))
 }
 
 // percents doubles what systemd would expand. The source of a copy is the rest of its line, without quotes.

@@ -212,12 +212,7 @@ func (c *checker) known(k *command) (out []string) {
 	return out
 }
 
-func cut(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
-	}
-	return s
-}
+var cut = installer.Cut
 
 // nearest is a hint that names a known word which differs in one or two letters.
 func nearest(word string, known []string) string {

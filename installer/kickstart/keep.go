@@ -1,6 +1,7 @@
 package kickstart
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,10 +67,7 @@ func (p *plan) subvolumes(f machineconfig.Filesystem) {
 	}
 	p.last = append(p.last, "btrfs none"+p.w.option(at, "label", label)+" btrfs."+safe(f.Device))
 	for _, s := range f.Subvolumes {
-		mountPoint := s.MountPoint
-		if mountPoint == "" {
-			mountPoint = "none"
-		}
+		mountPoint := cmp.Or(s.MountPoint, "none")
 		if len(s.MountOptions) > 0 {
 			p.cannot(at+installer.Pointer(s.Name, "mountOptions"), "mount options of a subvolume", "set them in a first-boot command")
 		}

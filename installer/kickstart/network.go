@@ -165,7 +165,7 @@ func (w *writer) l3(at string, l *machineconfig.L3) string {
 	var b strings.Builder
 	switch {
 	case len(v4) > 0:
-		fmt.Fprintf(&b, " --bootproto=static --ip=%s --netmask=%s", v4[0].Addr(), netmask(v4[0].Bits()))
+		fmt.Fprintf(&b, " --bootproto=static --ip=%s --netmask=%s", v4[0].Addr(), installer.Netmask(v4[0].Bits()))
 	case l.DHCP4:
 		b.WriteString(" --bootproto=dhcp")
 	default:
@@ -202,9 +202,4 @@ func unique(list []string) []string {
 		}
 	}
 	return out
-}
-
-func netmask(bits int) string {
-	m := ^uint32(0) << (32 - bits)
-	return netip.AddrFrom4([4]byte{byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}).String()
 }

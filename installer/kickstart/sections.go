@@ -2,6 +2,7 @@ package kickstart
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -24,12 +25,7 @@ var preRE = regexp.MustCompile(`(?ms)^%pre(?:-install)?(?:[ \t][^\n]*)?$(.*?)^%e
 
 // writes reports whether a script that runs before the installation names a file.
 func (c *checker) writes(path string) bool {
-	for _, m := range preRE.FindAllStringSubmatch(c.text, -1) {
-		if strings.Contains(m[1], path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(preRE.FindAllStringSubmatch(c.text, -1), func(m []string) bool { return strings.Contains(m[1], path) })
 }
 
 // packages checks a line of %packages: one package, group or environment, or one that is left out.

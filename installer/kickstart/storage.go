@@ -273,15 +273,7 @@ func (p *plan) mount(f machineconfig.Filesystem) string {
 	return line
 }
 
-// safe makes a name that may follow pv. and raid.
-func safe(ref string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '_'
-	}, ref)
-}
+var safe = installer.Safe
 
 func (p *plan) raid(r machineconfig.RAID) {
 	at := installer.Pointer("storage", "raids", r.Name)

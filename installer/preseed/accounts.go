@@ -1,6 +1,7 @@
 package preseed
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,10 +32,7 @@ func (w *writer) accounts() {
 	}
 	u := w.c.Users[i]
 	path := installer.Pointer("users", u.Name)
-	full := u.Gecos
-	if full == "" {
-		full = u.Name
-	}
+	full := cmp.Or(u.Gecos, u.Name)
 	w.answer("", "passwd/make-user", "boolean", "true")
 	w.answer(path+"/gecos", "passwd/user-fullname", "string", full)
 	w.answer(path+"/name", "passwd/username", "string", u.Name)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 )
 
@@ -41,7 +42,7 @@ func (w *writer) network() {
 	at := "/network/interfaces/" + i.Name
 	w.answer("", "netcfg/disable_autoconfig", "boolean", "true")
 	w.answer(at, "netcfg/get_ipaddress", "string", address.Addr().String())
-	w.answer(at, "netcfg/get_netmask", "string", netmask(address.Bits()))
+	w.answer(at, "netcfg/get_netmask", "string", installer.Netmask(address.Bits()))
 	w.answer(at+"/routes", "netcfg/get_gateway", "string", gateway)
 	w.answer(at+"/dns", "netcfg/get_nameservers", "string", strings.Join(resolvers(n, i), " "))
 	w.answer("", "netcfg/confirm_static", "boolean", "true")
@@ -56,9 +57,4 @@ func resolvers(n machineconfig.Network, i machineconfig.Interface) []string {
 		}
 	}
 	return out
-}
-
-func netmask(bits int) string {
-	m := ^uint32(0) << (32 - bits)
-	return netip.AddrFrom4([4]byte{byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}).String()
 }

@@ -3,6 +3,7 @@
 package preseed
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -100,24 +101,15 @@ func (w *writer) comment(text string) { w.lines = append(w.lines, "", "# "+text)
 func (w *writer) localization() {
 	h := w.c.Host
 	w.lines = append(w.lines, "# Written by Slipway.")
-	locale := h.Locale
-	if locale == "" {
-		locale = "en_US.UTF-8"
-	}
+	locale := cmp.Or(h.Locale, "en_US.UTF-8")
 	w.answer("/host/locale", "debian-installer/locale", "string", locale)
-	keymap := h.Keymap
-	if keymap == "" {
-		keymap = "us"
-	}
+	keymap := cmp.Or(h.Keymap, "us")
 	w.answer("/host/keymap", "keyboard-configuration/xkb-keymap", "select", keymap)
 }
 
 func (w *writer) clock() {
 	w.comment("Clock")
-	zone := w.c.Host.Timezone
-	if zone == "" {
-		zone = "Etc/UTC"
-	}
+	zone := cmp.Or(w.c.Host.Timezone, "Etc/UTC")
 	w.answer("", "clock-setup/utc", "boolean", "true")
 	w.answer("/host/timezone", "time/zone", "string", zone)
 	if e := w.c.Time.Enabled; e != nil && !*e {

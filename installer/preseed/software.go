@@ -1,6 +1,7 @@
 package preseed
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,9 +21,7 @@ func (w *writer) mirror() {
 			return
 		}
 		host, dir, protocol, suite = u.Host, u.Path, u.Scheme, m.Suite
-		if dir == "" {
-			dir = "/"
-		}
+		dir = cmp.Or(dir, "/")
 	}
 	w.answer("", "mirror/country", "string", "manual")
 	w.answer("", "mirror/protocol", "select", protocol)

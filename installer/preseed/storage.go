@@ -1,6 +1,7 @@
 package preseed
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -204,10 +205,7 @@ func (r *recipeWriter) use(ref, at, head string) string {
 		if f.Format == "swap" {
 			return "linux-swap " + head + " method{ swap } format{ }"
 		}
-		format := map[string]string{"vfat": "fat32"}[f.Format]
-		if format == "" {
-			format = f.Format
-		}
+		format := cmp.Or(map[string]string{"vfat": "fat32"}[f.Format], f.Format)
 		out := fmt.Sprintf("%s %s method{ format } format{ } use_filesystem{ } filesystem{ %s }", format, head, format)
 		if f.MountPoint != "" {
 			out += " mountpoint{ " + f.MountPoint + " }"

@@ -46,9 +46,7 @@ type Hub struct {
 
 // New returns a Hub. Without Serve it reads nothing, and subscriptions wait.
 func New(cfg Config) *Hub {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.RingN = cmp.Or(cfg.RingN, 4096)
 	cfg.BatchN = cmp.Or(cfg.BatchN, 512)
 	cfg.ReaderN = cmp.Or(cfg.ReaderN, 1024)

@@ -333,8 +333,7 @@ func (t *tx) check(err error) error {
 	if err == nil {
 		return nil
 	}
-	var said *inventory.Error
-	if errors.As(err, &said) {
+	if _, ok := errors.AsType[*inventory.Error](err); ok {
 		return err
 	}
 	if losesTransaction(err) {

@@ -93,7 +93,7 @@ func (s *Store) readHints() error {
 // leasesOf4 returns the IPv4 leases of a network card, in no order.
 func (t networkTx) leasesOf4(mac inventory.MAC) (all []inventory.Lease, err error) {
 	for _, a := range t.store.hints.of(mac) {
-		some, err := list(t.tx, readLease, leaseOfSQL, int64(a), string(mac))
+		some, err := list(t.tx, ipv4.readLease, leaseOfSQL, int64(a), string(mac))
 		if err != nil {
 			return nil, err
 		}

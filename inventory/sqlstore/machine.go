@@ -5,34 +5,70 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/inventory/ref/pooled"
+)
+
+var machines = newTable(noun.Noun[inventory.Machine]{
+	Facts: noun.Facts{One: "machine", Table: "machines"},
+	Name:  func(m *inventory.Machine) *string { return &m.Name },
+	Stamps: func(m *inventory.Machine) noun.Stamps {
+		return noun.Stamps{Created: &m.CreatedAt, Updated: &m.UpdatedAt, Version: &m.Version}
+	},
+}, table[inventory.Machine]{
+	fixed: columns(`name host_id claim_id`),
+	edited: columns(`uid owner profile profile_revision pool placement hostname parameters root_disk keep_disks clean release_after
+hooks phase reason hint attempt_n avoid deleted_at is_forced next_at image kernel_args config bootstrap_from drain saved_by
+saved_by_admin offered_to refs`),
+	orNull: columns(`host_id claim_id image`),
+	cells: func(m *inventory.Machine) []cell {
+		return []cell{
+			textCell(&m.Name), textCell(&m.HostID), textCell(&m.ClaimID),
+			textCell(&m.UID), textCell(&m.Owner), textCell(&m.Profile),
+			numberCell(&m.ProfileRevision),
+			textCell(&m.Pool), jsonCell(&m.Placement), textCell(&m.Hostname), jsonCell(&m.Parameters), jsonCell(&m.RootDisk),
+			jsonCell(&m.KeepDisks), textCell(&m.Clean), textCell(&m.ReleaseAfter), jsonCell(&m.Hooks),
+			textCell(&m.Phase), textCell(&m.Reason), textCell(&m.Hint),
+			numberCell(&m.AttemptN),
+			jsonCell(&m.Avoid),
+			moment{&m.DeletedAt},
+			boolean{&m.IsForced},
+			moment{&m.NextAt},
+			textCell(&m.Image), jsonCell(&m.KernelArgs), textCell(&m.Config), textCell(&m.BootstrapFrom), jsonCell(&m.Drain),
+			textCell(&m.SavedBy),
+			boolean{&m.SavedByAdmin},
+			textCell(&m.OfferedTo), jsonCell(&m.Refs),
+		}
+	},
+})
+
+// A new machine has no host: that comes with a claim.
+func (t machineTx) all() records[inventory.Machine] {
+	return records[inventory.Machine]{table: machines, tx: t.tx, may: func(m *inventory.Machine, isNew bool) error {
+		if isNew {
+			m.HostID, m.ClaimID = "", ""
+		}
+		if len(m.Refs) > 0 {
+			refs, err := pooled.Refs(t.rooms(), m.Refs)
+			if err != nil {
+				return err
+			}
+			m.Refs = refs
+		}
+		return t.checkMachine(m)
+	}}
+}
+
+var (
+	findMachineByUIDSQL   = machines.from + ` WHERE uid = $1`
+	findMachineByOwnerSQL = machines.from + ` WHERE owner = $1 AND owner <> ''`
+	listDueMachinesSQL    = machines.from + ` WHERE next_at > 0 AND next_at <= $1 ORDER BY next_at, name LIMIT $2`
 )
 
 const (
-	machineColumns = `name, uid, owner, profile, profile_revision, pool, placement, hostname, parameters, root_disk, keep_disks,
-clean, release_after, hooks, COALESCE(host_id, ''), COALESCE(claim_id, ''), phase, reason, hint, attempt_n, avoid, deleted_at,
-is_forced, next_at, COALESCE(image, ''), kernel_args, config, bootstrap_from, drain,
-saved_by, saved_by_admin, offered_to, created_at, updated_at, version, refs`
-
-	findMachineSQL        = `SELECT ` + machineColumns + ` FROM machines WHERE name = $1`
-	findMachineByUIDSQL   = `SELECT ` + machineColumns + ` FROM machines WHERE uid = $1`
-	findMachineByOwnerSQL = `SELECT ` + machineColumns + ` FROM machines WHERE owner = $1 AND owner <> ''`
-	listDueMachinesSQL    = `SELECT ` + machineColumns + ` FROM machines
-WHERE next_at > 0 AND next_at <= $1 ORDER BY next_at, name LIMIT $2`
-	nextMachineSQL    = `SELECT next_at FROM machines WHERE next_at > 0 ORDER BY next_at LIMIT 1`
-	machineVersionSQL = `SELECT version FROM machines WHERE name = $1`
-	ownerMachineSQL   = `SELECT name FROM machines WHERE owner = $1 AND owner <> ''`
-	uidMachineSQL     = `SELECT name FROM machines WHERE uid = $1`
-	insertMachineSQL  = `INSERT INTO machines (name, uid, owner, profile, profile_revision, pool, placement, hostname, parameters,
-root_disk, keep_disks, clean, release_after, hooks, phase, reason, hint, attempt_n, avoid, deleted_at, is_forced, next_at,
-image, kernel_args, config, bootstrap_from, drain, saved_by, saved_by_admin, offered_to, refs, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, NULLIF($23, ''), $24,
-$25, $26, $27, $28, $29, $30, $31, $32, $33, 1)`
-	updateMachineSQL = `UPDATE machines SET uid = $1, owner = $2, profile = $3, profile_revision = $4, pool = $5, placement = $6,
-hostname = $7, parameters = $8, root_disk = $9, keep_disks = $10, clean = $11, release_after = $12, hooks = $13, phase = $14,
-reason = $15, hint = $16, attempt_n = $17, avoid = $18, deleted_at = $19, is_forced = $20, next_at = $21, image = NULLIF($22, ''),
-kernel_args = $23, config = $24, bootstrap_from = $25, drain = $26, saved_by = $27, saved_by_admin = $28,
-offered_to = $29, refs = $30, updated_at = $31, version = version + 1 WHERE name = $32 AND version = $33`
-	deleteMachineSQL = `DELETE FROM machines WHERE name = $1`
+	nextMachineSQL  = `SELECT next_at FROM machines WHERE next_at > 0 ORDER BY next_at LIMIT 1`
+	ownerMachineSQL = `SELECT name FROM machines WHERE owner = $1 AND owner <> ''`
+	uidMachineSQL   = `SELECT name FROM machines WHERE uid = $1`
 
 	hasPoolSQL = `SELECT name FROM pools WHERE name = $1`
 
@@ -42,34 +78,25 @@ offered_to = $29, refs = $30, updated_at = $31, version = version + 1 WHERE name
 	inDefaultPool = `pool IN ('` + inventory.DefaultPool + `', '')`
 )
 
-func readMachine(s scan) (m inventory.Machine, err error) {
-	err = s(&m.Name, &m.UID, &m.Owner, &m.Profile, &m.ProfileRevision, &m.Pool, jsonColumn(&m.Placement), &m.Hostname,
-		jsonColumn(&m.Parameters), jsonColumn(&m.RootDisk), jsonColumn(&m.KeepDisks), &m.Clean, &m.ReleaseAfter,
-		jsonColumn(&m.Hooks), &m.HostID, &m.ClaimID, &m.Phase, &m.Reason, &m.Hint, &m.AttemptN, jsonColumn(&m.Avoid),
-		timeColumn(&m.DeletedAt), &m.IsForced, timeColumn(&m.NextAt), &m.Image, jsonColumn(&m.KernelArgs),
-		&m.Config, &m.BootstrapFrom, jsonColumn(&m.Drain), &m.SavedBy, &m.SavedByAdmin, &m.OfferedTo, timeColumn(&m.CreatedAt), timeColumn(&m.UpdatedAt), &m.Version, jsonColumn(&m.Refs))
-	return m, err
-}
-
 // FindMachine implements inventory.MachineTx.
 func (t machineTx) FindMachine(name string) (inventory.Machine, error) {
-	return find(t.tx, readMachine, "machine", name, findMachineSQL, name)
+	return t.all().Find(name)
 }
 
 // FindMachineByUID implements inventory.MachineTx.
 func (t machineTx) FindMachineByUID(uid string) (inventory.Machine, error) {
-	return find(t.tx, readMachine, "machine", uid, findMachineByUIDSQL, uid)
+	return find(t.tx, machines.readOne, "machine", uid, findMachineByUIDSQL, uid)
 }
 
 // FindMachineByOwner implements inventory.MachineTx.
 func (t machineTx) FindMachineByOwner(owner string) (inventory.Machine, error) {
-	return find(t.tx, readMachine, "machine", "of "+owner, findMachineByOwnerSQL, owner)
+	return find(t.tx, machines.readOne, "machine", "of "+owner, findMachineByOwnerSQL, owner)
 }
 
 // ListMachines implements inventory.MachineTx.
 func (t machineTx) ListMachines(f inventory.MachineFilter, p inventory.Page) ([]inventory.Machine, error) {
 	query, args := machinesSQL(f)
-	return list(t.tx, readMachine, query, append(args, p.After, limit(p.Limit))...)
+	return list(t.tx, machines.readOne, query, append(args, p.After, limit(p.Limit))...)
 }
 
 // machinesSQL asks for filtered machines; the arguments that it leaves to the caller are the last two, after and limit.
@@ -93,68 +120,22 @@ func machinesSQL(f inventory.MachineFilter) (query string, args []any) {
 		where += fmt.Sprintf("owner >= $%d AND owner < $%d AND owner <> '' AND ", len(args)-1, len(args))
 	}
 	n := len(args)
-	return fmt.Sprintf(`SELECT %s FROM machines WHERE %sname > $%d ORDER BY name LIMIT $%d`, machineColumns, where, n+1, n+2), args
+	return fmt.Sprintf(`%s WHERE %sname > $%d ORDER BY name LIMIT $%d`, machines.from, where, n+1, n+2), args
 }
 
 // ListDueMachines implements inventory.MachineTx.
 func (t machineTx) ListDueMachines(now time.Time, n int) ([]inventory.Machine, error) {
-	return list(t.tx, readMachine, listDueMachinesSQL, ms(now), limit(n))
+	return list(t.tx, machines.readOne, listDueMachinesSQL, ms(now), limit(n))
 }
 
 // CreateMachine implements inventory.MachineTx.
 func (t machineTx) CreateMachine(m *inventory.Machine, now time.Time) error {
-	var version int64
-	if found, err := t.row([]any{&version}, machineVersionSQL, m.Name); err != nil {
-		return err
-	} else if found {
-		return taken("machine", m.Name)
-	}
-	args, err := t.machineArgs(m)
-	if err != nil {
-		return err
-	}
-	now = stamp(now)
-	args = append([]any{m.Name}, args...)
-	if _, err := t.write(insertMachineSQL, append(args, ms(now), ms(now))...); err != nil {
-		return err
-	}
-	m.HostID, m.ClaimID = "", ""
-	m.CreatedAt, m.UpdatedAt, m.Version = now, now, 1
-	return nil
+	return t.all().Create(m, now)
 }
 
 // UpdateMachine implements inventory.MachineTx.
 func (t machineTx) UpdateMachine(m *inventory.Machine, now time.Time) error {
-	args, err := t.machineArgs(m)
-	if err != nil {
-		return err
-	}
-	now = stamp(now)
-	n, err := t.write(updateMachineSQL, append(args, ms(now), m.Name, m.Version)...)
-	if err := t.updated(n, err, "machine", m.Name, m.Version, machineVersionSQL, m.Name); err != nil {
-		return err
-	}
-	m.UpdatedAt = now
-	m.Version++
-	return nil
-}
-
-// machineArgs refuses what checkMachine does, and returns the arguments that insert and update share, in the order of
-// the columns from uid to refs.
-func (t machineTx) machineArgs(m *inventory.Machine) ([]any, error) {
-	if err := t.checkMachine(m); err != nil {
-		return nil, err
-	}
-	texts, err := t.jsonTexts(m.Placement, m.Parameters, m.RootDisk, m.KeepDisks, m.Hooks, m.Avoid, m.KernelArgs, m.Drain, m.Refs)
-	if err != nil {
-		return nil, err
-	}
-	return []any{
-		m.UID, m.Owner, m.Profile, m.ProfileRevision, m.Pool, texts[0], m.Hostname, texts[1], texts[2], texts[3],
-		string(m.Clean), string(m.ReleaseAfter), texts[4], string(m.Phase), m.Reason, m.Hint, m.AttemptN, texts[5],
-		ms(m.DeletedAt), bit(m.IsForced), ms(m.NextAt), m.Image, texts[6], m.Config, m.BootstrapFrom, texts[7],
-		m.SavedBy, bit(m.SavedByAdmin), m.OfferedTo, texts[8],
-	}, nil
+	return t.all().Update(m, now)
 }
 
 // checkMachine refuses a profile, a revision of it, an image or a pool that is not stored, and a UID or owner that another machine
@@ -208,8 +189,7 @@ func (t machineTx) DeleteMachine(name string) error {
 		return inventory.Errorf(inventory.Conflict, "machine %s still has host %s", name, inventory.HostRef(t.hostName(m.HostID))).
 			WithHint("release it first: slipway machine delete %s", name)
 	}
-	n, err := t.write(deleteMachineSQL, name)
-	return changed(n, err, "machine", name)
+	return t.all().Delete(name)
 }
 
 const (

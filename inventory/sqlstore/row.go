@@ -326,6 +326,18 @@ type address struct{ p *netip.Addr }
 func (c address) read(v any) error     { return textColumn(c.p)(v) }
 func (c address) stored() (any, error) { return addressText(*c.p), nil }
 
+// network is a field that is kept as the text of a network.
+type network struct{ p *netip.Prefix }
+
+func (c network) read(v any) error     { return textColumn(c.p)(v) }
+func (c network) stored() (any, error) { return c.p.String(), nil }
+
+// computed is a column for queries alone: it holds what follows from the fields.
+type computed func() (any, error)
+
+func (c computed) read(any) error       { return nil }
+func (c computed) stored() (any, error) { return c() }
+
 // blob keeps no bytes apart from NULL.
 func blob(b []byte) []byte {
 	if b == nil {

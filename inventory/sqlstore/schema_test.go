@@ -113,6 +113,7 @@ func statements(t *testing.T) map[string]string {
 	lifeStatements(all)
 	auditStatements(all)
 	recordStatements(all)
+	tableStatements(all)
 	set := token.NewFileSet()
 	var files []*ast.File
 	names, _ := filepath.Glob("*.go")
@@ -148,7 +149,7 @@ func recordStatements(all map[string]string) {
 	for i := range reflect.TypeFor[inventory.RecordTx]().NumMethod() {
 		many := reflect.TypeFor[inventory.RecordTx]().Method(i).Name
 		table := accessors.MethodByName(many).Call(nil)[0].Elem().FieldByName("table")
-		if !table.IsValid() { // subnets have constants
+		if !table.IsValid() { // subnets embed no records
 			continue
 		}
 		table = table.Elem()
@@ -157,6 +158,30 @@ func recordStatements(all map[string]string) {
 			all[query+name+"SQL"] = sql.FieldByName(query).String()
 		}
 		all[one+"VersionSQL"] = sql.FieldByName("version").String()
+	}
+}
+
+// tableStatements adds the queries of other nouns that have a table.
+func tableStatements(all map[string]string) {
+	for one, q := range map[string]queries{
+		"Machine": machines.queries, "Subnet": subnetTable.queries,
+	} {
+		all["find"+one+"SQL"], all["list"+one+"sSQL"], all[one+"VersionSQL"] = q.find, q.list, q.version
+		all["insert"+one+"SQL"], all["update"+one+"SQL"], all["delete"+one+"SQL"] = q.insert, q.update, q.delete
+	}
+	all["findMachineByUIDSQL"], all["findMachineByOwnerSQL"], all["listDueMachinesSQL"] = findMachineByUIDSQL, findMachineByOwnerSQL, listDueMachinesSQL
+	for suffix, f := range map[string]*family{"": ipv4, "6": ipv6} {
+		for one, q := range map[string]addressQueries{"Reservation": f.reservations, "Lease": f.leases} {
+			all["find"+one+suffix+"SQL"], all["list"+one+"s"+suffix+"SQL"] = q.find, q.list
+			all["subnet"+one+"s"+suffix+"SQL"], all["delete"+one+suffix+"SQL"] = q.ofSubnet, q.delete
+		}
+		all["reservation"+suffix+"VersionSQL"], all["saveLease"+suffix+"SQL"] = f.reservationVersion, f.saveLease
+		all["insertReservation"+suffix+"SQL"], all["updateReservation"+suffix+"SQL"] = f.insertReservation, f.updateReservation
+		all["ranges"+suffix+"SQL"], all["allRanges"+suffix+"SQL"] = f.ranges, f.allRanges
+		all["insertRange"+suffix+"SQL"], all["deleteRanges"+suffix+"SQL"] = f.insertRange, f.deleteRanges
+		for i, q := range f.reservationBy {
+			all[fmt.Sprintf("reservation%sBy%dSQL", suffix, i)] = q
+		}
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
 	for query, want := range map[string]bool{
 		profileTable.insert: true, profileTable.update: true, profileTable.delete: true, imageTable.insert: true, insertImageFileSQL: true,
-		deleteImageFilesSQL: true, layerTable.insert: true, layerTable.update: true, layerTable.delete: true, insertSubnetSQL: true, insertRangeSQL: true,
-		insertRange6SQL: true, deleteRangesSQL: true, acceptRules.insert: true, secrets.insert: true, secrets.update: true,
+		deleteImageFilesSQL: true, layerTable.insert: true, layerTable.update: true, layerTable.delete: true, subnetTable.insert: true, ipv4.insertRange: true,
+		ipv6.insertRange: true, ipv4.deleteRanges: true, acceptRules.insert: true, secrets.insert: true, secrets.update: true,
 		joinTargets.insert: true, joinTargets.delete: true,
-		profileTable.find: false, listSubnetsSQL: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
-		saveLeaseSQL: false, saveJoinTokenSQL: false, beginWrite: false, commit: false,
+		profileTable.find: false, subnetTable.list: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
+		ipv4.saveLease: false, saveJoinTokenSQL: false, beginWrite: false, commit: false,
 	} {
 		if got := changesSettings(query); got != want {
 			t.Errorf("%t: %.60s", got, query)

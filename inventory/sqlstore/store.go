@@ -21,6 +21,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -87,18 +88,10 @@ var _ inventory.Store = (*Store)(nil)
 // The error is an *inventory.Error: Unavailable when the file cannot be opened, and Conflict when a newer Slipway
 // wrote it. A file that is no database is Internal, with the hint to restore a backup.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.QueueN == 0 {
-		cfg.QueueN = 1024
-	}
-	if cfg.BatchN == 0 {
-		cfg.BatchN = 256
-	}
-	if cfg.ReaderN == 0 {
-		cfg.ReaderN = max(4, runtime.NumCPU())
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.QueueN = cmp.Or(cfg.QueueN, 1024)
+	cfg.BatchN = cmp.Or(cfg.BatchN, 256)
+	cfg.ReaderN = cmp.Or(cfg.ReaderN, max(4, runtime.NumCPU()))
 	s := &Store{
 		cfg: cfg, dir: filepath.Dir(cfg.Path),
 		readers: make(chan *conn, cfg.ReaderN),
@@ -110,8 +103,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	if err := s.open(ctx); err != nil {
 		s.closeConns()
-		var said *inventory.Error
-		if errors.As(err, &said) {
+		if said, ok := errors.AsType[*inventory.Error](err); ok {
 			return nil, said
 		}
 		return nil, s.fault(err, "open the database "+cfg.Path)

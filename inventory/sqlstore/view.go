@@ -1,9 +1,7 @@
 package sqlstore
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -99,13 +97,9 @@ func (t viewTx) DeleteView(owner, name string) error {
 
 // extrasSQL asks for what other tables know of n hosts.
 func extrasSQL(n int) string {
-	marks := make([]string, n)
-	for i := range marks {
-		marks[i] = fmt.Sprintf("$%d", i+1)
-	}
 	return `SELECT hosts.id, COALESCE(bmcs.driver, ''), COALESCE(bmcs.power, ''), COALESCE(bmcs.is_reachable, 0),
 COALESCE((SELECT machines.pool FROM claims JOIN machines ON machines.uid = claims.machine_uid WHERE claims.host_id = hosts.id), '')
-FROM hosts LEFT JOIN bmcs ON bmcs.host_id = hosts.id WHERE hosts.id IN (` + strings.Join(marks, ", ") + `)`
+FROM hosts LEFT JOIN bmcs ON bmcs.host_id = hosts.id WHERE hosts.id IN (` + marks(n) + `)`
 }
 
 // HostExtras implements inventory.ViewTx. As with NICs, the statement has two sizes only.

@@ -123,8 +123,7 @@ func (p *problems) add(file string, line int, err error) {
 		return
 	}
 	problem := Problem{File: file, Line: line, Msg: err.Error()}
-	var said *inventory.Error
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*inventory.Error](err); ok {
 		problem.Msg, problem.Hint = said.Msg, said.Hint
 	}
 	p.list = append(p.list, problem)

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -117,19 +118,12 @@ func (d Diff) String() string {
 		case OpUpdate:
 			fmt.Fprintf(&b, "~ %s %s\n", c.Noun.singular(), c.Name)
 			for _, f := range c.Fields {
-				fmt.Fprintf(&b, "    %s: %s -> %s\n", f.Name, orNone(f.Before), orNone(f.After))
+				fmt.Fprintf(&b, "    %s: %s -> %s\n", f.Name, cmp.Or(f.Before, "(none)"), cmp.Or(f.After, "(none)"))
 			}
 		}
 	}
 	fmt.Fprintf(&b, "%d to create, %d to update, %d unchanged\n", d.CountN(OpCreate), d.CountN(OpUpdate), d.CountN(OpUnchanged))
 	return b.String()
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "(none)"
-	}
-	return s
 }
 
 // merge lays the given fields of a row over what is there, and returns what that changes. Fields in except stay.
@@ -291,9 +285,7 @@ func (in hostIndex) find(row inventory.Host) (*inventory.Host, error) {
 		return nil, inventory.Errorf(inventory.Conflict, "the name is of host %s, but the MACs are of host %s", inventory.HostRef(named.Name), inventory.HostRef(found.Name)).
 			WithHint("rename or delete one of them first")
 	}
-	if found == nil {
-		found = named
-	}
+	found = cmp.Or(found, named)
 	return found, nil
 }
 

@@ -135,8 +135,7 @@ func (a *Applier) Apply(ctx context.Context, objects []Object, done func(Change)
 // failed says where the object stands that an error is about.
 func (o *Object) failed(err error) error {
 	where := fmt.Sprintf("%s:%d: %s: ", o.File, o.Line, o.Ref())
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return &inventory.Error{Kind: e.Kind, Msg: where + e.Msg, Hint: e.Hint, Err: err}
 	}
 	if translate.IsInvalid(err) {

@@ -7,6 +7,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -243,9 +244,7 @@ func message(e *field.Error) string {
 
 // secret reads a Secret. Its values are decoded and kept, and never shown.
 func (r *reader) secret(n *yaml.Node, u *unstructured.Unstructured, o Object) {
-	if o.Namespace == "" {
-		o.Namespace = r.namespace
-	}
+	o.Namespace = cmp.Or(o.Namespace, r.namespace)
 	if o.Name == "" {
 		r.wrong(n.Line, "the Secret has no name")
 		return

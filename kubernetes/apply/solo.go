@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/kubernetes/translate"
@@ -79,10 +80,8 @@ func (k *Keeper) Serve(ctx context.Context) error {
 		}
 		// The keeper spends at most a tenth of its time on looks, however many machines there are.
 		pause := max(rest, 10*time.Since(began))
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, pause) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 		var tick <-chan time.Time
 		// Without a tick only events lead to the next look. A cluster that is being made sends none, and neither does one that
@@ -104,10 +103,7 @@ func (k *Keeper) watch(ctx context.Context) {
 		if err := k.cfg.Appliance.Watch(ctx, k.hear); err != nil && ctx.Err() == nil {
 			k.cfg.Log.Info("event stream of the appliance ended", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchAgain):
-		}
+		_ = sleep.For(ctx, watchAgain)
 	}
 }
 

@@ -6,13 +6,14 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // ClusterRemote asks an appliance over its REST API with the token of a cluster, for controllers that run in the cluster.
 // It trusts the objects in the cluster, and not the caller that made the token.
 type ClusterRemote struct {
 	client.Controllers
-	info client.ApplianceInfo
+	info wire.ApplianceInfo
 }
 
 var _ contract.Appliance = (*ClusterRemote)(nil)

@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/kubernetes/backend/backendtest"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 const otherCluster = "bbbbbbbb-0000-4000-8000-000000000002"
@@ -94,7 +95,7 @@ func TestNamesThatAreTakenAreNotSaidToBeOfWhom(t *testing.T) {
 func TestTheTokenOfAClusterIsGoodForControllersOnly(t *testing.T) {
 	r := backendtest.New(t)
 	value := "canary"
-	if _, err := r.API.SetSecret(t.Context(), "db-root", client.SecretInput{Value: &value}); err != nil {
+	if _, err := r.API.SetSecret(t.Context(), "db-root", wire.SecretInput{Value: &value}); err != nil {
 		t.Fatal(err)
 	}
 	token, err := r.API.NewToken(t.Context(), client.TokenWish{Name: "mgmt", Cluster: cluster})
@@ -172,7 +173,7 @@ func TestAClusterHearsOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	value := "x"
-	if _, err := r.API.SetSecret(t.Context(), "db-root", client.SecretInput{Value: &value}); err != nil {
+	if _, err := r.API.SetSecret(t.Context(), "db-root", wire.SecretInput{Value: &value}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := mine.CreateMachine(t.Context(), inventory.Machine{Name: "mine", Profile: "worker", Owner: ownerIn(cluster, "prod", "mine")}); err != nil {

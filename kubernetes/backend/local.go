@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -83,12 +84,8 @@ type local struct{ cfg LocalConfig }
 
 // NewLocal returns a Local.
 func NewLocal(cfg LocalConfig) *Local {
-	if cfg.Site == "" {
-		cfg.Site = "default"
-	}
-	if cfg.By == "" {
-		cfg.By = "kubernetes"
-	}
+	cfg.Site = cmp.Or(cfg.Site, "default")
+	cfg.By = cmp.Or(cfg.By, "kubernetes")
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -102,11 +99,7 @@ func (l *Local) Site() string { return l.cfg.Site }
 // Watch implements contract.Appliance.
 func (l *Local) Watch(ctx context.Context, fn func(inventory.Event)) error {
 	// From the newest event on, as the store has it now: what is committed after that comes, however late the stream is.
-	var last int64
-	err := l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		last, err = tx.LastEventID()
-		return err
-	})
+	last, err := inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (int64, error) { return tx.LastEventID() })
 	if err != nil {
 		return err
 	}
@@ -138,13 +131,4 @@ func (l *local) changed(tx inventory.Tx, noun, name, what string) error {
 		At: l.cfg.Now(), Kind: inventory.EventChanged, Subject: noun + "/" + name,
 		Detail: noun + " " + name + " " + what + " by " + l.cfg.By,
 	})
-}
-
-// read reads one thing of the store.
-func read[T any](ctx context.Context, l *local, find func(inventory.Tx) (T, error)) (x T, err error) {
-	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		x, err = find(tx)
-		return err
-	})
-	return x, err
 }

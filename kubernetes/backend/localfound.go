@@ -39,7 +39,9 @@ func (l localNouns) found(ctx context.Context, t *inventory.JoinTarget) error {
 		return err
 	}
 	t.CA = files["ca.crt"]
-	stored, err := read(ctx, l.local, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(t.Kubeconfig) })
+	stored, err := inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (inventory.Secret, error) {
+		return tx.Secrets().Find(t.Kubeconfig)
+	})
 	if err == nil {
 		text, err := l.cfg.Secrets.Open(stored.Name, stored.Sealed)
 		if err != nil {
@@ -62,7 +64,7 @@ func (l localNouns) found(ctx context.Context, t *inventory.JoinTarget) error {
 
 // authorities opens the secret with a cluster's authorities.
 func (l localNouns) authorities(ctx context.Context, name string) (files map[string]string, err error) {
-	s, err := read(ctx, l.local, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(name) })
+	s, err := inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(name) })
 	if err != nil {
 		return nil, err
 	}

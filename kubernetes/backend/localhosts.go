@@ -134,11 +134,7 @@ func (l localHosts) Protect(ctx context.Context, id inventory.HostID, on bool) e
 
 // unless does something with a host that is not so already: controllers repeat themselves, and the timeline should not.
 func (l localHosts) unless(ctx context.Context, id inventory.HostID, isSo func(*inventory.Host) bool, do func() error) error {
-	var h inventory.Host
-	err := l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		h, err = tx.FindHost(id)
-		return err
-	})
+	h, err := inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (inventory.Host, error) { return tx.FindHost(id) })
 	if err != nil || isSo(&h) {
 		return err
 	}
@@ -147,11 +143,7 @@ func (l localHosts) unless(ctx context.Context, id inventory.HostID, isSo func(*
 
 // SaveBMC implements contract.Hosts. Saving what is stored already writes nothing.
 func (l localHosts) SaveBMC(ctx context.Context, b inventory.BMC, password string) error {
-	var stored *inventory.BMC
-	err := l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		stored, err = found(tx.FindBMC(b.HostID))
-		return err
-	})
+	stored, err := inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (*inventory.BMC, error) { return found(tx.FindBMC(b.HostID)) })
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,12 @@ package backend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"reflect"
-	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/provision"
@@ -19,22 +20,15 @@ var _ contract.Nouns = localNouns{}
 
 // owned is how things are saved that are stored under a name for an owner.
 type owned[T any] struct {
-	noun        string
-	name, owner func(*T) string
-	version     func(*T) *int64
-	times       func(*T) (created, updated *time.Time)
-	find        func(tx inventory.Tx, name string) (T, error)
-	create      func(tx inventory.Tx, x *T, now time.Time) error
-	update      func(tx inventory.Tx, x *T, now time.Time) error
-	remove      func(tx inventory.Tx, name string) error
-	isSame      func(stored, wanted *T) bool // nil compares all fields
-	keep        func(wanted *T, stored *T)   // takes over what the caller does not say; nil takes nothing
+	noun.Noun[T]
+	owner  func(*T) string
+	may    func(tx inventory.Tx, wanted *T) error // refuses what must not be stored; nil refuses nothing
+	isSame func(stored, wanted *T) bool           // nil compares all fields
+	keep   func(wanted *T, stored *T)             // takes over what the caller does not say; nil takes nothing
 }
 
 func foreign(noun, name, owner string) error {
-	if owner == "" {
-		owner = "a person"
-	}
+	owner = cmp.Or(owner, "a person")
 	return inventory.Errorf(inventory.Conflict, "%s %s is there already, made by %s", noun, name, inventory.Clean(owner, 200)).
 		WithHint("give the object another name, or delete the other first: slipway %s delete %s", noun, name)
 }
@@ -42,35 +36,38 @@ func foreign(noun, name, owner string) error {
 // save stores x. Saving what is stored already writes nothing.
 func save[T any](ctx context.Context, l *local, n owned[T], x T) error {
 	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		want, name := x, n.name(&x)
-		stored, err := n.find(tx, name)
-		if inventory.IsKind(err, inventory.NotFound) {
-			if err := n.create(tx, &want, l.cfg.Now()); err != nil {
+		want, name, all := x, n.Key(&x), n.Records(tx)
+		stored, err := all.Find(name)
+		isNew := inventory.IsKind(err, inventory.NotFound)
+		switch {
+		case isNew:
+		case err != nil:
+			return err
+		// A name belongs to the owner who took it first. Otherwise an object of one namespace could overwrite that of another.
+		case n.owner(&stored) != n.owner(&want):
+			return foreign(n.One, name, n.owner(&stored))
+		default:
+			n.Keep(&want, &stored)
+			if n.keep != nil {
+				n.keep(&want, &stored)
+			}
+			if n.isSame != nil && n.isSame(&stored, &want) || n.isSame == nil && isSame(stored, want) {
+				return nil
+			}
+		}
+		if n.may != nil {
+			if err := n.may(tx, &want); err != nil {
 				return err
 			}
-			return l.changed(tx, n.noun, name, "created")
 		}
-		if err != nil {
+		write, done := all.Update, "changed"
+		if isNew {
+			write, done = all.Create, "created"
+		}
+		if err := write(&want, l.cfg.Now()); err != nil {
 			return err
 		}
-		// A name belongs to the owner who took it first. Otherwise an object of one namespace could overwrite that of another.
-		if n.owner(&stored) != n.owner(&want) {
-			return foreign(n.noun, name, n.owner(&stored))
-		}
-		*n.version(&want) = *n.version(&stored)
-		created, updated := n.times(&want)
-		wasCreated, wasUpdated := n.times(&stored)
-		*created, *updated = *wasCreated, *wasUpdated
-		if n.keep != nil {
-			n.keep(&want, &stored)
-		}
-		if n.isSame != nil && n.isSame(&stored, &want) || n.isSame == nil && isSame(stored, want) {
-			return nil
-		}
-		if err := n.update(tx, &want, l.cfg.Now()); err != nil {
-			return err
-		}
-		return l.changed(tx, n.noun, name, "changed")
+		return l.changed(tx, n.One, name, done)
 	})
 }
 
@@ -91,7 +88,7 @@ func normal[T any](x T) T {
 // remove deletes what is stored under a name for an owner.
 func remove[T any](ctx context.Context, l *local, n owned[T], name, owner string) error {
 	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		stored, err := n.find(tx, name)
+		stored, err := n.Records(tx).Find(name)
 		if inventory.IsKind(err, inventory.NotFound) {
 			return nil
 		}
@@ -99,45 +96,21 @@ func remove[T any](ctx context.Context, l *local, n owned[T], name, owner string
 			return err
 		}
 		if n.owner(&stored) != owner {
-			return foreign(n.noun, name, n.owner(&stored))
+			return foreign(n.One, name, n.owner(&stored))
 		}
-		if err := n.remove(tx, name); err != nil {
+		if err := n.Records(tx).Delete(name); err != nil {
 			return err
 		}
-		return l.changed(tx, n.noun, name, "deleted")
+		return l.changed(tx, n.One, name, "deleted")
 	})
 }
 
-var pools = owned[inventory.Pool]{
-	noun: "pool",
-	name: func(p *inventory.Pool) string { return p.Name }, owner: func(p *inventory.Pool) string { return p.Owner },
-	version: func(p *inventory.Pool) *int64 { return &p.Version },
-	times:   func(p *inventory.Pool) (*time.Time, *time.Time) { return &p.CreatedAt, &p.UpdatedAt },
-	find:    func(tx inventory.Tx, name string) (inventory.Pool, error) { return tx.Pools().Find(name) },
-	create:  func(tx inventory.Tx, p *inventory.Pool, now time.Time) error { return tx.Pools().Create(p, now) },
-	update:  func(tx inventory.Tx, p *inventory.Pool, now time.Time) error { return tx.Pools().Update(p, now) },
-	remove:  func(tx inventory.Tx, name string) error { return tx.Pools().Delete(name) },
-}
+var pools = owned[inventory.Pool]{Noun: noun.Pools, owner: func(p *inventory.Pool) string { return p.Owner }}
 
 var targets = owned[inventory.JoinTarget]{
-	noun: "target",
-	name: func(t *inventory.JoinTarget) string { return t.Name }, owner: func(t *inventory.JoinTarget) string { return t.Owner },
-	version: func(t *inventory.JoinTarget) *int64 { return &t.Version },
-	times:   func(t *inventory.JoinTarget) (*time.Time, *time.Time) { return &t.CreatedAt, &t.UpdatedAt },
-	find:    func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) },
-	create: func(tx inventory.Tx, t *inventory.JoinTarget, now time.Time) error {
-		if err := address.MaySaveTarget(tx, t); err != nil {
-			return err
-		}
-		return tx.JoinTargets().Create(t, now)
-	},
-	update: func(tx inventory.Tx, t *inventory.JoinTarget, now time.Time) error {
-		if err := address.MaySaveTarget(tx, t); err != nil {
-			return err
-		}
-		return tx.JoinTargets().Update(t, now)
-	},
-	remove: func(tx inventory.Tx, name string) error { return tx.JoinTargets().Delete(name) },
+	Noun:  noun.JoinTargets,
+	owner: func(t *inventory.JoinTarget) string { return t.Owner },
+	may:   address.MaySaveTarget,
 	keep: func(wanted, stored *inventory.JoinTarget) {
 		wanted.Consumers = stored.Consumers // an admin's word
 		if wanted.InitializedAt.IsZero() {  // a cluster that was made stays made
@@ -149,14 +122,8 @@ var targets = owned[inventory.JoinTarget]{
 // secrets compares values as they are in clear: each sealing looks different.
 func (l localNouns) secrets(value []byte) owned[inventory.Secret] {
 	return owned[inventory.Secret]{
-		noun: "secret",
-		name: func(s *inventory.Secret) string { return s.Name }, owner: func(s *inventory.Secret) string { return s.Owner },
-		version: func(s *inventory.Secret) *int64 { return &s.Version },
-		times:   func(s *inventory.Secret) (*time.Time, *time.Time) { return &s.CreatedAt, &s.UpdatedAt },
-		find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.Secrets().Find(name) },
-		create:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.Secrets().Create(s, now) },
-		update:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.Secrets().Update(s, now) },
-		remove:  func(tx inventory.Tx, name string) error { return tx.Secrets().Delete(name) },
+		Noun:  noun.Secrets,
+		owner: func(s *inventory.Secret) string { return s.Owner },
 		keep: func(wanted, stored *inventory.Secret) {
 			wanted.About, wanted.Consumers = stored.About, stored.Consumers
 		},
@@ -195,11 +162,7 @@ func (l localNouns) CountPool(ctx context.Context, name string) (n contract.Pool
 
 // ListPools implements contract.Nouns.
 func (l localNouns) ListPools(ctx context.Context) (all []inventory.Pool, err error) {
-	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		all, err = tx.Pools().List(inventory.Page{})
-		return err
-	})
-	return all, err
+	return inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) ([]inventory.Pool, error) { return tx.Pools().List(inventory.Page{}) })
 }
 
 // SaveTarget implements contract.Nouns.
@@ -240,7 +203,7 @@ func (l localNouns) ownSecrets(ctx context.Context, t *inventory.JoinTarget) err
 
 // FindTarget implements contract.Nouns.
 func (l localNouns) FindTarget(ctx context.Context, name string) (inventory.JoinTarget, error) {
-	return read(ctx, l.local, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) })
+	return inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) })
 }
 
 // DeleteTarget implements contract.Nouns.
@@ -288,15 +251,15 @@ func (l localNouns) InitHolder(ctx context.Context, target string) (name string,
 
 // FindProfile implements contract.Nouns.
 func (l localNouns) FindProfile(ctx context.Context, name string) (inventory.Profile, error) {
-	return read(ctx, l.local, func(tx inventory.Tx) (inventory.Profile, error) { return tx.Profiles().Find(name) })
+	return inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (inventory.Profile, error) { return tx.Profiles().Find(name) })
 }
 
 // FindImage implements contract.Nouns.
 func (l localNouns) FindImage(ctx context.Context, name string) (inventory.Image, error) {
-	return read(ctx, l.local, func(tx inventory.Tx) (inventory.Image, error) { return tx.Images().Find(name) })
+	return inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (inventory.Image, error) { return tx.Images().Find(name) })
 }
 
 // ClusterAccess implements contract.Nouns.
 func (l localNouns) ClusterAccess(ctx context.Context, uid string) (inventory.ClusterAccess, error) {
-	return read(ctx, l.local, func(tx inventory.Tx) (inventory.ClusterAccess, error) { return tx.FindClusterAccess(uid) })
+	return inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (inventory.ClusterAccess, error) { return tx.FindClusterAccess(uid) })
 }

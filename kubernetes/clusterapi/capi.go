@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/node"
@@ -200,10 +201,8 @@ func (a *awaiting) isServedSoon(ctx context.Context) bool {
 		if isServed(a.mgr.GetRESTMapper()) {
 			return true
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, time.Second) != nil {
 			return false
-		case <-time.After(time.Second):
 		}
 	}
 	return false

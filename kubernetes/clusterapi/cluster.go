@@ -84,14 +84,7 @@ func (r *clusters) ofEvent(ev inventory.Event) []reconcile.Request {
 
 func (r *clusters) all(ctx context.Context) (all []reconcile.Request, err error) {
 	r.yard.spoil()
-	var scs infrav1.SlipwayClusterList
-	if err := r.client.List(ctx, &scs); err != nil {
-		return nil, err
-	}
-	for i := range scs.Items {
-		all = append(all, request(scs.Items[i].Namespace, scs.Items[i].Name)...)
-	}
-	return all, nil
+	return controllers.Requests(ctx, r.client, &infrav1.SlipwayClusterList{})
 }
 
 // isManaged reports whether another program manages the infrastructure of a cluster. Cluster API has an annotation

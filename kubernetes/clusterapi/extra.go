@@ -2,6 +2,7 @@ package clusterapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -35,10 +36,7 @@ type part struct {
 func merge(data contract.Bootstrap, parts []part) (contract.Bootstrap, error) {
 	for _, p := range slices.Backward(parts) {
 		var err error
-		format := data.Format
-		if format == "" {
-			format = formatCloudConfig
-		}
+		format := cmp.Or(data.Format, formatCloudConfig)
 		switch {
 		case p.format == infrav1.FormatCloudConfig && format == formatCloudConfig:
 			data.Value, err = mergeCloudConfig(data.Value, p)

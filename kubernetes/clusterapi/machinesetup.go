@@ -117,13 +117,7 @@ func (r *objects) ofSecret(ctx context.Context, o client.Object) (all []reconcil
 }
 
 func (r *objects) listed(ctx context.Context, opts ...client.ListOption) (all []reconcile.Request) {
-	var sms infrav1.SlipwayMachineList
-	if err := r.client.List(ctx, &sms, opts...); err != nil {
-		return nil // the cache fails only when it ends
-	}
-	for i := range sms.Items {
-		all = append(all, request(sms.Items[i].Namespace, sms.Items[i].Name)...)
-	}
+	all, _ = controllers.Requests(ctx, r.client, &infrav1.SlipwayMachineList{}, opts...) // the cache fails only when it ends
 	return all
 }
 

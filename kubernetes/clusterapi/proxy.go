@@ -1,6 +1,7 @@
 package clusterapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,9 +62,7 @@ func (ps *proxies) serve(ctx context.Context, sc *infrav1.SlipwayCluster, own *i
 	if own.Host == "" {
 		return "endpointMode Appliance needs spec.controlPlaneEndpoint.host: an address of the appliance that machines reach", nil
 	}
-	if own.Port == 0 {
-		own.Port = defaultPort
-	}
+	own.Port = cmp.Or(own.Port, defaultPort)
 	behind, err := ps.behind(ctx, sc)
 	if err != nil {
 		return "", err

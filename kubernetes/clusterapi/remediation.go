@@ -67,13 +67,8 @@ func setupRemediations(mgr manager.Manager, k *kit) error {
 }
 
 func (r *remediations) ofCluster(ctx context.Context, o client.Object) (all []reconcile.Request) {
-	var rs infrav1.SlipwayRemediationList
-	if err := r.client.List(ctx, &rs, client.InNamespace(o.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: o.GetName()}); err != nil {
-		return nil
-	}
-	for i := range rs.Items {
-		all = append(all, request(rs.Items[i].Namespace, rs.Items[i].Name)...)
-	}
+	ofCluster := client.MatchingLabels{clusterv1.ClusterNameLabel: o.GetName()}
+	all, _ = controllers.Requests(ctx, r.client, &infrav1.SlipwayRemediationList{}, client.InNamespace(o.GetNamespace()), ofCluster)
 	return all
 }
 
@@ -82,13 +77,7 @@ func (r *remediations) ofEvent(ev inventory.Event) (all []reconcile.Request) {
 	if ev.Kind != inventory.EventPower && ev.Kind != inventory.EventOperation {
 		return nil
 	}
-	var rs infrav1.SlipwayRemediationList
-	if err := r.client.List(context.Background(), &rs); err != nil { // from the cache
-		return nil
-	}
-	for i := range rs.Items {
-		all = append(all, request(rs.Items[i].Namespace, rs.Items[i].Name)...)
-	}
+	all, _ = controllers.Requests(context.Background(), r.client, &infrav1.SlipwayRemediationList{}) // from the cache
 	return all
 }
 

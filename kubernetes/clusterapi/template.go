@@ -1,6 +1,7 @@
 package clusterapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,14 +51,7 @@ func (r *templates) ofEvent(ev inventory.Event) []reconcile.Request {
 
 func (r *templates) all(ctx context.Context) (all []reconcile.Request, err error) {
 	r.yard.spoil()
-	var ts infrav1.SlipwayMachineTemplateList
-	if err := r.client.List(ctx, &ts); err != nil {
-		return nil, err
-	}
-	for i := range ts.Items {
-		all = append(all, request(ts.Items[i].Namespace, ts.Items[i].Name)...)
-	}
-	return all, nil
+	return controllers.Requests(ctx, r.client, &infrav1.SlipwayMachineTemplateList{})
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -131,10 +125,7 @@ func (r *templates) fit(ctx context.Context, t *infrav1.SlipwayMachineTemplate) 
 	if err != nil {
 		return f, err
 	}
-	name := m.Image
-	if name == "" {
-		name = profile.Image
-	}
+	name := cmp.Or(m.Image, profile.Image)
 	image, err := r.env.Appliance.FindImage(ctx, name)
 	if err != nil {
 		return f, err

@@ -1,6 +1,7 @@
 package clusterapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -73,14 +74,8 @@ func vipPod(sc *infrav1.SlipwayCluster, isFirst bool) (string, error) {
 		return "", inventory.Errorf(inventory.Invalid, "endpointMode StaticPodVIP: %q is not an address", inventory.Clean(e.Host, 80)).
 			WithHint("set spec.controlPlaneEndpoint.host of SlipwayCluster %s to a free address of the nodes' network", sc.Name)
 	}
-	port := e.Port
-	if port == 0 {
-		port = defaultPort
-	}
-	image := sc.Annotations[annotationVIPImage]
-	if image == "" {
-		image = kubeadm.DefaultVIPImage
-	}
+	port := cmp.Or(e.Port, defaultPort)
+	image := cmp.Or(sc.Annotations[annotationVIPImage], kubeadm.DefaultVIPImage)
 	conf := adminConf
 	if isFirst {
 		conf = superConf

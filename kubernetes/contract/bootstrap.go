@@ -23,8 +23,7 @@ func (e *BootstrapError) Unwrap() error {
 
 // BootstrapReason returns why bootstrap data cannot be used, "" when err is about something else.
 func BootstrapReason(err error) string {
-	var e *BootstrapError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*BootstrapError](err); ok {
 		return e.Reason
 	}
 	return ""

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/contract"
 )
 
@@ -63,10 +64,8 @@ func (f *Feed) Start(ctx context.Context) error {
 			pause = firstPause
 		}
 		f.log.Info("event stream of the appliance ended", "err", err, "again", pause)
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, pause) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 	}
 }
@@ -147,10 +146,7 @@ func (f *Feed) look(ctx context.Context, fn func(context.Context) error) {
 			return
 		}
 		f.log.Warn("inventory not listed", "err", err, "again", pause)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		_ = sleep.For(ctx, pause)
 	}
 }
 

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -56,9 +57,7 @@ func (p *Pools) may(pool *inventory.Pool) bool {
 
 // Find returns the pool that a machine names, or nil. A machine without a name is in the default pool.
 func (p *Pools) Find(name string) *inventory.Pool {
-	if name == "" {
-		name = inventory.DefaultPool
-	}
+	name = cmp.Or(name, inventory.DefaultPool)
 	for i := range p.all {
 		if p.all[i].Name == name {
 			return &p.all[i]

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"regexp"
@@ -69,7 +70,7 @@ func endpointOf(s *source) string {
 		}
 		host.carry()
 		port.carry()
-		return net.JoinHostPort(host.text(), portOr(port.text(), "6443"))
+		return net.JoinHostPort(host.text(), cmp.Or(port.text(), "6443"))
 	}
 	return ""
 }

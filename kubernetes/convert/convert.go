@@ -84,13 +84,6 @@ func New(o Options) *Converter {
 	return &Converter{options: o, values: maxValues, names: names{}, renamed: map[string]string{}, bmcs: map[string]*source{}, claims: map[string][]claim{}}
 }
 
-// Read converts the objects of one file. name is for errors. It converts what it can read, also when it returns an error.
-func Read(name string, in io.Reader, o Options) (*Result, error) {
-	c := New(o)
-	c.Add(name, in)
-	return c.Convert()
-}
-
 // Add reads a file. The result lists what it could not read.
 func (c *Converter) Add(name string, in io.Reader) {
 	c.files = append(c.files, name)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // written converts a text and returns the result with what is written of it.
 func written(t testing.TB, in string, o Options) (*Result, string, error) {
 	t.Helper()
-	r, err := Read("f.yaml", strings.NewReader(in), o)
+	r, err := read("f.yaml", strings.NewReader(in), o)
 	var out bytes.Buffer
 	if _, err := r.WriteTo(&out); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 		{"a set that asks for too many", "apiVersion: v1\nkind: List\nitems:\n" + sets(11), "more than 5000 objects"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := Read("f.yaml", strings.NewReader(tc.in), Options{})
+			_, err := read("f.yaml", strings.NewReader(tc.in), Options{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -218,4 +219,11 @@ func FuzzConvert(f *testing.F) {
 			}
 		}
 	})
+}
+
+// read converts the objects of one file. name is for errors. It converts what it can read, also when it returns an error.
+func read(name string, in io.Reader, o Options) (*Result, error) {
+	c := New(o)
+	c.Add(name, in)
+	return c.Convert()
 }

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"regexp"
@@ -135,7 +136,7 @@ func metal3Power(s *source) *v1alpha1.HostPower {
 			p.Address += "#" + system
 		}
 	case "idrac", "ilo4", "ilo5", "irmc":
-		p.Driver, p.Address = v1alpha1.PowerRedfish, "https://"+net.JoinHostPort(u.Hostname(), portOr(u.Port(), "443"))
+		p.Driver, p.Address = v1alpha1.PowerRedfish, "https://"+net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443"))
 		s.say("%s:// is a vendor's own protocol: Redfish of the same controller is used instead; look whether it is switched on", driver)
 	default:
 		s.say("spec.bmc.address has the scheme %s, which Slipway does not speak: add power by hand", short(driver))
@@ -157,13 +158,6 @@ func metal3Power(s *source) *v1alpha1.HostPower {
 		}
 	}
 	return p
-}
-
-func portOr(port, usual string) string {
-	if port == "" {
-		return usual
-	}
-	return port
 }
 
 // metal3RootDevice carries the hints for the root disk.

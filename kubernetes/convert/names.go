@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -76,9 +77,7 @@ func dnsName(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	digest := hex.EncodeToString(sum[:4])
 	out = strings.TrimRight(out[:min(len(out), maxName-len(digest)-1)], "-")
-	if out == "" {
-		out = "name"
-	}
+	out = cmp.Or(out, "name")
 	return out + "-" + digest
 }
 

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -168,9 +169,7 @@ func yesNo(v *value) *bool {
 
 // secretRef is a reference to a Secret; nil when its name is none.
 func secretRef(name *value, namespace string) *v1alpha1.SecretReference {
-	if namespace == "" {
-		namespace = "default"
-	}
+	namespace = cmp.Or(namespace, "default")
 	if !isObjectName(name.text()) || !isNamespace(namespace) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,12 +40,7 @@ type Result struct {
 
 // IsGood reports whether hosts can join the target.
 func (r *Checkup) IsGood() bool {
-	for _, s := range r.Results {
-		if !s.IsGood {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.Results, func(s Result) bool { return !s.IsGood })
 }
 
 func (r *Checkup) good(name, format string, args ...any) {
@@ -237,8 +233,7 @@ func (j *Joiner) checkEndpoint(ctx context.Context, target *inventory.JoinTarget
 	conn, err := (&tls.Dialer{NetDialer: j.cfg.Egress.Dialer(0), Config: cfg}).DialContext(ctx, "tcp", target.Endpoint)
 	if err != nil {
 		e := tlsFailure(target.Name, err)
-		var refused *egress.Refused
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*egress.Refused](err); ok {
 			e = inventory.Errorf(inventory.Invalid, "endpoint %s of target %s gets no request: %s", target.Endpoint, target.Name, refused).WithHint(egress.AllowHint)
 		} else if e == nil {
 			e = inventory.Errorf(inventory.Unavailable, "endpoint %s of target %s cannot be reached", target.Endpoint, target.Name).

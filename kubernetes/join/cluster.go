@@ -43,10 +43,8 @@ type connection struct {
 // connect returns the cluster of a target, and keeps it until the kubeconfig changes. It opens no connection. Two
 // callers may make one at the same time; the last is kept, and both work.
 func (j *Joiner) connect(ctx context.Context, target *inventory.JoinTarget) (*cluster, error) {
-	var s inventory.Secret
-	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		s, err = tx.Secrets().Find(target.Kubeconfig)
-		return err
+	s, err := inventory.Read(ctx, j.cfg.Store, func(tx inventory.Tx) (inventory.Secret, error) {
+		return tx.Secrets().Find(target.Kubeconfig)
 	})
 	if err != nil {
 		return nil, err

@@ -23,8 +23,7 @@ func failure(target, action string, err error) *inventory.Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	var refused *egress.Refused
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*egress.Refused](err); ok {
 		return &inventory.Error{Kind: inventory.Invalid, Msg: "cluster " + target + " gets no request: " + refused.Error(), Hint: egress.AllowHint, Err: err}
 	}
 	if e := tlsFailure(target, err); e != nil {

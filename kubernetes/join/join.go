@@ -90,9 +90,7 @@ type Joiner struct {
 
 // New returns a Joiner.
 func New(cfg Config) *Joiner {
-	if cfg.Rand == nil {
-		cfg.Rand = rand.Reader
-	}
+	cfg.Rand = cmp.Or(cfg.Rand, rand.Reader)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

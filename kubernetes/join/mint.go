@@ -82,11 +82,7 @@ func (j *Joiner) Mint(ctx context.Context, target inventory.JoinTarget, h *inven
 // checkMinted deletes a Secret whose token was revoked while it was being created. Revoke could not have deleted it:
 // it did not exist yet.
 func (j *Joiner) checkMinted(ctx context.Context, c *cluster, id string) error {
-	var t inventory.JoinToken
-	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		t, err = tx.FindJoinToken(id)
-		return err
-	})
+	t, err := inventory.Read(ctx, j.cfg.Store, func(tx inventory.Tx) (inventory.JoinToken, error) { return tx.FindJoinToken(id) })
 	if err != nil || t.State != inventory.TokenRevoked {
 		return err
 	}

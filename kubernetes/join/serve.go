@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 const (
@@ -210,10 +211,8 @@ func (p *pool) run(ctx context.Context, t *inventory.JoinTarget, events <-chan w
 				p.review(ctx, r)
 			}
 		case <-p.retry:
-			select {
-			case <-ctx.Done():
+			if sleep.For(ctx, retryAfter) != nil {
 				return nil
-			case <-time.After(retryAfter):
 			}
 			return nil // all open requests are listed and reviewed again
 		case <-tick.C:
@@ -285,10 +284,8 @@ func (p *pool) reviewOne(ctx context.Context, r *certsv1.CertificateSigningReque
 // sweep closes tokens whose node has appeared or whose time has passed, and deletes Secrets that could not be deleted
 // before.
 func (j *Joiner) sweep(ctx context.Context, c *cluster, t *inventory.JoinTarget) {
-	var open []inventory.JoinToken
-	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		open, err = tx.ListJoinTokens(t.Name, inventory.TokenMinted, inventory.TokenSpent)
-		return err
+	open, err := inventory.Read(ctx, j.cfg.Store, func(tx inventory.Tx) ([]inventory.JoinToken, error) {
+		return tx.ListJoinTokens(t.Name, inventory.TokenMinted, inventory.TokenSpent)
 	})
 	if err != nil {
 		j.cfg.Log.Warn("join tokens not read", "target", t.Name, "err", err)
@@ -349,12 +346,9 @@ func hasAppeared(n *corev1.Node, t inventory.JoinToken) bool {
 	if n.CreationTimestamp.After(t.CreatedAt.Add(-time.Minute)) {
 		return true
 	}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && c.LastHeartbeatTime.After(t.CreatedAt) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && c.LastHeartbeatTime.After(t.CreatedAt)
+	})
 }
 
 // doomRevoked notes the Secrets of closed tokens that may have survived a restart of this process. Expired ones need

@@ -34,8 +34,7 @@ func Cause(err error) string {
 
 // Place is the address of an API server: " at https://10.0.0.1:6443".
 func Place(err error) string {
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*url.Error](err); ok {
 		if u, e := url.Parse(at.URL); e == nil && u.Host != "" {
 			return " at " + u.Scheme + "://" + u.Host
 		}

@@ -7,6 +7,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/controllers"
 )
@@ -83,15 +85,9 @@ func New(cfg Config) *Attacher {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Pause == 0 {
-		cfg.Pause = time.Second
-	}
-	if cfg.ProbeEvery == 0 {
-		cfg.ProbeEvery = 30 * time.Second
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Pause = cmp.Or(cfg.Pause, time.Second)
+	cfg.ProbeEvery = cmp.Or(cfg.ProbeEvery, 30*time.Second)
 	return &Attacher{cfg: cfg, wake: make(chan struct{}, 1), followed: map[string]*follower{}, leaving: map[string]bool{}}
 }
 
@@ -140,7 +136,7 @@ func (a *Attacher) watch(ctx context.Context) {
 		})
 		if ctx.Err() == nil {
 			a.cfg.Log.Debug("events of clusters not read", "err", err)
-			pause(ctx, a.cfg.Pause)
+			_ = sleep.For(ctx, a.cfg.Pause)
 		}
 	}
 }
@@ -251,7 +247,7 @@ func (a *Attacher) follow(ctx context.Context, c inventory.Cluster) {
 		}
 		// The same failure again writes nothing: note compares it with the row.
 		a.note(ctx, c, func(n *inventory.Cluster) { n.State, n.Reason, n.Hint = state, e.Msg, e.Hint })
-		pause(ctx, wait/2+rand.N(wait/2+1)) // spread, so that clusters behind one router do not return together
+		_ = sleep.For(ctx, wait/2+rand.N(wait/2+1)) // spread, so that clusters behind one router do not return together
 		wait = min(2*wait, 30*a.cfg.Pause)
 	}
 }
@@ -264,13 +260,4 @@ func (a *Attacher) guarded(ctx context.Context, c inventory.Cluster, up func()) 
 		}
 	}()
 	return a.session(ctx, c, up)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

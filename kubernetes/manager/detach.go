@@ -31,11 +31,7 @@ func KubeconfigSecret(cluster string) string {
 //
 // It is safe to repeat: until the last step, the row of the cluster exists and Serve attaches it again.
 func (a *Attacher) Detach(ctx context.Context, name string, how Parting) error {
-	var c inventory.Cluster
-	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		c, err = tx.Clusters().Find(name)
-		return err
-	})
+	c, err := inventory.Read(ctx, a.cfg.Store, func(tx inventory.Tx) (inventory.Cluster, error) { return tx.Clusters().Find(name) })
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/manifests"
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -131,7 +132,7 @@ func (p *peer) establish(ctx context.Context, objects []*unstructured.Unstructur
 		if err != nil || len(absent) == 0 {
 			return err
 		}
-		if pause(ctx, 100*time.Millisecond); ctx.Err() != nil {
+		if sleep.For(ctx, 100*time.Millisecond) != nil {
 			return inventory.Errorf(inventory.Unavailable, "cluster %s does not serve %s after %s", p.name, listed(absent), establishFor).
 				WithHint("look at their conditions: kubectl describe crd %s", absent[0])
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/controllers"
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -156,7 +157,7 @@ func (p *peer) follow(ctx context.Context, namespaces []string, is *controllers.
 			return errReach
 		}
 		// Refusals come in crowds, one for each object. One look answers all that came meanwhile.
-		pause(ctx, reachSoon)
+		_ = sleep.For(ctx, reachSoon)
 	}
 }
 

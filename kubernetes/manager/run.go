@@ -92,7 +92,7 @@ func ManagerOptions(scheme *runtime.Scheme, o Options) manager.Options {
 	yes, stop := true, 10*time.Second
 	opts := manager.Options{
 		Scheme: scheme, Logger: logrOf(o.Log), Metrics: metricsserver.Options{BindAddress: "0"},
-		HealthProbeBindAddress: orNone(o.Health), PprofBindAddress: "0", GracefulShutdownTimeout: &stop,
+		HealthProbeBindAddress: cmp.Or(o.Health, "0"), PprofBindAddress: "0", GracefulShutdownTimeout: &stop,
 		Controller: config.Controller{SkipNameValidation: &yes},
 		Cache:      cache.Options{DefaultTransform: slim},
 		Client: client.Options{Cache: &client.CacheOptions{
@@ -111,13 +111,6 @@ func ManagerOptions(scheme *runtime.Scheme, o Options) manager.Options {
 		opts.Cache.ByObject = map[client.Object]cache.ByObject{&metal.MetalMachine{}: only, &metal.JoinTarget{}: only}
 	}
 	return opts
-}
-
-func orNone(address string) string {
-	if address == "" {
-		return "0"
-	}
-	return address
 }
 
 // slim removes from cached objects what no controller reads: the managed fields, and kubectl's copy of the object,
@@ -154,9 +147,7 @@ func Scheme(sets []Set) (*runtime.Scheme, error) {
 // Run runs the controllers of one cluster until ctx ends or they cannot continue, which is an error. When it returns,
 // its goroutines and connections have ended.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	for {
 		// Only new rights start the controllers again at once. After all other ends the caller waits before it tries again.
 		err := runOnce(ctx, cfg, o)
@@ -320,10 +311,7 @@ func elect(cfg *rest.Config, o Options, opts *manager.Options) error {
 	if err != nil {
 		return fmt.Errorf("speak to the leases of cluster %s: %w", o.Cluster, err)
 	}
-	namespace := o.LeaseNamespace
-	if namespace == "" {
-		namespace = LeaseNamespace
-	}
+	namespace := cmp.Or(o.LeaseNamespace, LeaseNamespace)
 	opts.LeaderElection = true
 	opts.LeaderElectionResourceLockInterface = &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: o.LeaseName()}, Client: leases,

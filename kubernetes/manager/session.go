@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 )
 
@@ -352,7 +353,7 @@ func (l *life) answers(ctx context.Context, state inventory.ClusterState, reason
 func (l *life) probe(ctx context.Context) {
 	wait, lostN := min(l.a.cfg.ProbeEvery, time.Second), 0 // whether another leads is seen at once
 	for {
-		if pause(ctx, wait); ctx.Err() != nil {
+		if sleep.For(ctx, wait) != nil {
 			return
 		}
 		wait = l.a.cfg.ProbeEvery

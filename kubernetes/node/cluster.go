@@ -159,19 +159,27 @@ func (c *Cluster) Taint(ctx context.Context, id Identity, t corev1.Taint, on boo
 		if on {
 			kept = append(kept, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
-		body, err := (&change{spec: map[string]any{"taints": kept}}).patch(n.ResourceVersion)
-		if err != nil {
-			return inventory.Errorf(inventory.Internal, "cannot write a taint: %w", err)
+		if isLate, err := c.write(ctx, n, &change{spec: map[string]any{"taints": kept}}, try); err != nil || !isLate {
+			return err
 		}
-		_, err = c.api.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: manager})
-		if apierrors.IsConflict(err) && try < 5 {
-			continue
-		}
-		if err != nil {
-			return c.failure("change node "+n.Name, err)
-		}
-		return nil
 	}
+}
+
+// write writes a change of a node. isLate says that somebody else has changed the node meanwhile; the last try returns that as
+// an error.
+func (c *Cluster) write(ctx context.Context, n *corev1.Node, p *change, try int) (isLate bool, err error) {
+	body, err := p.patch(n.ResourceVersion)
+	if err != nil {
+		return false, inventory.Errorf(inventory.Internal, "cannot write the change of node %s: %w", n.Name, err)
+	}
+	_, err = c.api.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: manager})
+	switch {
+	case apierrors.IsConflict(err) && try < 5:
+		return true, nil
+	case err != nil:
+		return false, c.failure("change node "+n.Name, err)
+	}
+	return false, nil
 }
 
 // Check makes one call that needs no rights, and returns what keeps it from working.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"slipway.dev/slipway/inventory"
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
@@ -77,18 +76,9 @@ func (c *Cluster) put(ctx context.Context, n *corev1.Node, id *Identity, w Wante
 		if plan.isEmpty() {
 			return nil
 		}
-		body, err := plan.patch(now.ResourceVersion)
-		if err != nil {
-			return inventory.Errorf(inventory.Internal, "cannot write the change of node %s: %w", n.Name, err)
+		if isLate, err := c.write(ctx, now, &plan, try); err != nil || !isLate {
+			return err
 		}
-		_, err = c.api.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: manager})
-		if apierrors.IsConflict(err) && try < 5 {
-			continue
-		}
-		if err != nil {
-			return c.failure("change node "+n.Name, err)
-		}
-		return nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 )
@@ -44,9 +45,7 @@ type Turn struct {
 // JudgeTurn says whether m, which is ready, may join now among the others of its target. One machine makes a cluster.
 // Control planes join one at a time, because each is a new member of etcd. Workers join up to a limit.
 func JudgeTurn(m Joiner, others iter.Seq[Joiner], r TurnRules) Turn {
-	if r.Workers == 0 {
-		r.Workers = DefaultWorkers
-	}
+	r.Workers = cmp.Or(r.Workers, DefaultWorkers)
 	joining, first := 0, ""
 	for o := range others {
 		if o.IsFirst && o.Stage != StageDone {

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,10 +76,7 @@ type hosts struct {
 
 // setupHosts adds the controller of MetalHosts to a manager.
 func setupHosts(mgr manager.Manager, env controllers.Env, feed *controllers.Feed) error {
-	log := env.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := cmp.Or(env.Log, slog.New(slog.DiscardHandler))
 	r := &hosts{env: env, client: mgr.GetClient(), direct: mgr.GetAPIReader(), events: mgr.GetEventRecorder("slipway"), cache: mgr.GetCache(), log: log.With("cluster", env.Cluster), now: time.Now, declarers: map[v1alpha1.MAC]string{}}
 	if err := indexHosts(mgr); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,10 +83,7 @@ type pass struct {
 
 // setupMachines adds the controller of MetalMachines to a manager.
 func setupMachines(mgr manager.Manager, env controllers.Env, feed *controllers.Feed, nodes *node.Set) error {
-	log := env.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := cmp.Or(env.Log, slog.New(slog.DiscardHandler))
 	log = log.With("cluster", env.Cluster)
 	boots := &controllers.Bootstraps{}
 	r := &machines{

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -421,10 +422,7 @@ func wantedOn(p *pass) node.Wanted {
 		w.Labels[k] = v
 	}
 	w.Labels[v1alpha1.LabelMachine] = p.view.Machine.Name
-	pool := p.view.Machine.Pool
-	if pool == "" {
-		pool = inventory.DefaultPool
-	}
+	pool := cmp.Or(p.view.Machine.Pool, inventory.DefaultPool)
 	w.Labels[v1alpha1.LabelPool] = pool
 	if h := p.view.Host; h != nil {
 		w.Labels[v1alpha1.LabelHost] = h.Name

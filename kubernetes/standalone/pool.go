@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -49,10 +49,7 @@ type pools struct {
 
 // setupPools adds the controller of MetalPools to a manager.
 func setupPools(mgr manager.Manager, env controllers.Env, feed *controllers.Feed) error {
-	log := env.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := cmp.Or(env.Log, slog.New(slog.DiscardHandler))
 	r := &pools{env: env, client: mgr.GetClient(), log: log.With("cluster", env.Cluster), now: time.Now}
 	b := builder.ControllerManagedBy(mgr).Named("metalpool").
 		For(&v1alpha1.MetalPool{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, finalizersChanged{}))).
@@ -82,12 +79,8 @@ func (r *pools) ofEvent(ev inventory.Event) []reconcile.Request {
 }
 
 func (r *pools) all(ctx context.Context) (all []reconcile.Request, err error) {
-	var list v1alpha1.MetalPoolList
-	if err := r.client.List(ctx, &list); err != nil {
+	if all, err = controllers.Requests(ctx, r.client, &v1alpha1.MetalPoolList{}); err != nil {
 		return nil, fmt.Errorf("list MetalPools: %w", err)
-	}
-	for i := range list.Items {
-		all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
 	}
 	return all, nil
 }

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,10 +59,7 @@ type targets struct {
 
 // setupTargets adds the controller of JoinTargets to a manager.
 func setupTargets(mgr manager.Manager, env controllers.Env, nodes *node.Set) error {
-	log := env.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := cmp.Or(env.Log, slog.New(slog.DiscardHandler))
 	r := &targets{
 		env: env, client: mgr.GetClient(), events: mgr.GetEventRecorder("slipway"), log: log.With("cluster", env.Cluster), nodes: nodes, now: time.Now,
 	}
@@ -188,8 +186,7 @@ func (r *targets) run(ctx context.Context, p *targetPass) error {
 		}
 	}
 	err := r.mirror(ctx, p)
-	var no *refused
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*refused](err); ok {
 		p.tell(conditionMirrored, metav1.ConditionFalse, no.reason, no.message)
 		err = nil
 	} else if err == nil {

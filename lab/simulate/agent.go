@@ -16,6 +16,7 @@ import (
 
 	agentwire "slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // Act is something that an agent did or a system reported, for tests that follow machines.
@@ -78,7 +79,7 @@ func (m *machine) runAgent(ctx context.Context, session string) (Stage, error) {
 		}
 		switch t.Kind {
 		case agentwire.Wait:
-			if err := sleep(ctx, time.Duration(max(t.AgainSeconds, 1))*time.Second); err != nil {
+			if err := sleep.For(ctx, time.Duration(max(t.AgainSeconds, 1))*time.Second); err != nil {
 				return "", err
 			}
 			continue
@@ -220,7 +221,7 @@ func (a *agent) call(ctx context.Context, method, target string, body []byte) ([
 			}
 		}
 		a.group.stats.count("agent retries")
-		if err := sleep(ctx, patiently(a.timer(2*time.Second))); err != nil {
+		if err := sleep.For(ctx, patiently(a.timer(2*time.Second))); err != nil {
 			return nil, err
 		}
 	}
@@ -281,7 +282,7 @@ func (a *agent) burnIn(ctx context.Context, t *agentwire.BurnInTask) (*inventory
 	for _, n := range names {
 		out.Tests = append(out.Tests, inventory.BurnInTest{Name: n, Passed: true, Detail: "simulated", Seconds: float64(t.ForSeconds)})
 	}
-	return out, sleep(ctx, time.Duration(t.ForSeconds)*time.Second)
+	return out, sleep.For(ctx, time.Duration(t.ForSeconds)*time.Second)
 }
 
 // write fetches an image and forgets it, and keeps where the system that it holds is to report.
@@ -313,7 +314,7 @@ func (a *agent) write(ctx context.Context, t agentwire.Task) (*agentwire.WriteRe
 			} else {
 				a.group.stats.count("downloads resumed")
 			}
-			if err := sleep(ctx, wait); err != nil {
+			if err := sleep.For(ctx, wait); err != nil {
 				return nil, err
 			}
 		}

@@ -241,8 +241,7 @@ func (in *interpreter) execute(ctx context.Context, f *file, at int, opts map[st
 			return &replaced{img.body}
 		}
 		err := in.script(ctx, img.body, f.depth+1)
-		var left *exitScript
-		if errors.As(err, &left) {
+		if left, ok := errors.AsType[*exitScript](err); ok {
 			return errors.New(left.Error()) // the script that chained here goes on and may catch it
 		}
 		return err

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -46,10 +47,7 @@ func (d *datagram) frame(id uint16) []byte {
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
 	copy(udp[udpHeader:], d.payload)
 	pseudo := sum(ip[12:20], uint32(protocolUDP)+uint32(len(udp)))
-	check := ^sum(udp, uint32(pseudo))
-	if check == 0 {
-		check = 0xffff // RFC 768: zero means that there is no checksum
-	}
+	check := cmp.Or(^sum(udp, uint32(pseudo)), 0xffff) // RFC 768: zero means that there is no checksum
 	binary.BigEndian.PutUint16(udp[6:], check)
 	return b
 }

@@ -99,12 +99,10 @@ func (c *httpClient) request(ctx context.Context, method, target string) (*http.
 	}
 	res, err := c.client.Do(r)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
-		var op *net.OpError
-		if errors.As(err, &op) {
+		if op, ok := errors.AsType[*net.OpError](err); ok {
 			err = op.Err // without the addresses, so that equal faults of many machines add up
 		}
 		return nil, fmt.Errorf("%s: %w", withoutQuery(target), err)

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // Lease is an address as a machine was given it with an ACK.
@@ -128,7 +130,7 @@ func (m *machine) bind(b *bound) error {
 // keep renews the lease of a machine that is up, as its operating system does, until ctx is done. When the server refuses
 // or does not answer, the machine asks for an address as at its start.
 func (m *machine) keep(ctx context.Context, every time.Duration) {
-	for sleep(ctx, m.spread(every)) == nil {
+	for sleep.For(ctx, m.spread(every)) == nil {
 		err := m.renew(ctx)
 		if err == nil || ctx.Err() != nil {
 			continue

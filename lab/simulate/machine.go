@@ -12,6 +12,7 @@ import (
 	"time"
 
 	agentwire "slipway.dev/slipway/agent/wire"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // Stage is how far a machine is; they are counted live.
@@ -97,7 +98,7 @@ func (m *machine) live(ctx context.Context) Stage {
 		}
 		m.drop()
 		m.enter(StageOff)
-		_ = sleep(ctx, m.timer(4*time.Second))
+		_ = sleep.For(ctx, m.timer(4*time.Second))
 	}
 }
 
@@ -136,7 +137,7 @@ func (m *machine) at() Stage {
 
 // rest is a pause that firmware makes for its own reasons, scaled by the pace.
 func (m *machine) rest(ctx context.Context, d time.Duration) error {
-	return sleep(ctx, time.Duration(float64(d)*m.group.cfg.Pace))
+	return sleep.For(ctx, time.Duration(float64(d)*m.group.cfg.Pace))
 }
 
 // spread keeps machines from doing the same at the same moment.
@@ -150,20 +151,6 @@ const leastTimer = 0.25
 // timer is a retransmission timer, scaled by the pace but never below a quarter, and spread a little.
 func (m *machine) timer(d time.Duration) time.Duration {
 	return m.spread(time.Duration(float64(d) * max(m.group.cfg.Pace, leastTimer)))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // fromFirmware is the first part of a boot: an address and a loader. A stage other than "" ends the boot.
@@ -281,7 +268,7 @@ func (m *machine) http(agent string, isEFI bool) *httpClient {
 	c.agent, c.isEFI = agent, isEFI
 	c.wait = func(ctx context.Context, d time.Duration) error {
 		m.group.stats.count("503 answers")
-		return sleep(ctx, d)
+		return sleep.For(ctx, d)
 	}
 	if m.isSlow {
 		c.slow = time.Sleep
@@ -379,7 +366,7 @@ func (m *machine) after(ctx context.Context, e ending) (Stage, error) {
 			return "", fmt.Errorf("report: %w", err)
 		}
 		m.group.stats.count("report retries")
-		if err := sleep(ctx, m.timer(4*time.Second)); err != nil {
+		if err := sleep.For(ctx, m.timer(4*time.Second)); err != nil {
 			return "", err
 		}
 	}
@@ -448,7 +435,7 @@ func (c *console) pause(ctx context.Context, d time.Duration) error {
 			return errArrived
 		}
 	}
-	return sleep(ctx, max(min(d, time.Second), time.Duration(float64(d)*c.group.cfg.Pace)))
+	return sleep.For(ctx, max(min(d, time.Second), time.Duration(float64(d)*c.group.cfg.Pace)))
 }
 
 func (c *console) say(line string) { c.said = line }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // PowerConfig gives each machine a controller: one HTTP server for all of them, of the kind that Slipway's webhook
@@ -213,6 +215,6 @@ func (m *machine) run(ctx context.Context, changed <-chan struct{}) {
 			m.group.stats.fail(m.id, err.Error())
 		}
 		m.drop()
-		_ = sleep(ctx, m.timer(2*time.Second))
+		_ = sleep.For(ctx, m.timer(2*time.Second))
 	}
 }

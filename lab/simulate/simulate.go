@@ -7,6 +7,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,9 +125,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 func run(ctx context.Context, cfg Config, n network, tftpPort uint16) (Result, error) {
 	g := &group{cfg: cfg, log: cfg.Log, net: n, stats: newStats(), holders: newHolders(), tftpPort: tftpPort}
-	if g.log == nil {
-		g.log = slog.New(slog.DiscardHandler)
-	}
+	g.log = cmp.Or(g.log, slog.New(slog.DiscardHandler))
 	for i := range cfg.Hosts {
 		m := &machine{group: g, id: NewIdentity(cfg.Seed, i), firmware: cfg.Firmware[i%len(cfg.Firmware)], dice: newDice(cfg.Faults, cfg.Seed, i)}
 		m.stage.Store(StageOff)

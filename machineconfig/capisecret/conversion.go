@@ -128,8 +128,7 @@ func decodeIgnition(text []byte) (doc map[string]any, err error) {
 
 // foreign retells an error of package ignition.
 func foreign(err error, secret []byte) error {
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return retell("", e.Msg, e.Hint, secret)
 	}
 	return retell("", err.Error(), "", secret)

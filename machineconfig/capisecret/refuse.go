@@ -78,13 +78,11 @@ const hintKeys = "Cluster API's providers write write_files, bootcmd, runcmd, us
 
 // yamlError says where the parser stopped. Its own words quote the document.
 func yamlError(err error) error {
-	var own *inventory.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*inventory.Error](err); ok {
 		return own
 	}
 	text := err.Error()
-	var wrong *yaml.TypeError
-	if errors.As(err, &wrong) && len(wrong.Errors) > 0 {
+	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok && len(wrong.Errors) > 0 {
 		text = wrong.Errors[0]
 		if m := unknownKeyRE.FindStringSubmatch(text); m != nil {
 			return refuse(hintKeys, "has the key %q in line %s, which cannot be translated", inventory.Clean(m[2], 60), m[1])

@@ -101,17 +101,6 @@ func (s *Schema) Check(n *yaml.Node, name, path string) []Fault {
 	return c.faults
 }
 
-// Keys returns the keys of a mapping that the definition of that name has.
-func (s *Schema) Keys(name string) []string {
-	var out []string
-	if k := s.named[name]; k != nil {
-		for _, f := range k.fields {
-			out = append(out, f.key)
-		}
-	}
-	return out
-}
-
 type checker struct {
 	schema *Schema
 	faults []Fault

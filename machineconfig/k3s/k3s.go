@@ -15,6 +15,7 @@ package k3s
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -138,9 +139,7 @@ func (p *plan) binary() string {
 func read(in machineconfig.BootstrapInput) (*plan, error) {
 	in.Spec = kubelet.WithFields(in.Spec)
 	p := &plan{in: in, role: in.Spec.Role, extra: map[string]string{}}
-	if p.role == "" {
-		p.role = machineconfig.Worker
-	}
+	p.role = cmp.Or(p.role, machineconfig.Worker)
 	if !slices.Contains([]machineconfig.Role{machineconfig.Worker, machineconfig.ControlPlane, machineconfig.Init}, p.role) {
 		return nil, inventory.Errorf(inventory.Invalid, "/bootstrap/role: %q is not a role", p.role).WithHint("use worker, control-plane or init")
 	}

@@ -2,6 +2,7 @@ package kubeadm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"maps"
 	"net"
@@ -183,10 +184,7 @@ func (p *plan) registration() nodeRegistration {
 }
 
 func (p *plan) bindPort() int {
-	if p.o.bindPort != 0 {
-		return p.o.bindPort
-	}
-	return 6443
+	return cmp.Or(p.o.bindPort, 6443)
 }
 
 func (p *plan) localEndpoint() localEndpoint {

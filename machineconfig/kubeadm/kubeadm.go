@@ -37,6 +37,7 @@
 package kubeadm
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -155,10 +156,7 @@ func (p *plan) hasVIP() bool         { return p.isControlPlane() && p.target.VIP
 func (p *plan) isFlatcar() bool      { return p.in.OS.OS == "flatcar" }
 
 func (p *plan) criSocket() string {
-	if p.in.Spec.CRISocket == "" {
-		return containerdSocket
-	}
-	return p.in.Spec.CRISocket
+	return cmp.Or(p.in.Spec.CRISocket, containerdSocket)
 }
 
 func (p *plan) runtimeUnit() string {

@@ -1,6 +1,7 @@
 package kubeadm
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -42,9 +43,7 @@ func pkiPath(name string) string {
 // NewPKI makes the authorities of a new cluster, valid for ten years: RSA, as every kubeadm makes them, under the keys
 // of PKIFiles. random is crypto/rand's Reader when nil.
 func NewPKI(now time.Time, random io.Reader) (map[string]string, error) {
-	if random == nil {
-		random = rand.Reader
-	}
+	random = cmp.Or(random, rand.Reader)
 	out := map[string]string{}
 	for file, name := range map[string]string{"ca": "kubernetes", "etcd-ca": "etcd-ca", "front-proxy-ca": "front-proxy-ca"} {
 		key, err := rsa.GenerateKey(random, 2048)

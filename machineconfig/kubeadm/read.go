@@ -1,6 +1,7 @@
 package kubeadm
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -193,9 +194,7 @@ func readOptions(all map[string]string) (options, error) {
 func read(in machineconfig.BootstrapInput) (*plan, error) {
 	in.Spec = kubelet.WithFields(in.Spec)
 	p := &plan{in: in, role: in.Spec.Role}
-	if p.role == "" {
-		p.role = machineconfig.Worker
-	}
+	p.role = cmp.Or(p.role, machineconfig.Worker)
 	if !slices.Contains([]machineconfig.Role{machineconfig.Worker, machineconfig.ControlPlane, machineconfig.Init}, p.role) {
 		return nil, inventory.Errorf(inventory.Invalid, "/bootstrap/role: %q is not a role", p.role).WithHint("use worker, control-plane or init")
 	}
@@ -204,10 +203,7 @@ func read(in machineconfig.BootstrapInput) (*plan, error) {
 			WithHint("make one with `slipway target add` and name it here")
 	}
 	p.target = *in.Target
-	v := in.Spec.Version
-	if v == "" {
-		v = p.target.Kubernetes
-	}
+	v := cmp.Or(in.Spec.Version, p.target.Kubernetes)
 	var err error
 	if p.version, err = parseVersion(v); err != nil {
 		return nil, err
@@ -255,9 +251,7 @@ func (p *plan) checkJoin() error {
 	if p.discovery == "" && p.target.CA != "" {
 		p.discovery = discoveryFile
 	}
-	if p.discovery == "" {
-		p.discovery = discoveryToken
-	}
+	p.discovery = cmp.Or(p.discovery, discoveryToken)
 	if p.target.CA == "" && (p.discovery == discoveryFile || len(p.o.hashes) == 0 && !p.o.skipCA) {
 		return inventory.Errorf(inventory.Invalid, "join target %s has no CA: the machine could not tell its cluster from another", p.target.Name).
 			WithHint("give the target the cluster's ca.crt, or set the option caCertHashes")

@@ -1,6 +1,7 @@
 package kubeadm
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 
@@ -40,10 +41,7 @@ func (p *plan) checkVIP() error {
 }
 
 func (p *plan) vipImage() string {
-	if p.target.VIPImage == "" {
-		return DefaultVIPImage
-	}
-	return p.target.VIPImage
+	return cmp.Or(p.target.VIPImage, DefaultVIPImage)
 }
 
 // startsAsSuperAdmin reports whether the pod needs the other kubeconfig until the cluster is made.

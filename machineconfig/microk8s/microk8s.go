@@ -16,6 +16,7 @@
 package microk8s
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -104,9 +105,7 @@ var (
 func read(in machineconfig.BootstrapInput) (*plan, error) {
 	in.Spec = kubelet.WithFields(in.Spec)
 	p := &plan{in: in, role: in.Spec.Role, token: in.Spec.Secret}
-	if p.role == "" {
-		p.role = machineconfig.Worker
-	}
+	p.role = cmp.Or(p.role, machineconfig.Worker)
 	if !slices.Contains([]machineconfig.Role{machineconfig.Worker, machineconfig.ControlPlane, machineconfig.Init}, p.role) {
 		return nil, inventory.Errorf(inventory.Invalid, "/bootstrap/role: %q is not a role", p.role).WithHint("use worker, control-plane or init")
 	}
@@ -119,12 +118,8 @@ func read(in machineconfig.BootstrapInput) (*plan, error) {
 	}
 	v := in.Spec.Version
 	if in.Target != nil {
-		if v == "" {
-			v = in.Target.Kubernetes
-		}
-		if p.token == "" {
-			p.token = in.Target.Token
-		}
+		v = cmp.Or(v, in.Target.Kubernetes)
+		p.token = cmp.Or(p.token, in.Target.Token)
 	}
 	m := versionRE.FindStringSubmatch(v)
 	if m == nil && v != "" {

@@ -20,6 +20,7 @@
 package osadapter
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"regexp"
@@ -51,9 +52,7 @@ func Apply(t machineconfig.Target, req machineconfig.Requirements, install strin
 		return a.r
 	}
 	a.sys = sys
-	if install == "" {
-		install = sys.way
-	}
+	install = cmp.Or(install, sys.way)
 	switch {
 	case sys.isClosed:
 		if len(req.Binaries) > 0 {

@@ -1,6 +1,7 @@
 package osadapter
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -188,9 +189,7 @@ func (a *adapter) bySysext() {
 		f.Hint = "build one and give its URL, or install in another way"
 		return
 	}
-	if address == "" {
-		address = flatcarSysext
-	}
+	address = cmp.Or(address, flatcarSysext)
 	if full == "" && strings.Contains(address, "{version}") {
 		f := a.r.Errorf("/bootstrap/version", "invalid", "%q does not name one extension", inventory.Clean(a.req.Version, 40))
 		f.Hint = "write all of it, such as 1.35.0"

@@ -2,6 +2,7 @@ package plain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ func SSHDText(s machineconfig.SSHD) string {
 	if len(s.AllowGroups) > 0 {
 		b.WriteString("AllowGroups " + strings.Join(s.AllowGroups, " ") + "\n")
 	}
-	for _, k := range sortedKeys(s.Settings) {
+	for _, k := range slices.Sorted(maps.Keys(s.Settings)) {
 		b.WriteString(k + " " + s.Settings[k] + "\n")
 	}
 	return b.String()

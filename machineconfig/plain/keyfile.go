@@ -56,12 +56,7 @@ func KeyfileHasNoIPv6(l machineconfig.L3) bool {
 	if l.LinkLocal != "none" && l.LinkLocal != "ipv4" || l.DHCP6 {
 		return false
 	}
-	for _, a := range l.Addresses {
-		if strings.Contains(a, ":") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(l.Addresses, func(a string) bool { return strings.Contains(a, ":") })
 }
 
 // KeyfileRouteOptions is the line of options of a route, "" for none.

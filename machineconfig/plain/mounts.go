@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"slices"
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
@@ -30,7 +31,7 @@ func (w *writer) mounts() {
 		all := strings.Join(options, ",")
 		lines.WriteString(m.Source + " " + m.MountPoint + " " + string(m.Type) + " " + all + " 0 0\n")
 		w.c.Dirs = append(w.c.Dirs, machineconfig.Directory{Path: m.MountPoint})
-		if !has(options, "noauto") && !has(options, "x-systemd.automount") {
+		if !slices.Contains(options, "noauto") && !slices.Contains(options, "x-systemd.automount") {
 			now = append(now, m.MountPoint)
 		}
 		switch m.Type {
@@ -47,15 +48,6 @@ func (w *writer) mounts() {
 	if len(now) > 0 {
 		w.run("mount", now...)
 	}
-}
-
-func has(options []string, word string) bool {
-	for _, o := range options {
-		if o == word {
-			return true
-		}
-	}
-	return false
 }
 
 // slug makes a file name of a path.

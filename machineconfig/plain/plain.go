@@ -5,8 +5,8 @@
 package plain
 
 import (
+	"cmp"
 	"embed"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,10 +129,7 @@ func (w *writer) pins() {
 	if w.family == Apt {
 		var b strings.Builder
 		for _, p := range pins {
-			priority := p.Priority
-			if priority == 0 {
-				priority = 1001
-			}
+			priority := cmp.Or(p.Priority, 1001)
 			b.WriteString("Package: " + p.Name + "\nPin: version " + p.Version + "\nPin-Priority: " + strconv.Itoa(priority) + "\n\n")
 		}
 		w.file("/etc/apt/preferences.d/90-slipway", 0o644, b.String())
@@ -142,7 +139,8 @@ func (w *writer) pins() {
 	var args []string
 	for _, p := range pins {
 		if p.Priority != 0 || strings.HasSuffix(p.Version, "*") && w.family == Zypper {
-			w.cannot(pointer("/packages/pins", p.Name), "has a priority or a pattern, which apt alone has", "write the whole version")
+			at := machineconfig.Pointer("packages", "pins", p.Name)
+			w.cannot(at, "has a priority or a pattern, which apt alone has", "write the whole version")
 		}
 		w.c.Packages.Install = slices.DeleteFunc(w.c.Packages.Install, func(name string) bool { return name == p.Name })
 		args = append(args, p.Name, p.Version)
@@ -190,10 +188,4 @@ func (w *writer) selinux() {
 	default:
 		w.run("selinux", string(mode))
 	}
-}
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
-
-func pointer(path, key string) string {
-	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

@@ -180,8 +180,7 @@ func System(tx inventory.Tx, name string) (string, error) {
 }
 
 func ignoreNotFound(err error) error {
-	var e *inventory.Error
-	if errors.As(err, &e) && e.Kind == inventory.NotFound {
+	if e, ok := errors.AsType[*inventory.Error](err); ok && e.Kind == inventory.NotFound {
 		return nil
 	}
 	return err

@@ -339,8 +339,7 @@ func (r *Renderer) bootstrap(in *Input, format string, t machineconfig.Target, c
 // finding says an error of a part as a finding.
 func finding(path string, err error) machineconfig.Finding {
 	f := machineconfig.Finding{Severity: machineconfig.SeverityError, Path: path, Code: "bootstrap", Message: err.Error()}
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		f.Message, f.Hint, f.Refs = e.Msg, e.Hint, e.Refs
 	}
 	switch {

@@ -29,11 +29,7 @@ func endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (mode inven
 // ForeseeMachine says what a verb would do to a machine and its host, and refuses what the verb refuses. It changes nothing. Verbs
 // are delete, force (a deletion), reinstall, and the other steps of a remediation.
 func (ms *Machines) ForeseeMachine(ctx context.Context, name, verb string) (f foresight.Ending, err error) {
-	err = ms.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		f, err = foreseeMachine(tx, name, verb)
-		return err
-	})
-	return f, err
+	return inventory.Read(ctx, ms.cfg.Store, func(tx inventory.Tx) (foresight.Ending, error) { return foreseeMachine(tx, name, verb) })
 }
 
 func foreseeMachine(tx inventory.Tx, name, verb string) (f foresight.Ending, err error) {

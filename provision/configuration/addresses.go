@@ -464,8 +464,7 @@ func (c *Configurer) KeepAddress(ctx context.Context, id inventory.HostID) error
 
 // saidError is an error with words for people, nil for none.
 func saidError(err error) *inventory.Error {
-	var said *inventory.Error
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*inventory.Error](err); ok {
 		return said
 	}
 	return nil

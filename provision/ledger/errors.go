@@ -16,8 +16,7 @@ func IgnoreNotFound(err error) error {
 
 // PublicMessage is what an error says to machines and in their timelines: internal causes are for the log.
 func PublicMessage(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return e.Msg
 	}
 	return "an internal error; the server's log has it"

@@ -81,10 +81,8 @@ func (l *Ledger) EndIn(tx inventory.Tx, s *inventory.BootSession, outcome invent
 
 // Sweep ends the sessions that only the store has: those of before a restart.
 func (l *Ledger) Sweep(ctx context.Context) error {
-	var old []inventory.BootSession
-	err := l.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		old, err = tx.ListOpenSessions(l.Now().Add(-session.SilentFor))
-		return err
+	old, err := inventory.Read(ctx, l.Store, func(tx inventory.Tx) ([]inventory.BootSession, error) {
+		return tx.ListOpenSessions(l.Now().Add(-session.SilentFor))
 	})
 	if err != nil {
 		return fmt.Errorf("read open boot sessions: %w", err)

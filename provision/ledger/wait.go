@@ -3,14 +3,11 @@ package ledger
 import (
 	"context"
 	"time"
+
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // IsAfter waits, and reports false when ctx ended before.
 func IsAfter(ctx context.Context, wait time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(wait):
-		return true
-	}
+	return sleep.For(ctx, wait) == nil
 }

@@ -72,9 +72,5 @@ func (l *Ledger) IsDryRun(tx inventory.Tx) bool {
 
 // FindHost reads a host in a transaction of its own.
 func (l *Ledger) FindHost(ctx context.Context, id inventory.HostID) (h inventory.Host, err error) {
-	err = l.Store.Read(ctx, func(tx inventory.Tx) error {
-		h, err = tx.FindHost(id)
-		return err
-	})
-	return h, err
+	return inventory.Read(ctx, l.Store, func(tx inventory.Tx) (inventory.Host, error) { return tx.FindHost(id) })
 }

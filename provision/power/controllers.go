@@ -193,10 +193,8 @@ func (c *Controllers) poll(ctx context.Context) error {
 // PollOnce starts a request to each controller that is due. An error means that the list of controllers cannot be read.
 func (c *Controllers) PollOnce(ctx context.Context, slots chan struct{}, workers *sync.WaitGroup) error {
 	for after := ""; ; {
-		var page []inventory.BMC
-		err := c.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-			page, err = tx.ListBMCs(inventory.Page{After: after, Limit: PollPage})
-			return err
+		page, err := inventory.Read(ctx, c.cfg.Store, func(tx inventory.Tx) ([]inventory.BMC, error) {
+			return tx.ListBMCs(inventory.Page{After: after, Limit: PollPage})
 		})
 		if err != nil || len(page) == 0 {
 			return err

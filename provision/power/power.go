@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/ledger"
 )
@@ -105,16 +106,7 @@ type Clock struct{ Time func() time.Time }
 func (c Clock) Now() time.Time { return c.Time() }
 
 // Sleep waits, or returns why ctx has ended.
-func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
+func (Clock) Sleep(ctx context.Context, d time.Duration) error { return sleep.For(ctx, d) }
 
 // Pace returns how patiently changes of power are confirmed.
 func (c *Controllers) Pace() bmc.Pace {

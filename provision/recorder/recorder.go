@@ -3,6 +3,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync/atomic"
@@ -160,9 +161,7 @@ func saveProgress(tx inventory.Tx, s inventory.BootSession) error {
 		if stored.LastAt.After(s.LastAt) || !stored.EndedAt.IsZero() {
 			return nil
 		}
-		if s.Proof == "" {
-			s.Proof = stored.Proof
-		}
+		s.Proof = cmp.Or(s.Proof, stored.Proof)
 		if stored.Boot != "" && s.Boot == "" {
 			s.Boot, s.Reason, s.Profile, s.Image = stored.Boot, stored.Reason, stored.Profile, stored.Image
 		}

@@ -186,10 +186,8 @@ func (g *Gate) ExpireStrangers(ctx context.Context) error {
 	var old, resting []inventory.Host
 	n := 0
 	for after := ""; ; {
-		var page []inventory.Host
-		err := g.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-			page, err = tx.ListHosts(inventory.HostFilter{State: inventory.Discovered}, inventory.Page{After: after, Limit: 500})
-			return err
+		page, err := inventory.Read(ctx, g.cfg.Store, func(tx inventory.Tx) ([]inventory.Host, error) {
+			return tx.ListHosts(inventory.HostFilter{State: inventory.Discovered}, inventory.Page{After: after, Limit: 500})
 		})
 		if err != nil {
 			return fmt.Errorf("read strangers: %w", err)

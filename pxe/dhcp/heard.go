@@ -2,8 +2,6 @@ package dhcp
 
 import (
 	"encoding/binary"
-	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -66,12 +64,8 @@ func parseOverheard(frame []byte) (r overheard, ok bool) {
 
 // listenHeard opens the socket that hears what other servers broadcast. What we send ourselves does not come there.
 func listenHeard(name string) (*packet.Conn, error) {
-	ifi, err := net.InterfaceByName(name)
-	if err != nil {
-		return nil, fmt.Errorf("find interface %s: %w", name, err)
-	}
 	// IPv4, UDP, no later fragment, from port 67 to port 68.
-	filter, err := bpf.Assemble([]bpf.Instruction{
+	return listenFrames(name, etherIPv4, []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 12, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherIPv4, SkipFalse: 8},
 		bpf.LoadAbsolute{Off: 23, Size: 1},
@@ -84,14 +78,6 @@ func listenHeard(name string) (*packet.Conn, error) {
 		bpf.RetConstant{Val: etherHeader + 60 + udpHeader + maxPacketSize},
 		bpf.RetConstant{Val: 0},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("assemble DHCP filter: %w", err)
-	}
-	conn, err := packet.Listen(ifi, packet.Raw, etherIPv4, &packet.Config{Filter: filter})
-	if err != nil {
-		return nil, fmt.Errorf("open packet socket on %s: %w", name, err)
-	}
-	return conn, nil
 }
 
 // readHeard takes note of what other servers say on an interface.

@@ -4,10 +4,14 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"slipway.dev/slipway/pxe/metric"
 )
 
 // Metrics are the counters of a server. Any goroutine may read them at any time; package cmd registers them.
 type Metrics struct {
+	metric.Set
+
 	Packets    *prometheus.CounterVec // by type and result
 	Drops      *prometheus.CounterVec // by reason, before a packet was decided on
 	Sent       prometheus.Counter
@@ -22,45 +26,18 @@ type Metrics struct {
 }
 
 func newMetrics(queued func() int) *Metrics {
-	counter := func(name, help string) prometheus.CounterOpts {
-		return prometheus.CounterOpts{Name: "slipway_dhcp_" + name, Help: help}
-	}
+	s := metric.New("slipway_dhcp_")
 	return &Metrics{
-		Packets: prometheus.NewCounterVec(counter("packets_total", "DHCP packets by type and what became of them."), []string{"type", "result"}),
-		Drops:   prometheus.NewCounterVec(counter("drops_total", "DHCP packets dropped unanswered, by reason."), []string{"reason"}),
-		Foreign: prometheus.NewCounterVec(counter("foreign_total", "Reported signs of other DHCP servers, at most one in 30 s of each."),
-			[]string{"iface"}),
-		Strangers: prometheus.NewCounterVec(counter("strangers_refused_total", "Unknown machines left without an address by the limits for them."),
-			[]string{"subnet"}),
-		Sent: prometheus.NewCounter(counter("replies_total", "DHCP replies handed to the kernel.")),
-		SendErrors: prometheus.NewCounter(counter("send_errors_total",
-			"DHCP replies that the kernel refused to send.")),
-		Queue: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "slipway_dhcp_queue_packets",
-			Help: "DHCP packets that wait in the queue.",
-		}, func() float64 { return float64(queued()) }),
-		Commit: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "slipway_dhcp_commit_seconds",
-			Help: "Time until a group of leases was on disk.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 14),
-		}),
-		CommitSize: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "slipway_dhcp_commit_leases",
-			Help: "Leases written in one group.", Buckets: prometheus.ExponentialBuckets(1, 2, 12),
-		}),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
-	for _, part := range m.parts() {
-		part.Describe(c)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(c chan<- prometheus.Metric) {
-	for _, part := range m.parts() {
-		part.Collect(c)
+		Set:        s,
+		Packets:    s.Counters("packets_total", "DHCP packets by type and what became of them.", "type", "result"),
+		Drops:      s.Counters("drops_total", "DHCP packets dropped unanswered, by reason.", "reason"),
+		Foreign:    s.Counters("foreign_total", "Reported signs of other DHCP servers, at most one in 30 s of each.", "iface"),
+		Strangers:  s.Counters("strangers_refused_total", "Unknown machines left without an address by the limits for them.", "subnet"),
+		Sent:       s.Counter("replies_total", "DHCP replies handed to the kernel."),
+		SendErrors: s.Counter("send_errors_total", "DHCP replies that the kernel refused to send."),
+		Queue:      s.Gauge("queue_packets", "DHCP packets that wait in the queue.", queued),
+		Commit:     s.Histogram("commit_seconds", "Time until a group of leases was on disk.", 0.0001, 2, 14),
+		CommitSize: s.Histogram("commit_leases", "Leases written in one group.", 1, 2, 12),
 	}
 }
 
@@ -94,8 +71,4 @@ func (m *Metrics) result(k kind, r result) {
 		at.Store(c)
 	}
 	(*c).Inc()
-}
-
-func (m *Metrics) parts() []prometheus.Collector {
-	return []prometheus.Collector{m.Packets, m.Drops, m.Sent, m.SendErrors, m.Queue, m.Commit, m.CommitSize, m.Foreign, m.Strangers}
 }

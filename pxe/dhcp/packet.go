@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -105,9 +106,7 @@ func normalise(b []byte) (kind, []byte, dropReason) {
 		if !ok {
 			return 0, nil, dropOptions
 		}
-		if found.kind == 0 {
-			found.kind = more.kind
-		}
+		found.kind = cmp.Or(found.kind, more.kind)
 		b = append(b, field[:n]...)
 		clear(b[part.from:part.to])
 	}

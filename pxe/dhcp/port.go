@@ -178,21 +178,26 @@ const receiveBuffer = 4 << 20
 
 // listenARP opens the socket that carries frames to machines without an address, and hears ARP.
 func listenARP(name string) (*packet.Conn, error) {
-	ifi, err := net.InterfaceByName(name)
-	if err != nil {
-		return nil, fmt.Errorf("find interface %s: %w", name, err)
-	}
 	// Ethernet type ARP, from the third field on so that VLAN offload does not matter.
-	filter, err := bpf.Assemble([]bpf.Instruction{
+	return listenFrames(name, etherARP, []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 12, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherARP, SkipFalse: 1},
 		bpf.RetConstant{Val: 64},
 		bpf.RetConstant{Val: 0},
 	})
+}
+
+// listenFrames opens a socket for frames of a type that pass a filter.
+func listenFrames(name string, etherType int, program []bpf.Instruction) (*packet.Conn, error) {
+	ifi, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("assemble ARP filter: %w", err)
+		return nil, fmt.Errorf("find interface %s: %w", name, err)
 	}
-	conn, err := packet.Listen(ifi, packet.Raw, etherARP, &packet.Config{Filter: filter})
+	filter, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, fmt.Errorf("assemble the filter of frames: %w", err)
+	}
+	conn, err := packet.Listen(ifi, packet.Raw, etherType, &packet.Config{Filter: filter})
 	if err != nil {
 		return nil, fmt.Errorf("open packet socket on %s: %w", name, err)
 	}

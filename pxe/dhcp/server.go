@@ -11,6 +11,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/pxe/lease"
@@ -123,15 +125,9 @@ const (
 
 // New returns a Server. It opens nothing before Serve.
 func New(cfg Config) *Server {
-	if cfg.PerSource == 0 {
-		cfg.PerSource = 20
-	}
-	if cfg.QueueN == 0 {
-		cfg.QueueN = 8192
-	}
-	if cfg.PingFor == 0 {
-		cfg.PingFor = 500 * time.Millisecond
-	}
+	cfg.PerSource = cmp.Or(cfg.PerSource, 20)
+	cfg.QueueN = cmp.Or(cfg.QueueN, 8192)
+	cfg.PingFor = cmp.Or(cfg.PingFor, 500*time.Millisecond)
 	if cfg.StoreState == nil {
 		cfg.StoreState = func(error) {}
 	}
@@ -218,10 +214,7 @@ func (s *Server) servePort(ctx context.Context, name string) error {
 			return nil
 		}
 		s.cfg.Log.Warn("dhcp not answered on interface, trying again", "iface", name, "err", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = sleep.For(ctx, wait)
 		// The wait is not reset by an attempt that fails. Only an interface that served for a while begins at one
 		// second again.
 		wait = min(2*wait, retryAtMost)

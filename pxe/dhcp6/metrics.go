@@ -1,9 +1,15 @@
 package dhcp6
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"slipway.dev/slipway/pxe/metric"
+)
 
 // Metrics are what the server counts; cmd registers it.
 type Metrics struct {
+	metric.Set
+
 	Packets    *prometheus.CounterVec // by type and result
 	Drops      *prometheus.CounterVec // by reason, before a packet was decided on
 	SendErrors prometheus.Counter
@@ -11,42 +17,14 @@ type Metrics struct {
 }
 
 func newMetrics() *Metrics {
+	s := metric.New("slipway_dhcp6_")
 	return &Metrics{
-		Packets: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slipway_dhcp6_packets_total",
-			Help: "DHCPv6 messages by type and what became of them.",
-		}, []string{"type", "result"}),
-		Drops: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slipway_dhcp6_drops_total",
-			Help: "DHCPv6 messages dropped unanswered, by reason.",
-		}, []string{"reason"}),
-		SendErrors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "slipway_dhcp6_send_errors_total",
-			Help: "DHCPv6 replies that the kernel refused to send.",
-		}),
-		Commit: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "slipway_dhcp6_commit_seconds",
-			Help: "Time until a group of IPv6 leases was on disk.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 14),
-		}),
+		Set:        s,
+		Packets:    s.Counters("packets_total", "DHCPv6 messages by type and what became of them.", "type", "result"),
+		Drops:      s.Counters("drops_total", "DHCPv6 messages dropped unanswered, by reason.", "reason"),
+		SendErrors: s.Counter("send_errors_total", "DHCPv6 replies that the kernel refused to send."),
+		Commit:     s.Histogram("commit_seconds", "Time until a group of IPv6 leases was on disk.", 0.0001, 2, 14),
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
-	for _, part := range m.parts() {
-		part.Describe(c)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(c chan<- prometheus.Metric) {
-	for _, part := range m.parts() {
-		part.Collect(c)
-	}
-}
-
-func (m *Metrics) parts() []prometheus.Collector {
-	return []prometheus.Collector{m.Packets, m.Drops, m.SendErrors, m.Commit}
 }
 
 // result is what became of a message that was decided on; it is a metric's label.

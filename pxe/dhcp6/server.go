@@ -9,6 +9,7 @@
 package dhcp6
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/pxe/lease6"
@@ -114,12 +116,8 @@ const (
 
 // New returns a Server. It opens nothing before Serve.
 func New(cfg Config) *Server {
-	if cfg.PerSource == 0 {
-		cfg.PerSource = 20
-	}
-	if cfg.Strangers == 0 {
-		cfg.Strangers = 50
-	}
+	cfg.PerSource = cmp.Or(cfg.PerSource, 20)
+	cfg.Strangers = cmp.Or(cfg.Strangers, 50)
 	if cfg.StoreState == nil {
 		cfg.StoreState = func(error) {}
 	}
@@ -204,10 +202,7 @@ func (s *Server) servePort(ctx context.Context, name string) error {
 			}
 			s.cfg.Log.Log(ctx, level, "dhcpv6 not answered on interface, trying again", "iface", name, "err", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = sleep.For(ctx, wait)
 		wait = min(2*wait, retryAtMost)
 	}
 	return nil

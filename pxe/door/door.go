@@ -6,6 +6,7 @@
 package door
 
 import (
+	"cmp"
 	"container/list"
 	"io"
 	"net/netip"
@@ -41,9 +42,7 @@ type Door struct {
 
 // New returns a Door without connections.
 func New(cfg Config) *Door {
-	if cfg.PerSource == 0 {
-		cfg.PerSource = cfg.All
-	}
+	cfg.PerSource = cmp.Or(cfg.PerSource, cfg.All)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -55,8 +55,7 @@ func (s *Server) sendTask(x *exchange) int {
 // its own to fit.
 func (s *Server) takeAgentReport(x *exchange) int {
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, wire.MaxReport))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return x.text(http.StatusRequestEntityTooLarge, "the report is longer than 1 MiB", "send the last lines of the log")
 	}
 	if err != nil {

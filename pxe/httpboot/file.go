@@ -69,8 +69,7 @@ func (s *Server) sendArtefact(x *exchange) int {
 
 // forPeople returns the error that an operator may see in the session: never one with paths of this server.
 func forPeople(err error) error {
-	var e *inventory.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return errors.New(e.Msg)
 	}
 	return errors.New("the boot server cannot read the file; its log says why")

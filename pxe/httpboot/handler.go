@@ -174,8 +174,7 @@ func (s *Server) takeReport(x *exchange) int {
 	rep := pxe.Report{Step: pxe.ReportStep(inventory.Clean(q.Get("step"), 40)), Part: inventory.Clean(q.Get("part"), 40), Detail: inventory.Clean(q.Get("detail"), 500)}
 	if x.r.Method == http.MethodPost {
 		body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, maxReport))
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return x.text(http.StatusRequestEntityTooLarge, "the report is longer than 64 KiB", "send the last lines of the log")
 		}
 		if err != nil {
@@ -214,8 +213,7 @@ func (s *Server) refuse(x *exchange, err error) int {
 
 // logFailure logs an expected refusal once a minute for each machine and place, and any other error each time.
 func (s *Server) logFailure(x *exchange, err error) {
-	var e *inventory.Error
-	if errors.As(err, &e) && e.Kind != inventory.Internal {
+	if e, ok := errors.AsType[*inventory.Error](err); ok && e.Kind != inventory.Internal {
 		level := slog.LevelDebug
 		if s.refusals.isNew(x.source.String()+" "+string(x.place)+" "+e.Msg, time.Now()) {
 			level = slog.LevelInfo

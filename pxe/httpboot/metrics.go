@@ -1,9 +1,15 @@
 package httpboot
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"slipway.dev/slipway/pxe/metric"
+)
 
 // Metrics are the counters of the server. The program registers them: it implements prometheus.Collector.
 type Metrics struct {
+	metric.Set
+
 	Requests *prometheus.CounterVec   // by place and status
 	Seconds  *prometheus.HistogramVec // by place
 	Bytes    *prometheus.CounterVec   // of files, by place
@@ -14,46 +20,15 @@ type Metrics struct {
 }
 
 func newMetrics(s *Server) *Metrics {
-	gauge := func(name, help string, value func() int) prometheus.GaugeFunc {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slipway_httpboot_" + name, Help: help}, func() float64 { return float64(value()) })
-	}
+	m := metric.New("slipway_httpboot_")
 	return &Metrics{
-		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slipway_httpboot_requests_total",
-			Help: "Requests to the boot listener by kind and status.",
-		}, []string{"place", "status"}),
-		Seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "slipway_httpboot_request_seconds",
-			Help: "Time until a request was answered.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 11),
-		}, []string{"place"}),
-		Bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slipway_httpboot_sent_bytes_total",
-			Help: "Bytes of files handed to the kernel.",
-		}, []string{"place"}),
-		Refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slipway_httpboot_refused_connections_total",
-			Help: "Connections closed at once, by reason.",
-		}, []string{"reason"}),
-		Conns:  gauge("connections", "Open connections.", func() int { return s.cfg.Door.Len() + s.cfg.DoorTLS.Len() }),
-		Queued: gauge("queued_boots", "Boots that wait until they may download.", func() int { n, _ := s.cfg.Admission.Lengths(); return n }),
-		Active: gauge("running_downloads", "Downloads of artefacts that run.", func() int { _, n := s.cfg.Admission.Lengths(); return n }),
+		Set:      m,
+		Requests: m.Counters("requests_total", "Requests to the boot listener by kind and status.", "place", "status"),
+		Seconds:  m.Histograms("request_seconds", "Time until a request was answered.", 0.0005, 4, 11, "place"),
+		Bytes:    m.Counters("sent_bytes_total", "Bytes of files handed to the kernel.", "place"),
+		Refused:  m.Counters("refused_connections_total", "Connections closed at once, by reason.", "reason"),
+		Conns:    m.Gauge("connections", "Open connections.", func() int { return s.cfg.Door.Len() + s.cfg.DoorTLS.Len() }),
+		Queued:   m.Gauge("queued_boots", "Boots that wait until they may download.", func() int { n, _ := s.cfg.Admission.Lengths(); return n }),
+		Active:   m.Gauge("running_downloads", "Downloads of artefacts that run.", func() int { _, n := s.cfg.Admission.Lengths(); return n }),
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
-	for _, part := range m.parts() {
-		part.Describe(c)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(c chan<- prometheus.Metric) {
-	for _, part := range m.parts() {
-		part.Collect(c)
-	}
-}
-
-func (m *Metrics) parts() []prometheus.Collector {
-	return []prometheus.Collector{m.Requests, m.Seconds, m.Bytes, m.Refused, m.Conns, m.Queued, m.Active}
 }

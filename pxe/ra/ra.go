@@ -20,6 +20,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/pxe/door"
 )
 
@@ -109,10 +110,7 @@ func (s *Server) serveInterface(ctx context.Context, name string) {
 			last = err.Error()
 			s.cfg.Log.Warn("router solicitations not answered, boots are slower; trying again", "iface", name, "err", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = sleep.For(ctx, wait)
 		wait = min(2*wait, retryAtMost)
 	}
 }

@@ -4,6 +4,7 @@
 package tap
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -18,7 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/pxe/ear"
+	"slipway.dev/slipway/pxe/metric"
 	"slipway.dev/slipway/pxe/trace"
 )
 
@@ -44,15 +47,11 @@ type Server struct {
 
 // Metrics count the captured packets.
 type Metrics struct {
+	metric.Set
+
 	Frames  prometheus.Counter
 	Dropped prometheus.Counter
 }
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(c chan<- *prometheus.Desc) { m.Frames.Describe(c); m.Dropped.Describe(c) }
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(c chan<- prometheus.Metric) { m.Frames.Collect(c); m.Dropped.Collect(c) }
 
 const (
 	perSecond = 4000
@@ -70,18 +69,15 @@ const (
 
 // New returns a Server; nothing is opened before Serve.
 func New(cfg Config) *Server {
-	if cfg.PerSecond == 0 {
-		cfg.PerSecond = perSecond
-	}
+	cfg.PerSecond = cmp.Or(cfg.PerSecond, perSecond)
 	if cfg.Knows == nil {
 		cfg.Knows = func([6]byte) bool { return false }
 	}
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "slipway_tap_" + name, Help: help})
-	}
+	m := metric.New("slipway_tap_")
 	return &Server{cfg: cfg, Metrics: &Metrics{
-		Frames:  counter("frames_total", "Frames of boots that were captured for the record."),
-		Dropped: counter("drops_total", "Frames of boots that the record missed because there were too many."),
+		Set:     m,
+		Frames:  m.Counter("frames_total", "Frames of boots that were captured for the record."),
+		Dropped: m.Counter("drops_total", "Frames of boots that the record missed because there were too many."),
 	}}
 }
 
@@ -97,10 +93,7 @@ func (s *Server) Serve(ctx context.Context) error {
 					last = err.Error()
 					s.cfg.Log.Warn("packets not recorded, trying again", "iface", name, "err", err)
 				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(retryEvery):
-				}
+				_ = sleep.For(ctx, retryEvery)
 			}
 			return nil
 		})
@@ -165,10 +158,7 @@ func (s *Server) hear(ctx context.Context, name string) error {
 		}
 		// More than PerSecond: the rest of the second passes here, and the kernel drops and counts what does not fit.
 		if early := time.Duration(n)*time.Second/time.Duration(s.cfg.PerSecond) - s.cfg.Now().Sub(from); early > 0 {
-			select {
-			case <-ctx.Done():
-			case <-time.After(early):
-			}
+			_ = sleep.For(ctx, early)
 		}
 		from, n = s.cfg.Now(), 0
 	}

@@ -1,6 +1,10 @@
 package tftp
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"slipway.dev/slipway/pxe/metric"
+)
 
 // outcome is what became of a packet or a transfer; it is a metric's label.
 type outcome string
@@ -32,6 +36,8 @@ const (
 
 // Metrics are what the server counts; cmd registers it.
 type Metrics struct {
+	metric.Set
+
 	Requests  *prometheus.CounterVec // by result
 	Transfers *prometheus.CounterVec // by result
 	Running   prometheus.GaugeFunc
@@ -43,56 +49,16 @@ type Metrics struct {
 }
 
 func newMetrics(running func() int) *Metrics {
+	s := metric.New("slipway_tftp_")
 	return &Metrics{
-		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slipway_tftp_requests_total",
-			Help: "Packets to the TFTP port by what became of them.",
-		}, []string{"result"}),
-		Transfers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slipway_tftp_transfers_total",
-			Help: "TFTP transfers by how they ended.",
-		}, []string{"result"}),
-		Running: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "slipway_tftp_running_transfers",
-			Help: "TFTP transfers that run.",
-		}, func() float64 { return float64(running()) }),
-		Bytes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "slipway_tftp_sent_bytes_total",
-			Help: "Bytes that clients acknowledged.",
-		}),
-		Seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "slipway_tftp_transfer_seconds",
-			Help: "Time of the transfers that arrived.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
-		}),
-		Resent: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "slipway_tftp_resent_blocks_total",
-			Help: "Blocks that were sent more than once.",
-		}),
-		Strays: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "slipway_tftp_stray_packets_total",
-			Help: "Packets that belong to no transfer.",
-		}),
-		Unsent: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "slipway_tftp_unsent_packets_total",
-			Help: "Packets that the kernel did not take.",
-		}),
+		Set:       s,
+		Requests:  s.Counters("requests_total", "Packets to the TFTP port by what became of them.", "result"),
+		Transfers: s.Counters("transfers_total", "TFTP transfers by how they ended.", "result"),
+		Running:   s.Gauge("running_transfers", "TFTP transfers that run.", running),
+		Bytes:     s.Counter("sent_bytes_total", "Bytes that clients acknowledged."),
+		Seconds:   s.Histogram("transfer_seconds", "Time of the transfers that arrived.", 0.005, 2, 14),
+		Resent:    s.Counter("resent_blocks_total", "Blocks that were sent more than once."),
+		Strays:    s.Counter("stray_packets_total", "Packets that belong to no transfer."),
+		Unsent:    s.Counter("unsent_packets_total", "Packets that the kernel did not take."),
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
-	for _, part := range m.parts() {
-		part.Describe(c)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(c chan<- prometheus.Metric) {
-	for _, part := range m.parts() {
-		part.Collect(c)
-	}
-}
-
-func (m *Metrics) parts() []prometheus.Collector {
-	return []prometheus.Collector{m.Requests, m.Transfers, m.Running, m.Bytes, m.Seconds, m.Resent, m.Strays, m.Unsent}
 }

@@ -6,6 +6,7 @@
 package tftp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -83,12 +84,8 @@ const receiveBuffer = 4 << 20 // a row of machines that is switched on asks with
 
 // New returns a Server; nothing is opened before Listen.
 func New(cfg Config) *Server {
-	if cfg.Transfers == 0 {
-		cfg.Transfers = 2048
-	}
-	if cfg.PerClient == 0 {
-		cfg.PerClient = 16
-	}
+	cfg.Transfers = cmp.Or(cfg.Transfers, 2048)
+	cfg.PerClient = cmp.Or(cfg.PerClient, 16)
 	if cfg.Serves == nil {
 		cfg.Serves = func(netip.Addr) bool { return true }
 	}

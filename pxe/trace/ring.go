@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"container/list"
 	"net/netip"
 	"slices"
@@ -84,12 +85,8 @@ type track struct {
 
 // NewRing returns an empty Ring.
 func NewRing(cfg Config) *Ring {
-	if cfg.MaxBytes == 0 {
-		cfg.MaxBytes = maxBytes
-	}
-	if cfg.PerMachine == 0 {
-		cfg.PerMachine = perMachine
-	}
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, maxBytes)
+	cfg.PerMachine = cmp.Or(cfg.PerMachine, perMachine)
 	if cfg.Knows == nil {
 		cfg.Knows = func(inventory.MAC) bool { return false }
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,12 +176,7 @@ func (p *Packet) ports(b []byte) {
 func (p *Packet) datagram(b []byte) {
 	src, dst := p.Src.Port(), p.Dst.Port()
 	isOf := func(ports ...uint16) bool {
-		for _, x := range ports {
-			if src == x || dst == x {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(ports, func(x uint16) bool { return src == x || dst == x })
 	}
 	switch {
 	case isOf(portDHCPServer, portDHCPClient, portPXE):

@@ -22,7 +22,7 @@ const module = "slipway.dev/slipway"
 
 // floors says where each package lives; imports go down only. The longest matching prefix counts.
 var floors = map[string]int{
-	"inventory": 0, "inventory/ref": 0, "inventory/ref/pooled": 1, "inventory/noun": 0, "migrations": 0, "agent/wire": 0, "inventory/egress": 0, "machineconfig/quoting": 0,
+	"inventory": 0, "inventory/ref": 0, "inventory/ref/pooled": 1, "inventory/noun": 0, "inventory/sleep": 0, "migrations": 0, "agent/wire": 0, "inventory/egress": 0, "machineconfig/quoting": 0,
 	"pxe": 1, "pxe/admission": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "pxe/dhcpoption": 1, "pxe/sigdb": 1, "inventory/transfer": 1, "inventory/secret": 1,
 	"machineconfig/docschema": 1, "machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/plain": 1, "machineconfig/kubeadm/kubelet": 1, "installer": 1,
@@ -32,8 +32,8 @@ var floors = map[string]int{
 	"machineconfig/address":   1,
 	"inventory/sqlstore":      2,
 	"agent":                   2, "agent/host": 2, "agent/inspect": 2, "agent/burn": 2, "agent/disk": 2, "agent/wipe": 2, "agent/write": 2, "agent/efi": 2, "agent/seed": 2, "agent/kexec": 2, "agent/disk/fat": 2, "agent/write/fetch": 2, "agent/write/qcow2": 1,
-	"images/ramdisk": 3, "images/agentimage": 3, "pxe/ear": 3, "pxe/door": 3, "inventory/logbook": 4, "provision/allowance": 1,
-	"provision": 3, "provision/session": 3, "provision/recorder": 3, "bmc/trial": 3, "images": 3, "images/authenticode": 3, "inventory/live": 3, "web/proxy": 3, "web/weak": 1, "web/scoped": 3, "web/totp": 3, "web/securitykey": 3,
+	"images/ramdisk": 3, "images/agentimage": 3, "pxe/ear": 3, "pxe/door": 3, "pxe/metric": 3, "inventory/logbook": 4, "provision/allowance": 1,
+	"provision": 3, "provision/session": 3, "provision/recorder": 3, "bmc/trial": 3, "images": 3, "images/authenticode": 3, "inventory/live": 3, "web/proxy": 3, "web/weak": 1, "web/scoped": 3, "web/totp": 3, "web/securitykey": 3, "web/wire": 3,
 	"provision/ledger": 3, "provision/configuration": 3, "provision/watch": 3, "provision/delivery": 3, "provision/power": 3, "provision/strangers": 3, "provision/operation": 3, "provision/claim": 3,
 	"kubernetes/v1alpha1": 0, "kubernetes/infra/v1alpha1": 0, "kubernetes/contract": 1, "kubernetes/manifests": 1,
 	"kubernetes/controllers": 3, "kubernetes/kubeconfig": 3, "kubernetes/translate": 3,
@@ -218,7 +218,7 @@ var owners = map[string][]string{
 	"github.com/google/renameio":             {"images"},
 	"github.com/ProtonMail/go-crypto":        {"images"},
 	"github.com/klauspost/compress":          {"images", "agent"},
-	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
+	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "pxe/metric", "web"},
 	"go.yaml.in/yaml":                        {"machineconfig/docschema", "cmd/slipway", "inventory/transfer", "images", "web", "machineconfig", "cloudinit", "installer/autoinstall", "machineconfig/render", "installer/kickstart", "installer/preseed", "ignition", "kubernetes/convert", "kubernetes/apply", "kubernetes/clusterapi", "kubernetes/translate", "kubernetes/standalone"},
 	"github.com/coreos":                      {"ignition"},
 	"github.com/pmezard/go-difflib":          {"provision"},

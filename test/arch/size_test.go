@@ -22,7 +22,7 @@ const (
 )
 
 // wideLines is how many lines of the whole product are wider than mostColumns. It only shrinks.
-const wideLines = 2348
+const wideLines = 2330
 
 // size is what is measured of a package, a type ("package.Type") or an interface.
 type size struct {
@@ -32,7 +32,6 @@ type size struct {
 // debts are the sizes above the limits. Whoever makes one smaller lowers it here, and whoever comes below the limit removes it.
 // Lines are counted in hundreds, so that a small fix needs no change here.
 var debts = map[string]size{
-	"agent/inspect.Source":           {methods: 41},
 	"bmc/ipmi.driver":                {methods: 50},
 	"bmc/redfish.driver":             {methods: 66},
 	"bmc/redfish/redfishtest.Server": {methods: 43},
@@ -41,7 +40,7 @@ var debts = map[string]size{
 	"images.Cache":                   {methods: 43},
 	"installer/kickstart.writer":     {methods: 63},
 	"inventory":                      {files: 32, lines: 5900},
-	"inventory/sqlstore":             {lines: 6300},
+	"inventory/sqlstore":             {lines: 6100},
 	"machineconfig":                  {files: 40, lines: 7400},
 	"machineconfig.checker":          {methods: 58},
 	"provision.Engine":               {methods: 79},

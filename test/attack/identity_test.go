@@ -7,6 +7,7 @@ import (
 	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // TestASecondMachineWithTheMACOfARunningHostGetsNoSecret boots a machine that says of itself all that a running host says: MAC,
@@ -15,7 +16,7 @@ func TestASecondMachineWithTheMACOfARunningHostGetsNoSecret(t *testing.T) {
 	a := victim(t)
 	ctx, value := t.Context(), "attack-canary"
 	a.ImportLive()
-	if _, err := a.API.SetSecret(ctx, "db-root", client.SecretInput{Value: &value}); err != nil {
+	if _, err := a.API.SetSecret(ctx, "db-root", wire.SecretInput{Value: &value}); err != nil {
 		t.Fatal(err)
 	}
 	live := inventory.Profile{Name: "live", Image: "live", Selector: "mac", Config: "host: {timezone: Etc/UTC}"}
@@ -78,11 +79,11 @@ func TestAnAdminsProfileGivesNoSecretOfAnotherPool(t *testing.T) {
 	ctx, value := t.Context(), "attack-canary"
 	a.ImportLive()
 	for _, pool := range []string{"web", "db"} {
-		if _, err := a.API.Pools.Create(ctx, client.Pool{Pool: inventory.Pool{Name: pool, Selector: "pool=" + pool}}); err != nil {
+		if _, err := a.API.Pools.Create(ctx, wire.Pool{Pool: inventory.Pool{Name: pool, Selector: "pool=" + pool}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	only := client.SecretInput{Value: &value, Consumers: &inventory.Consumers{Pools: []string{"db"}}}
+	only := wire.SecretInput{Value: &value, Consumers: &inventory.Consumers{Pools: []string{"db"}}}
 	if _, err := a.API.SetSecret(ctx, "db-root", only); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestAnAdminsProfileGivesNoSecretOfAnotherPool(t *testing.T) {
 	}
 	a.Good(a.Boot(ctx, simulate.Config{Hosts: 1, Seed: 5, Expect: simulate.StageWaiting}))
 	label := "web"
-	if _, err := a.API.Hosts.Patch(ctx, a.Hosts()[0].Name, client.HostPatch{Labels: map[string]*string{"pool": &label}}); err != nil {
+	if _, err := a.API.Hosts.Patch(ctx, a.Hosts()[0].Name, wire.HostPatch{Labels: map[string]*string{"pool": &label}}); err != nil {
 		t.Fatal(err)
 	}
 	web := as(a, "web-operator", inventory.Grant{Role: inventory.Operator, Pool: "web"})

@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 func TestAStolenManagerTokenReachesItsClusterOnly(t *testing.T) {
 	a := victim(t)
 	ctx, value := t.Context(), "attack-canary"
-	if _, err := a.API.SetSecret(ctx, "db-root", client.SecretInput{Value: &value}); err != nil {
+	if _, err := a.API.SetSecret(ctx, "db-root", wire.SecretInput{Value: &value}); err != nil {
 		t.Fatal(err)
 	}
 	a.ImportLive()
@@ -31,7 +32,7 @@ func TestAStolenManagerTokenReachesItsClusterOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pool := range []string{"a-pool", "b-pool"} {
-		if _, err := a.API.Pools.Create(ctx, client.Pool{Pool: inventory.Pool{Name: pool, Selector: "pool=" + pool}}); err != nil {
+		if _, err := a.API.Pools.Create(ctx, wire.Pool{Pool: inventory.Pool{Name: pool, Selector: "pool=" + pool}}); err != nil {
 			t.Fatal(err)
 		}
 	}

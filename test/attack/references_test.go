@@ -6,6 +6,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // TestAnOperatorNamesNoSecretOfOthers lets operators name secrets that they may not read, in all that they may save.
@@ -13,13 +14,13 @@ func TestAnOperatorNamesNoSecretOfOthers(t *testing.T) {
 	a := victim(t)
 	ctx, value := t.Context(), "attack-canary"
 	for _, name := range []string{"other-teams-db-root", "cluster-prod"} {
-		if _, err := a.API.SetSecret(ctx, name, client.SecretInput{Value: &value}); err != nil {
+		if _, err := a.API.SetSecret(ctx, name, wire.SecretInput{Value: &value}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a.ImportLive()
 	for _, pool := range []string{"web", "db"} {
-		if _, err := a.API.Pools.Create(ctx, client.Pool{Pool: inventory.Pool{Name: pool, Selector: "pool=" + pool}}); err != nil {
+		if _, err := a.API.Pools.Create(ctx, wire.Pool{Pool: inventory.Pool{Name: pool, Selector: "pool=" + pool}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +69,7 @@ func TestAnOperatorNamesNoSecretOfOthers(t *testing.T) {
 	if _, err := a.API.Profiles.Create(ctx, admins); err != nil {
 		t.Errorf("the admin's own profile is refused: %v", err)
 	}
-	own := client.SecretInput{Value: &value, Consumers: &inventory.Consumers{Pools: []string{"web"}}}
+	own := wire.SecretInput{Value: &value, Consumers: &inventory.Consumers{Pools: []string{"web"}}}
 	if _, err := a.API.SetSecret(ctx, "web-own", own); err != nil {
 		t.Fatal(err)
 	}

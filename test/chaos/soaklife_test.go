@@ -21,6 +21,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 const (
@@ -208,7 +209,7 @@ func (d *day) changeThings(ctx context.Context, i int) error {
 		return err
 	}
 	label := strconv.Itoa(i)
-	if _, err := d.api.Hosts.Patch(ctx, "h001", client.HostPatch{Labels: map[string]*string{"soak": &label}}); err != nil {
+	if _, err := d.api.Hosts.Patch(ctx, "h001", wire.HostPatch{Labels: map[string]*string{"soak": &label}}); err != nil {
 		return err
 	}
 	at := netip.AddrFrom4([4]byte{10, 77, 9, byte(1 + i%200)})

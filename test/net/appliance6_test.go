@@ -16,6 +16,7 @@ import (
 	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // newAppliance6 is a whole server whose interface vs has an address of each family, on a wire with machines.
@@ -33,7 +34,7 @@ func newAppliance6(t *testing.T, programs ...string) (*appliance, *rack6) {
 }
 
 // check returns a line of the self-check; ok is false when it has none of that name.
-func (a *appliance) check(name string) (k client.Check, ok bool) {
+func (a *appliance) check(name string) (k wire.Check, ok bool) {
 	a.lab.T.Helper()
 	page, err := a.API.SelfCheck(a.lab.T.Context())
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // TestARestoredServerWorks takes a backup from a running appliance, loses the data directory, and starts another on what was
@@ -22,7 +23,7 @@ func TestARestoredServerWorks(t *testing.T) {
 	ctx := t.Context()
 	value, hash, password := canary, "$6$"+canary+"$x", "correct horse anna"
 	for name, v := range map[string]*string{"token": &value, "admin-hash": &hash} {
-		if _, err := a.API.SetSecret(ctx, name, client.SecretInput{Value: v}); err != nil {
+		if _, err := a.API.SetSecret(ctx, name, wire.SecretInput{Value: v}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // canary is a secret that must stand nowhere but in the one document that its machine is given.
@@ -34,7 +35,7 @@ func TestASecretStandsNowhereButInTheDeliveredDocument(t *testing.T) {
 	ctx := t.Context()
 	value, hash := canary, "$6$"+canary+"$x"
 	for name, v := range map[string]*string{"token": &value, "admin-hash": &hash} {
-		if _, err := a.API.SetSecret(ctx, name, client.SecretInput{Value: v}); err != nil {
+		if _, err := a.API.SetSecret(ctx, name, wire.SecretInput{Value: v}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,7 +104,7 @@ func TestTheNetworkTellsWhoAsksForSecrets(t *testing.T) {
 	a := newAppliance(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	value := canary
-	if _, err := a.API.SetSecret(ctx, "token", client.SecretInput{Value: &value}); err != nil {
+	if _, err := a.API.SetSecret(ctx, "token", wire.SecretInput{Value: &value}); err != nil {
 		t.Fatal(err)
 	}
 	a.ImportLive()
@@ -151,7 +152,7 @@ func TestIgnitionFetchesItsSecrets(t *testing.T) {
 			}
 			ctx := t.Context()
 			value := canary
-			if _, err := a.API.SetSecret(ctx, "token", client.SecretInput{Value: &value}); err != nil {
+			if _, err := a.API.SetSecret(ctx, "token", wire.SecretInput{Value: &value}); err != nil {
 				t.Fatal(err)
 			}
 			a.ImportLive(inventory.ImageConfig{Format: "ignition", Version: "3.3.0"})

@@ -25,6 +25,7 @@ import (
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/test/vm/osimage"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // osImages is where built operating systems are kept between runs.
@@ -228,7 +229,7 @@ func TestAMachineBecomesWhatItsProfileSays(t *testing.T) {
 		}
 	})
 	for name, value := range map[string]string{"ops-hash": passwordHash, "app": appSecret} {
-		if _, err := l.API.SetSecret(t.Context(), name, client.SecretInput{Value: &value}); err != nil {
+		if _, err := l.API.SetSecret(t.Context(), name, wire.SecretInput{Value: &value}); err != nil {
 			t.Fatal(explain(err))
 		}
 	}

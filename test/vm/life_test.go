@@ -25,6 +25,7 @@ import (
 	"slipway.dev/slipway/lab"
 	"slipway.dev/slipway/test/vm/osimage"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // living is a host and the whole life of a server on it: discovered, accepted, inspected, installed for a machine, and
@@ -187,7 +188,7 @@ func (l living) live(t *testing.T, r *lab.Lab, v *lab.Machine) {
 		return err == nil
 	})
 	host := "host-" + strings.TrimPrefix(l.name, "life-")
-	if _, err := m.api.Hosts.Patch(t.Context(), string(m.MAC), client.HostPatch{Name: &host}); err != nil {
+	if _, err := m.api.Hosts.Patch(t.Context(), string(m.MAC), wire.HostPatch{Name: &host}); err != nil {
 		t.Fatal(explain(err))
 	}
 	l.connect(t, r, v, host)

@@ -9,6 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Firmware with Microsoft's keys enrolled and Secure Boot on.
@@ -71,7 +72,7 @@ func TestSecureBoot(t *testing.T) {
 	t.Logf("unsigned kernel refused after %.1f s", time.Since(began).Seconds())
 
 	profile := "signed"
-	if _, err := s.api.Hosts.Patch(t.Context(), string(h.ID), client.HostPatch{Profile: &profile}); err != nil {
+	if _, err := s.api.Hosts.Patch(t.Context(), string(h.ID), wire.HostPatch{Profile: &profile}); err != nil {
 		t.Fatal(explain(err))
 	}
 	s.event(inventory.EventReported, "up: Linux", 4*time.Minute) // the machine asks again by itself

@@ -21,6 +21,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // stand is a server with one machine on its wire, in a network namespace of its own, for firmware that libvirt's rack
@@ -377,7 +378,7 @@ func (s *stand) host(profile string) {
 // pin gives the machine, which is known, a profile.
 func (s *stand) pin(profile string) {
 	s.t.Helper()
-	if _, err := s.api.Hosts.Patch(s.t.Context(), string(standMAC), client.HostPatch{Profile: &profile}); err != nil {
+	if _, err := s.api.Hosts.Patch(s.t.Context(), string(standMAC), wire.HostPatch{Profile: &profile}); err != nil {
 		s.t.Fatal(explain(err))
 	}
 }

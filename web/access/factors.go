@@ -9,29 +9,8 @@ import (
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/securitykey"
 	"slipway.dev/slipway/web/totp"
+	"slipway.dev/slipway/web/wire"
 )
-
-// SecurityKey is a security key or passkey of a user (WebAuthn).
-type SecurityKey struct {
-	Name    string    `json:"name"`
-	Site    string    `json:"site" doc:"The name under which Slipway was open when it was registered: it works there only"`
-	AddedAt time.Time `json:"addedAt"`
-	UsedAt  time.Time `json:"usedAt,omitzero"`
-}
-
-// SecondFactors says what a user has in addition to the password.
-type SecondFactors struct {
-	App           bool          `json:"app" doc:"An authenticator app is set up"`
-	SecurityKeys  []SecurityKey `json:"securityKeys"`
-	RecoveryCodes int           `json:"recoveryCodes" doc:"How many are left"`
-}
-
-// SecondFactor is what a new authenticator app needs.
-type SecondFactor struct {
-	Secret string `json:"secret" doc:"For apps in which it is typed in"`
-	URL    string `json:"url" doc:"What apps read from a QR code" example:"otpauth://totp/Slipway:anna?secret=..."`
-	Ticket string `json:"ticket" doc:"Goes back with the first code"`
-}
 
 // RecoveryCodes are shown once.
 type RecoveryCodes struct {
@@ -114,14 +93,14 @@ func (o *factorOps) ofUser(req *rest.Request, name string) (u inventory.User, is
 	return u, isOwn, err
 }
 
-func (o *factorOps) beginFactor(req *rest.Request, in *factorBegin) (*rest.One[SecondFactor], error) {
+func (o *factorOps) beginFactor(req *rest.Request, in *factorBegin) (*rest.One[wire.SecondFactor], error) {
 	u, _, err := o.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	t := ticket{User: u.Name, Secret: totp.NewSecret(), At: o.frame.Now()}
 	req.Trail.Fix("nothing is stored yet")
-	return &rest.One[SecondFactor]{Body: SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: o.seconds.seal.sign("second factor", t)}}, nil
+	return &rest.One[wire.SecondFactor]{Body: wire.SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: o.seconds.seal.sign("second factor", t)}}, nil
 }
 
 func (o *factorOps) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[RecoveryCodes], error) {
@@ -209,18 +188,18 @@ func (o *factorOps) factorSet(req *rest.Request, tx inventory.Tx, u *inventory.U
 	return o.frame.Changed(req, tx, "user/"+u.Name, what)
 }
 
-func (o *factorOps) getFactors(req *rest.Request, in *factorBegin) (*rest.One[SecondFactors], error) {
+func (o *factorOps) getFactors(req *rest.Request, in *factorBegin) (*rest.One[wire.SecondFactors], error) {
 	if _, _, err := o.ofUser(req, in.Name); err != nil {
 		return nil, err
 	}
-	out := SecondFactors{SecurityKeys: []SecurityKey{}}
+	out := wire.SecondFactors{SecurityKeys: []wire.SecurityKey{}}
 	err := o.store.Read(req, func(tx inventory.Tx) error {
 		_, f, err := o.seconds.of(tx, in.Name)
 		out.App, out.RecoveryCodes = f.Secret != "", len(f.Recovery)
 		for _, k := range f.Keys {
-			out.SecurityKeys = append(out.SecurityKeys, SecurityKey{Name: k.Name, Site: k.Site, AddedAt: k.AddedAt, UsedAt: k.UsedAt})
+			out.SecurityKeys = append(out.SecurityKeys, wire.SecurityKey{Name: k.Name, Site: k.Site, AddedAt: k.AddedAt, UsedAt: k.UsedAt})
 		}
 		return err
 	})
-	return &rest.One[SecondFactors]{Body: out}, err
+	return &rest.One[wire.SecondFactors]{Body: out}, err
 }

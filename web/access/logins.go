@@ -8,23 +8,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// Me is who sent the request, and what that one may do.
-type Me struct {
-	Name            string           `json:"name" doc:"user NAME, token NAME, or NAME (local) for the Unix socket"`
-	User            string           `json:"user,omitempty" doc:"The user's name; absent for a token of nobody and for the socket"`
-	DisplayName     string           `json:"displayName,omitempty"`
-	HasPassword     bool             `json:"hasPassword,omitempty" doc:"The user logs in with a password here"`
-	HasSecondFactor bool             `json:"hasSecondFactor,omitempty"`
-	MustSetUp       bool             `json:"mustSetUpSecondFactor,omitempty" doc:"Before anything else"`
-	Via             string           `json:"via" enum:"login,token,socket"`
-	Login           string           `json:"login,omitempty" doc:"Id of this login"`
-	Grants          inventory.Grants `json:"grants"`
-	Cluster         string           `json:"cluster,omitempty" doc:"UID of the cluster whose controllers the token is for; it is good for nothing else"`
-	Namespaces      []string         `json:"namespaces,omitempty" doc:"Those of the cluster that the token speaks for; absent means all"`
-	NeedsSetup      bool             `json:"needsSetup" doc:"There is no user yet: make one"`
-}
 
 // Offers are the ways to log in.
 type Offers struct {
@@ -52,7 +37,7 @@ type loginInput struct {
 
 type loginOutput struct {
 	SetCookie []http.Cookie `header:"Set-Cookie"`
-	Body      Me
+	Body      wire.Me
 }
 
 // loginOps are the operations on logins.
@@ -72,9 +57,9 @@ func (o *loginOps) add() {
 	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/me", ID: "get-me", Tag: "logins",
 		Summary: "Say who I am and what I may do", Needs: rest.Anybody, ForClusters: true,
-	}, func(req *rest.Request, _ *struct{}) (*rest.One[Me], error) {
+	}, func(req *rest.Request, _ *struct{}) (*rest.One[wire.Me], error) {
 		me, err := o.me(req, req.Caller)
-		return &rest.One[Me]{Body: me}, err
+		return &rest.One[wire.Me]{Body: me}, err
 	})
 	rest.Register(o.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/logins/offers", ID: "list-offers", Tag: "logins",
@@ -103,8 +88,8 @@ func (o *loginOps) add() {
 }
 
 // me describes a caller.
-func (o *loginOps) me(ctx context.Context, c rest.Caller) (Me, error) {
-	me := Me{Name: c.Name, User: c.User, Via: c.Via, Login: c.Login, Grants: c.Grants, Cluster: c.Cluster, Namespaces: c.Namespaces, MustSetUp: c.MustSetUp}
+func (o *loginOps) me(ctx context.Context, c rest.Caller) (wire.Me, error) {
+	me := wire.Me{Name: c.Name, User: c.User, Via: c.Via, Login: c.Login, Grants: c.Grants, Cluster: c.Cluster, Namespaces: c.Namespaces, MustSetUp: c.MustSetUp}
 	if me.Grants == nil {
 		me.Grants = inventory.Grants{}
 	}

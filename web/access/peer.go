@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -32,9 +33,7 @@ func RememberPeer(ctx context.Context, c net.Conn) context.Context {
 func AdmitLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, _ := r.Context().Value(peerKey{}).(string)
-		if name == "" {
-			name = "somebody"
-		}
+		name = cmp.Or(name, "somebody")
 		door.Trust(r.Context())
 		rest.EdgeOf(r.Context()).Caller = rest.Caller{Name: name + " (local)", IsLocal: true, Via: rest.ViaSocket, Grants: inventory.AdminEverywhere()}
 		next.ServeHTTP(w, r)

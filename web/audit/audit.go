@@ -5,6 +5,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -12,15 +13,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// AuditEntry is an entry of the audit with what it changed, field by field.
-type AuditEntry struct {
-	inventory.Audit
-	Changes []rest.Difference `json:"changes" doc:"What the edit changed"`
-	// NotUndoable is about the entry itself; whether the thing has changed since shows in a dry run of the undo.
-	NotUndoable string `json:"notUndoable,omitempty" doc:"Why it can never be undone"`
-}
 
 // auditQuery narrows the audit.
 type auditQuery struct {
@@ -61,16 +55,16 @@ func (l *Log) Register() {
 		Method: http.MethodGet, Path: "/audit/{id}", ID: "get-audit", Scope: rest.OfPools, Tag: "audit",
 		Summary: "Show an entry of the audit with what it changed", Errors: []int{http.StatusNotFound},
 	},
-		func(req *rest.Request, in *auditInput) (*rest.One[AuditEntry], error) {
+		func(req *rest.Request, in *auditInput) (*rest.One[wire.AuditEntry], error) {
 			a, err := l.findAudit(req, in.ID)
 			if err != nil {
 				return nil, err
 			}
-			e := AuditEntry{Audit: a, Changes: []rest.Difference{}, NotUndoable: l.whyFixed(a)}
+			e := wire.AuditEntry{Audit: a, Changes: []wire.Difference{}, NotUndoable: l.whyFixed(a)}
 			if a.Change != "" {
 				e.Changes = rest.Compare(rawOrNil(a.Before), rawOrNil(a.After))
 			}
-			return &rest.One[AuditEntry]{Body: e}, nil
+			return &rest.One[wire.AuditEntry]{Body: e}, nil
 		})
 	rest.Register(l.frame, rest.Operation{
 		Method: http.MethodPost, Path: "/audit/{id}/undo", ID: "undo-audit", Scope: rest.OfPools, Tag: "audit", Dry: true, Result: inventory.Audit{}, Within: checkFor,
@@ -128,9 +122,7 @@ func (l *Log) listAudit(req *rest.Request, in *auditQuery) (out *rest.Listed[inv
 		}
 		rows, next, err := visible(req, tx, f, inventory.Page{After: in.After, Limit: in.Limit + 1})
 		out = rest.PageOf(rows, in.Limit, Key)
-		if out.Body.Next == "" {
-			out.Body.Next = next
-		}
+		out.Body.Next = cmp.Or(out.Body.Next, next)
 		return err
 	})
 	return out, err

@@ -40,9 +40,5 @@ func (l *Log) addChain() {
 
 // walkAudits reads a few entries in a transaction of their own: nothing of them changes meanwhile.
 func (l *Log) walkAudits(req *rest.Request, after int64) (rows []inventory.Audit, err error) {
-	err = l.frame.Store.Read(req, func(tx inventory.Tx) error {
-		rows, err = tx.WalkAudits(after, exportStep)
-		return err
-	})
-	return rows, err
+	return rest.Read(req, l.frame.Store, func(tx inventory.Tx) ([]inventory.Audit, error) { return tx.WalkAudits(after, exportStep) })
 }

@@ -29,8 +29,7 @@ func (l *Log) undo(req *rest.Request, in *undoInput) (*rest.Written, error) {
 		return nil, err
 	}
 	w, err := l.frame.Undoer(a.Noun)(req, a, in.DryRun)
-	var with *rest.StatusError
-	if errors.As(err, &with) && with.Status == http.StatusPreconditionFailed {
+	if with, ok := errors.AsType[*rest.StatusError](err); ok && with.Status == http.StatusPreconditionFailed {
 		return nil, rest.ChangedSince(a, "")
 	}
 	var said *inventory.Error

@@ -7,38 +7,16 @@ import (
 	"net/url"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/transfer"
+	"slipway.dev/slipway/web/wire"
 )
 
-// Check is one line of the server's self-check.
-type Check struct {
-	Name   string `json:"name"`
-	Status string `json:"status"` // ok, warning or error
-	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"`
-}
-
-// CheckResult is one line of the check of a target, a cluster or a controller.
-type CheckResult struct {
-	Name   string `json:"name"`
-	IsGood bool   `json:"isGood"`
-	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"`
-}
-
 // SelfCheck has the server look itself over.
-func (c *Client) SelfCheck(ctx context.Context) (p Page[Check], err error) {
+func (c *Client) SelfCheck(ctx context.Context) (p Page[wire.Check], err error) {
 	return p, c.call(ctx, http.MethodGet, "selfcheck", nil, nil, &p)
 }
 
-// Version is what the server is.
-type Version struct {
-	Version string `json:"version"`
-	Go      string `json:"go"`
-}
-
 // Version returns the server's version.
-func (c *Client) Version(ctx context.Context) (v Version, err error) {
+func (c *Client) Version(ctx context.Context) (v wire.VersionInfo, err error) {
 	return v, c.call(ctx, http.MethodGet, "version", nil, nil, &v)
 }
 
@@ -55,14 +33,6 @@ func (c *Client) Export(ctx context.Context, noun, format string, w io.Writer) e
 	return nil
 }
 
-// FileImport says what the import of a file changed, or with a dry run would change.
-type FileImport struct {
-	IsDryRun   bool              `json:"isDryRun"`
-	Changes    []transfer.Change `json:"changes"`
-	UnchangedN int               `json:"unchangedN"`
-	Ignored    []string          `json:"ignored,omitempty"` // columns that were left out
-}
-
 // Sheet says what the columns of a CSV file are: by the program that wrote it, and one by one as COLUMN=FIELD.
 type Sheet struct {
 	Preset string
@@ -71,14 +41,9 @@ type Sheet struct {
 
 // ImportFile reads hosts, subnets and reservations from a file in csv or yaml, in one transaction: all of it or
 // nothing. The name is for errors, which give the line.
-func (c *Client) ImportFile(ctx context.Context, format, name string, file io.Reader, s Sheet, isDryRun bool) (out FileImport, err error) {
-	q := url.Values{"format": {format}, "file": {name}, "map": s.Map}
-	if s.Preset != "" {
-		q.Set("preset", s.Preset)
-	}
-	if isDryRun {
-		q.Set("dryRun", "true")
-	}
+func (c *Client) ImportFile(ctx context.Context, format, name string, file io.Reader, s Sheet, isDryRun bool) (out wire.FileImport, err error) {
+	q := params{"format": format, "file": name, "preset": s.Preset, "dryRun": isDryRun}.values()
+	q["map"] = s.Map
 	res, err := c.send(ctx, http.MethodPost, "transfer", q, file, func(r *http.Request) {
 		r.Header.Set("Content-Type", "text/plain; charset=utf-8")
 		r.Header.Set("Accept", "application/json")

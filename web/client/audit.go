@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/wire"
 )
 
 // AuditQuery narrows the audit; empty fields do not.
@@ -25,32 +26,12 @@ type AuditQuery struct {
 	Until     time.Time
 }
 
-// AuditEntry is an entry with what it changed.
-type AuditEntry struct {
-	inventory.Audit
-	Changes     []Change `json:"changes"`
-	NotUndoable string   `json:"notUndoable"` // why; "" if nothing is known that stands in the way
-}
-
 // Audit returns a page of requests to the server, latest first.
 func (c *Client) Audit(ctx context.Context, q AuditQuery) (p Page[inventory.Audit], err error) {
-	v := url.Values{}
-	for _, s := range []struct{ key, value string }{
-		{"after", q.After},
-		{"actor", q.Actor},
-		{"noun", q.Noun},
-		{"name", q.Name},
-		{"host", q.Host},
-		{"operation", q.Operation},
-		{"outcome", q.Outcome},
-	} {
-		if s.value != "" {
-			v.Set(s.key, s.value)
-		}
-	}
-	if q.Limit > 0 {
-		v.Set("limit", fmt.Sprint(q.Limit))
-	}
+	v := params{
+		"after": q.After, "limit": max(q.Limit, 0), "actor": q.Actor, "noun": q.Noun, "name": q.Name, "host": q.Host,
+		"operation": q.Operation, "outcome": q.Outcome,
+	}.values()
 	for key, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
 		if !at.IsZero() {
 			v.Set(key, at.Format(time.RFC3339))
@@ -60,7 +41,7 @@ func (c *Client) Audit(ctx context.Context, q AuditQuery) (p Page[inventory.Audi
 }
 
 // AuditEntry returns an entry of the audit with what it changed.
-func (c *Client) AuditEntry(ctx context.Context, id int64) (e AuditEntry, err error) {
+func (c *Client) AuditEntry(ctx context.Context, id int64) (e wire.AuditEntry, err error) {
 	return e, c.call(ctx, http.MethodGet, fmt.Sprintf("audit/%d", id), nil, nil, &e)
 }
 
@@ -71,11 +52,7 @@ func (c *Client) AuditExport(ctx context.Context, after int64) (p Page[inventory
 
 // AuditChain looks whether an entry of the audit was changed or taken out. Noted is a hash that the chain had before, "" for none.
 func (c *Client) AuditChain(ctx context.Context, noted string) (a inventory.AuditChain, err error) {
-	v := url.Values{}
-	if noted != "" {
-		v.Set("noted", noted)
-	}
-	return a, c.call(ctx, http.MethodGet, "audit/chain", v, nil, &a)
+	return a, c.call(ctx, http.MethodGet, "audit/chain", params{"noted": noted}.values(), nil, &a)
 }
 
 // Undo takes back the edit of an entry, and returns the entry that this is.
@@ -102,17 +79,6 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 }
 
 // BackupStatus says when the last backup was taken, and what the next one needs.
-type BackupStatus struct {
-	LastAt        time.Time `json:"lastAt,omitzero"`
-	LastBy        string    `json:"lastBy,omitempty"`
-	DatabaseBytes int64     `json:"databaseBytes"`
-	FreeBytes     int64     `json:"freeBytes"`
-	ArtefactN     int       `json:"artefactN"`
-	ArtefactBytes int64     `json:"artefactBytes"`
-	SecretN       int       `json:"secretN"`
-}
-
-// BackupStatus says when the last backup was taken, and what the next one needs.
-func (c *Client) BackupStatus(ctx context.Context) (b BackupStatus, err error) {
+func (c *Client) BackupStatus(ctx context.Context) (b wire.BackupStatus, err error) {
 	return b, c.call(ctx, http.MethodGet, "backup/status", nil, nil, &b)
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"slipway.dev/slipway/pxe"
 )
@@ -16,9 +15,5 @@ func (c *Client) ForeignServers(ctx context.Context, subnet string) (p Page[pxe.
 // Probe asks the DHCP servers of a subnet for their offers to machines that boot from the network. server is one to ask as
 // a relay agent, or "" for all on the wire.
 func (c *Client) Probe(ctx context.Context, subnet, server string) (p Page[pxe.ProbeLine], err error) {
-	q := url.Values{}
-	if server != "" {
-		q.Set("server", server)
-	}
-	return p, c.call(ctx, http.MethodPost, c.Subnets.at(subnet)+"/probe", q, nil, &p)
+	return p, c.call(ctx, http.MethodPost, c.Subnets.at(subnet)+"/probe", params{"server": server}.values(), nil, &p)
 }

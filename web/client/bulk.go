@@ -3,9 +3,9 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/wire"
 )
 
 // BulkRequest says what to do, and with which hosts: those named, or those that a selector matches.
@@ -23,47 +23,15 @@ type BulkRequest struct {
 	Action  string              `json:"action,omitempty"`  // power
 	Mode    inventory.CleanMode `json:"mode,omitempty"`    // clean
 	Inspect *InspectRequest     `json:"inspect,omitempty"` // inspect
-	Set     *HostPatch          `json:"set,omitempty"`     // set
-}
-
-// BulkResult says what became of each host.
-type BulkResult struct {
-	IsDryRun bool       `json:"isDryRun"`
-	ActsN    int        `json:"actsN"`
-	SkipsN   int        `json:"skipsN"`
-	Items    []BulkItem `json:"items"`
-}
-
-// BulkItem is what became of one host; Reason says why it is skipped.
-type BulkItem struct {
-	Host   string           `json:"host"`
-	ID     inventory.HostID `json:"id,omitempty"`
-	Acts   bool             `json:"acts"`
-	Does   string           `json:"does,omitempty"` // of a dry run: what would happen, with {hosts} for the host
-	Reason string           `json:"reason,omitempty"`
-	Hint   string           `json:"hint,omitempty"`
+	Set     *wire.HostPatch     `json:"set,omitempty"`     // set
 }
 
 // Bulk does something to many hosts; with isDryRun it only says which it would act on, and why not on the others.
-func (h Hosts) Bulk(ctx context.Context, r BulkRequest, isDryRun bool) (out BulkResult, err error) {
-	q := url.Values{}
-	if isDryRun {
-		q.Set("dryRun", "true")
-	}
-	return out, h.c.call(ctx, http.MethodPost, "hosts/bulk", q, r, &out)
-}
-
-// View is a view of the hosts with whether all share it.
-type View struct {
-	inventory.View
-	IsShared bool `json:"isShared"`
+func (h Hosts) Bulk(ctx context.Context, r BulkRequest, isDryRun bool) (out wire.BulkResult, err error) {
+	return out, h.c.call(ctx, http.MethodPost, "hosts/bulk", params{"dryRun": isDryRun}.values(), r, &out)
 }
 
 // DeleteView deletes a view: the user's own, or with isShared the one that all share.
 func (c *Client) DeleteView(ctx context.Context, name string, isShared bool) error {
-	q := url.Values{}
-	if isShared {
-		q.Set("shared", "true")
-	}
-	return c.call(ctx, http.MethodDelete, c.Views.at(name), q, nil, nil)
+	return c.call(ctx, http.MethodDelete, c.Views.at(name), params{"shared": isShared}.values(), nil, nil)
 }

@@ -7,6 +7,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -24,6 +25,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Config says where the server is and who asks.
@@ -56,10 +58,10 @@ type Client struct {
 	Targets      Noun[inventory.JoinTarget]
 	Clusters     Clusters
 	Machines     Machines
-	Pools        Noun[Pool]
-	Views        Noun[View]
+	Pools        Noun[wire.Pool]
+	Views        Noun[wire.KeptView]
 	Operations   Operations
-	BMCs         Noun[HostBMC]
+	BMCs         Noun[wire.HostBMC]
 	Sessions     Noun[inventory.BootSession]
 	Issues       Noun[inventory.Issue]
 	Tokens       Noun[inventory.Token]
@@ -76,9 +78,7 @@ type Client struct {
 // New returns a client; it does not connect yet.
 func New(cfg Config) (*Client, error) {
 	c := &Client{token: cfg.Token, agent: cfg.Agent}
-	if c.agent == "" {
-		c.agent = "slipway"
-	}
+	c.agent = cmp.Or(c.agent, "slipway")
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 11 * time.Minute,
 		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, TLSHandshakeTimeout: 10 * time.Second, TLSClientConfig: cfg.TLS,
@@ -109,7 +109,7 @@ func New(cfg Config) (*Client, error) {
 	c.Racks = Racks{Noun[Rack]{c, "racks"}}
 	c.Reservations = Noun[inventory.Reservation]{c, "reservations"}
 	c.Leases = Noun[inventory.Lease]{c, "leases"}
-	c.Addresses = Addresses{Noun[Address]{c, "addresses"}}
+	c.Addresses = Addresses{Noun[wire.Address]{c, "addresses"}}
 	c.Artefacts = Noun[inventory.Artefact]{c, "artefacts"}
 	c.Images = Of(c, noun.Images)
 	c.Profiles = Configs[inventory.Profile]{Of(c, noun.Profiles)}
@@ -118,9 +118,9 @@ func New(cfg Config) (*Client, error) {
 	c.Targets = Of(c, noun.JoinTargets)
 	c.Clusters = Clusters{Of(c, noun.Clusters)}
 	c.Machines = Machines{Noun[inventory.Machine]{c, "machines"}}
-	c.Pools = Noun[Pool]{c, "pools"}
-	c.Views = Noun[View]{c, "views"}
-	c.BMCs = Noun[HostBMC]{c, "bmcs"}
+	c.Pools = Noun[wire.Pool]{c, "pools"}
+	c.Views = Noun[wire.KeptView]{c, "views"}
+	c.BMCs = Noun[wire.HostBMC]{c, "bmcs"}
 	c.Operations = Operations{Noun[inventory.Operation]{c, "operations"}}
 	c.Sessions = Noun[inventory.BootSession]{c, "sessions"}
 	c.Issues = Noun[inventory.Issue]{c, "issues"}
@@ -231,10 +231,7 @@ func drain(body io.ReadCloser) {
 }
 
 func (c *Client) where() string {
-	if c.socket != "" {
-		return c.socket
-	}
-	return c.base
+	return cmp.Or(c.socket, c.base)
 }
 
 // unreachable explains why there was no answer at all.
@@ -285,9 +282,7 @@ func (c *Client) problem(res *http.Response) error {
 		return inventory.Errorf(inventory.Unavailable, "%s answered %s", c.where(), res.Status).
 			WithHint("check that it is a slipway server of the same version")
 	}
-	if p.Kind == "" {
-		p.Kind = inventory.Internal
-	}
+	p.Kind = cmp.Or(p.Kind, inventory.Internal)
 	e := &inventory.Error{Kind: p.Kind, Msg: p.Detail, Hint: p.Hint}
 	if len(p.Errors) > 0 {
 		var lines []string

@@ -3,9 +3,9 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Clusters is the calls on attached Kubernetes clusters.
@@ -13,23 +13,14 @@ type Clusters struct {
 	Noun[inventory.Cluster]
 }
 
-// ClusterCheck says whether a cluster can be attached.
-type ClusterCheck struct {
-	Cluster    string        `json:"cluster"`
-	Kubernetes string        `json:"kubernetes,omitempty"` // version of its API server
-	UID        string        `json:"uid,omitempty"`
-	IsGood     bool          `json:"isGood"`
-	Results    []CheckResult `json:"results"`
-}
-
 // Check makes the server check an attached cluster.
-func (c Clusters) Check(ctx context.Context, name string) (k ClusterCheck, err error) {
+func (c Clusters) Check(ctx context.Context, name string) (k wire.ClusterCheck, err error) {
 	return k, c.c.call(ctx, http.MethodGet, c.at(name)+"/check", nil, nil, &k)
 }
 
 // CheckKubeconfig has the server look whether a cluster could be attached with a kubeconfig. The server does not read the
 // secret that it names.
-func (c Clusters) CheckKubeconfig(ctx context.Context, want inventory.Cluster, kubeconfig string) (k ClusterCheck, err error) {
+func (c Clusters) CheckKubeconfig(ctx context.Context, want inventory.Cluster, kubeconfig string) (k wire.ClusterCheck, err error) {
 	in := struct {
 		Name        string                  `json:"name"`
 		Kubeconfig  string                  `json:"kubeconfig"`
@@ -50,12 +41,5 @@ func (c Clusters) SetAccess(ctx context.Context, name string, a inventory.Cluste
 // Detach ends the controllers of a cluster and forgets it; every server runs on. With purge the kinds are taken away as
 // well; with force a cluster is forgotten that does not answer.
 func (c Clusters) Detach(ctx context.Context, name string, purge, force bool) error {
-	q := url.Values{}
-	if purge {
-		q.Set("purge", "true")
-	}
-	if force {
-		q.Set("force", "true")
-	}
-	return c.c.call(ctx, http.MethodDelete, c.at(name), q, nil, nil)
+	return c.c.call(ctx, http.MethodDelete, c.at(name), params{"purge": purge, "force": force}.values(), nil, nil)
 }

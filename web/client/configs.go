@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Findings are what an error has to say about a configuration; they are its cause.
@@ -82,26 +83,18 @@ func (c *Client) Rendering(ctx context.Context, d inventory.Digest) (r inventory
 	return r, c.call(ctx, http.MethodGet, "renderings/"+url.PathEscape(string(d)), nil, nil, &r)
 }
 
-// Revision is what a profile or layer was at one time; Body is nil in lists.
-type Revision[T any] struct {
-	N         int       `json:"n"`
-	CreatedAt time.Time `json:"createdAt"`
-	Changed   []string  `json:"changed"` // fields in which it differs from the one before
-	Body      *T        `json:"body,omitempty"`
-}
-
 // Configs is the calls on profiles and layers, which have revisions and are tried on hosts before they are saved.
 type Configs[T any] struct {
 	Noun[T]
 }
 
 // Revisions returns one page of revisions, newest first.
-func (n Configs[T]) Revisions(ctx context.Context, name string, q Query) (p Page[Revision[T]], err error) {
+func (n Configs[T]) Revisions(ctx context.Context, name string, q Query) (p Page[wire.Revision[T]], err error) {
 	return p, n.c.call(ctx, http.MethodGet, n.at(name)+"/revisions", q.values(), nil, &p)
 }
 
 // Revision returns one revision.
-func (n Configs[T]) Revision(ctx context.Context, name string, number int) (r Revision[T], err error) {
+func (n Configs[T]) Revision(ctx context.Context, name string, number int) (r wire.Revision[T], err error) {
 	return r, n.c.call(ctx, http.MethodGet, fmt.Sprintf("%s/revisions/%d", n.at(name), number), nil, nil, &r)
 }
 
@@ -120,51 +113,25 @@ func (n Configs[T]) Check(ctx context.Context, name string, item T) (i Impact, e
 	return i, n.c.call(ctx, http.MethodPost, n.at(name)+"/check", nil, item, &i)
 }
 
-// SecretInput is what is set of a secret; nil stays as it is.
-type SecretInput struct {
-	Value *string `json:"value,omitempty"`
-	About *string `json:"about,omitempty"`
-	// Consumers replace those that it has.
-	Consumers *inventory.Consumers `json:"consumers,omitempty"`
-}
-
 // SetSecret stores a secret, whether it exists or not. Its value never comes back.
-func (c *Client) SetSecret(ctx context.Context, name string, in SecretInput, opts ...Option) (s inventory.Secret, err error) {
+func (c *Client) SetSecret(ctx context.Context, name string, in wire.SecretInput, opts ...Option) (s inventory.Secret, err error) {
 	return s, c.call(ctx, http.MethodPut, c.Secrets.at(name), nil, in, &s, opts...)
 }
 
-// SecretUses says what keeps a secret from being deleted.
-type SecretUses struct {
-	Name   string   `json:"name"`
-	UsedBy []string `json:"usedBy"` // such as profile web
-}
-
 // SecretUses returns what uses a secret.
-func (c *Client) SecretUses(ctx context.Context, name string) (u SecretUses, err error) {
+func (c *Client) SecretUses(ctx context.Context, name string) (u wire.SecretUses, err error) {
 	return u, c.call(ctx, http.MethodGet, c.Secrets.at(name)+"/uses", nil, nil, &u)
 }
 
-// TargetCheck says whether hosts can join a target.
-type TargetCheck struct {
-	Target  string        `json:"target"`
-	Version string        `json:"version,omitempty"` // of its API server
-	IsGood  bool          `json:"isGood"`
-	Results []CheckResult `json:"results"`
-}
-
 // CheckTarget has the server look whether hosts can join a target.
-func (c *Client) CheckTarget(ctx context.Context, name string) (t TargetCheck, err error) {
+func (c *Client) CheckTarget(ctx context.Context, name string) (t wire.TargetCheck, err error) {
 	return t, c.call(ctx, http.MethodGet, c.Targets.at(name)+"/check", nil, nil, &t)
 }
 
 // TargetRBAC returns what the administrator of a target's cluster applies once; with nodes also what is needed to look
 // after nodes.
 func (c *Client) TargetRBAC(ctx context.Context, name string, nodes bool) ([]byte, error) {
-	var q url.Values
-	if nodes {
-		q = url.Values{"nodes": {"true"}}
-	}
-	res, err := c.send(ctx, http.MethodGet, c.Targets.at(name)+"/rbac", q, nil)
+	res, err := c.send(ctx, http.MethodGet, c.Targets.at(name)+"/rbac", params{"nodes": nodes}.values(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -176,14 +143,8 @@ func (c *Client) TargetRBAC(ctx context.Context, name string, nodes bool) ([]byt
 	return b, nil
 }
 
-// Kubeconfig lets its reader into a cluster as an administrator.
-type Kubeconfig struct {
-	Kubeconfig string    `json:"kubeconfig"`
-	ExpiresAt  time.Time `json:"expiresAt"`
-}
-
 // IssueKubeconfig lets who asks administer the cluster of a target; 0 is a day.
-func (c *Client) IssueKubeconfig(ctx context.Context, target string, life time.Duration) (k Kubeconfig, err error) {
+func (c *Client) IssueKubeconfig(ctx context.Context, target string, life time.Duration) (k wire.Kubeconfig, err error) {
 	in := struct {
 		For inventory.Duration `json:"for,omitempty"`
 	}{inventory.Duration(life)}
@@ -195,33 +156,10 @@ func (c *Client) JoinTokens(ctx context.Context, target string) (p Page[inventor
 	return p, c.call(ctx, http.MethodGet, c.Targets.at(target)+"/tokens", nil, nil, &p)
 }
 
-// CapabilityTable says how well each format carries each part of a configuration to a target.
-type CapabilityTable struct {
-	Target string `json:"target"`
-	Fields []struct {
-		Path  string `json:"path"`
-		About string `json:"about"`
-	} `json:"fields"`
-	Formats []struct {
-		Format string `json:"format"`
-		Tool   string `json:"tool,omitempty"`
-		IsRead bool   `json:"isRead"`
-		Cells  map[string]struct {
-			Support string `json:"support"`
-			Note    string `json:"note,omitempty"`
-		} `json:"cells"`
-	} `json:"formats"`
-}
-
 // Capabilities returns the capability table of an image, or of an entry of the catalogue and a release.
-func (c *Client) Capabilities(ctx context.Context, image, os, release string) (t CapabilityTable, err error) {
-	q := url.Values{}
-	for key, value := range map[string]string{"image": image, "os": os, "release": release} {
-		if value != "" {
-			q.Set(key, value)
-		}
-	}
-	return t, c.call(ctx, http.MethodGet, "capabilities", q, nil, &t)
+func (c *Client) Capabilities(ctx context.Context, image, os, release string) (t wire.CapabilityTable, err error) {
+	q := params{"image": image, "os": os, "release": release}
+	return t, c.call(ctx, http.MethodGet, "capabilities", q.values(), nil, &t)
 }
 
 // layerInput is a layer without the key, which the address says.

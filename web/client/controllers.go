@@ -10,35 +10,8 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/wire"
 )
-
-// Pool is a pool with how its hosts are doing.
-type Pool struct {
-	inventory.Pool
-	Hosts PoolHosts `json:"hosts"`
-}
-
-// PoolHosts counts the accepted hosts that a pool matches.
-type PoolHosts struct {
-	Total     int `json:"total"`
-	Available int `json:"available"`
-	Claimed   int `json:"claimed"`
-	Cleaning  int `json:"cleaning"`
-	Failed    int `json:"failed"`
-}
-
-// BMCSensors are the readings of a controller, and the health that it sums up.
-type BMCSensors struct {
-	Health  string       `json:"health,omitempty"`
-	Items   []bmc.Sensor `json:"items"`
-	LeftOut []string     `json:"leftOut,omitempty"`
-}
-
-// BMCLog is the event log of a controller, and what of it is not shown.
-type BMCLog struct {
-	Items   []bmc.LogEntry `json:"items"`
-	LeftOut []string       `json:"leftOut,omitempty"`
-}
 
 // BMCBoot is an override of the boot order, for the next boot unless IsPersistent.
 type BMCBoot struct {
@@ -48,43 +21,13 @@ type BMCBoot struct {
 	IsPersistent bool               `json:"isPersistent,omitempty"`
 }
 
-// BMCMedia is what is in the virtual drive; "" is nothing.
-type BMCMedia struct {
-	URL string `json:"url"`
-}
-
-// BMCCheck says whether a controller does what is needed.
-type BMCCheck struct {
-	Host         string               `json:"host"`
-	IsGood       bool                 `json:"isGood"`
-	Power        inventory.PowerState `json:"power"`
-	Capabilities []string             `json:"capabilities"`
-	Results      []CheckResult        `json:"results"`
-}
-
-// FoundBMC is a controller that a scan found.
-type FoundBMC struct {
-	IP          string              `json:"ip"`
-	Driver      inventory.BMCDriver `json:"driver"`
-	Address     string              `json:"address"`
-	Vendor      string              `json:"vendor,omitempty"`
-	Product     string              `json:"product,omitempty"`
-	Name        string              `json:"name,omitempty"`
-	UUID        string              `json:"uuid,omitempty"`
-	Version     string              `json:"version,omitempty"`
-	Fingerprint string              `json:"fingerprint,omitempty"`
-	MAC         inventory.MAC       `json:"mac,omitempty"`
-	Warning     string              `json:"warning,omitempty"`
-	Host        string              `json:"host,omitempty"`
-}
-
 // Sensors returns what the controller of a host measures.
-func (h Hosts) Sensors(ctx context.Context, host string) (x BMCSensors, err error) {
+func (h Hosts) Sensors(ctx context.Context, host string) (x wire.BMCSensors, err error) {
 	return x, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/sensors", nil, nil, &x)
 }
 
 // BMCLog returns the event log of a host's controller, newest first.
-func (h Hosts) BMCLog(ctx context.Context, host string, limit int) (p BMCLog, err error) {
+func (h Hosts) BMCLog(ctx context.Context, host string, limit int) (p wire.BMCLog, err error) {
 	return p, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/log", url.Values{"limit": {strconv.Itoa(limit)}}, nil, &p)
 }
 
@@ -114,7 +57,7 @@ func (h Hosts) RemoveBMCUser(ctx context.Context, host, user string) (p Page[bmc
 }
 
 // CheckBMC looks whether a host's controller does what is needed.
-func (h Hosts) CheckBMC(ctx context.Context, host string) (k BMCCheck, err error) {
+func (h Hosts) CheckBMC(ctx context.Context, host string) (k wire.BMCCheck, err error) {
 	return k, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/check", nil, nil, &k)
 }
 
@@ -134,17 +77,17 @@ func (h Hosts) SetBMCBoot(ctx context.Context, host string, in BMCBoot) (b BMCBo
 }
 
 // BMCMedia returns what is in a host's virtual drive.
-func (h Hosts) BMCMedia(ctx context.Context, host string) (b BMCMedia, err error) {
+func (h Hosts) BMCMedia(ctx context.Context, host string) (b wire.BMCMedia, err error) {
 	return b, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/media", nil, nil, &b)
 }
 
 // SetBMCMedia puts an image into a host's virtual drive; "" ejects it.
-func (h Hosts) SetBMCMedia(ctx context.Context, host, u string) (b BMCMedia, err error) {
-	return b, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/media", nil, BMCMedia{u}, &b)
+func (h Hosts) SetBMCMedia(ctx context.Context, host, u string) (b wire.BMCMedia, err error) {
+	return b, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/media", nil, wire.BMCMedia{URL: u}, &b)
 }
 
 // Scan looks for controllers in a range of addresses; it takes up to ten minutes.
-func (c *Client) Scan(ctx context.Context, rng string, drivers ...string) (p Page[FoundBMC], err error) {
+func (c *Client) Scan(ctx context.Context, rng string, drivers ...string) (p Page[wire.FoundBMC], err error) {
 	return p, c.call(ctx, http.MethodPost, "scans", nil, map[string]any{"range": rng, "drivers": drivers}, &p)
 }
 

@@ -44,12 +44,12 @@ type PacketLine struct {
 
 // Diagnose says why a host does not boot. mac names one of its ports; "" takes the one with the latest packet.
 func (h Hosts) Diagnose(ctx context.Context, host string, mac inventory.MAC) (d Diagnosis, err error) {
-	return d, h.c.call(ctx, http.MethodGet, h.at(host)+"/diagnosis", ofPort(mac), nil, &d)
+	return d, h.c.call(ctx, http.MethodGet, h.at(host)+"/diagnosis", params{"mac": mac}.values(), nil, &d)
 }
 
 // Packets writes the latest packets of a host's boots to w, as a capture file.
 func (h Hosts) Packets(ctx context.Context, host string, mac inventory.MAC, w io.Writer) error {
-	return h.c.copy(ctx, h.at(host)+"/packets", ofPort(mac), w)
+	return h.c.copy(ctx, h.at(host)+"/packets", params{"mac": mac}.values(), w)
 }
 
 // DiagnoseStranger says why a machine that is not listed does not boot.
@@ -60,13 +60,6 @@ func (c *Client) DiagnoseStranger(ctx context.Context, mac inventory.MAC) (d Dia
 // StrangerPackets writes the latest packets of a machine that is not listed to w, as a capture file.
 func (c *Client) StrangerPackets(ctx context.Context, mac inventory.MAC, w io.Writer) error {
 	return c.copy(ctx, "strangers/"+url.PathEscape(string(mac))+"/packets", nil, w)
-}
-
-func ofPort(mac inventory.MAC) url.Values {
-	if mac == "" {
-		return nil
-	}
-	return url.Values{"mac": {string(mac)}}
 }
 
 // copy writes the body of an answer to w.

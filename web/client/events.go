@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // EventQuery narrows events; empty fields do not.
@@ -33,18 +34,10 @@ type EventQuery struct {
 const FromNow = math.MaxInt64
 
 func (q EventQuery) values() url.Values {
-	v := url.Values{"after": {fmt.Sprint(q.After)}}
-	if q.Before > 0 {
-		v.Set("before", fmt.Sprint(q.Before))
-	}
-	if q.Limit > 0 {
-		v.Set("limit", fmt.Sprint(q.Limit))
-	}
-	for key, value := range map[string]string{"host": q.Host, "session": string(q.Session), "kind": q.Kind} {
-		if value != "" {
-			v.Set(key, value)
-		}
-	}
+	v := params{
+		"before": max(q.Before, 0), "limit": max(q.Limit, 0), "host": q.Host, "session": q.Session, "kind": q.Kind,
+	}.values()
+	v.Set("after", fmt.Sprint(q.After))
 	return v
 }
 
@@ -85,10 +78,7 @@ func (c *Client) follow(ctx context.Context, path string, q EventQuery, values f
 			if heard {
 				wait = retryFirst
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(wait):
-			}
+			_ = sleep.For(ctx, wait)
 			wait = min(2*wait, retryMost)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Hosts is the calls on hosts. A host is named by its name, its id or one of its MACs.
@@ -14,42 +15,8 @@ type Hosts struct {
 	Noun[inventory.Host]
 }
 
-// HostPatch changes some fields of a host; nil leaves one as it is.
-type HostPatch struct {
-	Name         *string              `json:"name,omitempty"`
-	Profile      *string              `json:"profile,omitempty"`         // "" unpins
-	Revision     *int                 `json:"profileRevision,omitempty"` // 0 follows the newest
-	DiskBoot     *inventory.DiskBoot  `json:"diskBoot,omitempty"`        // "" asks the quirk table
-	Port         *string              `json:"port,omitempty"`            // CIRCUIT@SWITCH; "" unpins
-	IsAdopted    *bool                `json:"isAdopted,omitempty"`
-	IsCordoned   *bool                `json:"isCordoned,omitempty"`
-	IsRetained   *bool                `json:"isRetained,omitempty"`
-	UUID         *string              `json:"uuid,omitempty"`
-	Serial       *string              `json:"serial,omitempty"`
-	AssetTag     *string              `json:"assetTag,omitempty"`
-	Manufacturer *string              `json:"manufacturer,omitempty"`
-	Product      *string              `json:"product,omitempty"`
-	MACs         []inventory.MAC      `json:"macs,omitempty"` // all of them; those kept keep what is known of them
-	Place        *PlacePatch          `json:"place,omitempty"`
-	Labels       map[string]*string   `json:"labels,omitempty"` // nil removes one
-	Taints       []inventory.Taint    `json:"taints,omitzero"`
-	RootDisk     *inventory.DiskHint  `json:"rootDisk,omitempty"`
-	KeepDisks    []inventory.DiskHint `json:"keepDisks,omitzero"`
-}
-
-// PlacePatch changes parts of a place.
-type PlacePatch struct {
-	Site *string `json:"site,omitempty"`
-	Row  *string `json:"row,omitempty"`
-	Rack *string `json:"rack,omitempty"`
-	Unit *int    `json:"unit,omitempty"`
-
-	Height *int            `json:"height,omitempty"`
-	Face   *inventory.Face `json:"face,omitempty"` // empty: the whole depth
-}
-
 // Patch changes some fields of a host.
-func (h Hosts) Patch(ctx context.Context, host string, p HostPatch, opts ...Option) (stored inventory.Host, err error) {
+func (h Hosts) Patch(ctx context.Context, host string, p wire.HostPatch, opts ...Option) (stored inventory.Host, err error) {
 	return stored, h.c.call(ctx, http.MethodPatch, h.at(host), nil, p, &stored, opts...)
 }
 

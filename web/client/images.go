@@ -77,14 +77,7 @@ func (c *Client) VerifyArtefacts(ctx context.Context) (p Page[images.Fault], err
 
 // PruneArtefacts removes what no image uses, or with isDryRun says what that is.
 func (c *Client) PruneArtefacts(ctx context.Context, isDryRun bool) (p images.Pruned, err error) {
-	return p, c.call(ctx, http.MethodPost, "artefacts/prune", dryRun(isDryRun), nil, &p)
-}
-
-func dryRun(is bool) url.Values {
-	if is {
-		return url.Values{"dryRun": {"true"}}
-	}
-	return nil
+	return p, c.call(ctx, http.MethodPost, "artefacts/prune", params{"dryRun": isDryRun}.values(), nil, &p)
 }
 
 // Upload stores a file, so that an import can take it by its digest.

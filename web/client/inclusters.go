@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Controllers is all that controllers of custom resources ask which run elsewhere. People make the same calls by the nouns; these
@@ -19,16 +20,8 @@ type Controllers struct{ Appliance }
 // Controllers returns the calls for controllers with the token of a cluster.
 func (c *Client) Controllers() Controllers { return Controllers{Appliance{c}} }
 
-// ApplianceInfo is what controllers ask first.
-type ApplianceInfo struct {
-	Site       string   `json:"site"`
-	Cluster    string   `json:"cluster"`    // UID of the cluster that the token is bound to, "" for none
-	Namespaces []string `json:"namespaces"` // those whose objects the token speaks for; none means all
-	LastEvent  int64    `json:"lastEvent"`
-}
-
 // Info says what the token is bound to, and which event was the last.
-func (a Controllers) Info(ctx context.Context) (i ApplianceInfo, err error) {
+func (a Controllers) Info(ctx context.Context) (i wire.ApplianceInfo, err error) {
 	return i, a.c.call(ctx, http.MethodGet, "appliance", nil, nil, &i)
 }
 

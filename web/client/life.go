@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Machines is the calls on machines.
@@ -17,11 +17,7 @@ type Machines struct {
 // Remove asks for the end of a machine. isGone says that it had no host, or none that has to be wiped first; else the
 // machine says how far it is. With force its host is quarantined as it is.
 func (m Machines) Remove(ctx context.Context, name string, force bool) (left inventory.Machine, isGone bool, err error) {
-	q := url.Values{}
-	if force {
-		q.Set("force", "true")
-	}
-	err = m.c.call(ctx, http.MethodDelete, m.at(name), q, nil, &left)
+	err = m.c.call(ctx, http.MethodDelete, m.at(name), params{"force": force}.values(), nil, &left)
 	return left, left.Name == "", err
 }
 
@@ -90,15 +86,9 @@ type OperationQuery struct {
 
 // Find returns one page of operations, latest first.
 func (o Operations) Find(ctx context.Context, q OperationQuery) (p Page[inventory.Operation], err error) {
-	v := Query{After: q.After, Limit: q.Limit, Host: q.Host}.values()
-	for key, value := range map[string]string{"machine": q.Machine, "kind": q.Kind} {
-		if value != "" {
-			v.Set(key, value)
-		}
-	}
-	if q.IsOpen {
-		v.Set("open", "true")
-	}
+	v := params{
+		"after": q.After, "limit": max(q.Limit, 0), "host": q.Host, "machine": q.Machine, "kind": q.Kind, "open": q.IsOpen,
+	}.values()
 	return p, o.c.call(ctx, http.MethodGet, o.path, v, nil, &p)
 }
 
@@ -120,24 +110,18 @@ type SetBMC struct {
 	Options            map[string]string   `json:"options,omitempty"`
 }
 
-// HostBMC is how a host is powered.
-type HostBMC struct {
-	Host string `json:"host"`
-	inventory.BMC
-}
-
 // SetBMC says how a host is powered.
-func (h Hosts) SetBMC(ctx context.Context, host string, b SetBMC) (stored HostBMC, err error) {
+func (h Hosts) SetBMC(ctx context.Context, host string, b SetBMC) (stored wire.HostBMC, err error) {
 	return stored, h.c.call(ctx, http.MethodPut, h.at(host)+"/bmc", nil, b, &stored)
 }
 
 // TestBMC has the server connect to a controller before it is saved; the check says at which step that fails.
-func (h Hosts) TestBMC(ctx context.Context, host string, b SetBMC) (k BMCCheck, err error) {
+func (h Hosts) TestBMC(ctx context.Context, host string, b SetBMC) (k wire.BMCCheck, err error) {
 	return k, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/test", nil, b, &k)
 }
 
 // BMC says how a host is powered.
-func (h Hosts) BMC(ctx context.Context, host string) (stored HostBMC, err error) {
+func (h Hosts) BMC(ctx context.Context, host string) (stored wire.HostBMC, err error) {
 	return stored, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc", nil, nil, &stored)
 }
 
@@ -192,11 +176,7 @@ func (h Hosts) Locate(ctx context.Context, host string, on bool) error {
 
 // Hardware returns a host's n-th inspection, or its newest for 0.
 func (h Hosts) Hardware(ctx context.Context, host string, n int) (i inventory.Inspection, err error) {
-	q := url.Values{}
-	if n > 0 {
-		q.Set("n", strconv.Itoa(n))
-	}
-	return i, h.c.call(ctx, http.MethodGet, h.at(host)+"/hardware", q, nil, &i)
+	return i, h.c.call(ctx, http.MethodGet, h.at(host)+"/hardware", params{"n": n}.values(), nil, &i)
 }
 
 // Reports returns what was measured on a host, newest first.

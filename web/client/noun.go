@@ -7,9 +7,11 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"reflect"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Noun is the calls that every noun of the API has in common. Names are escaped.
@@ -43,30 +45,23 @@ type Query struct {
 }
 
 func (q Query) values() url.Values {
+	return params{
+		"after": q.After, "limit": max(q.Limit, 0),
+		"state": q.State, "rack": q.Rack, "label": q.Label, "search": q.Search, "selector": q.Selector,
+		"subnet": q.Subnet, "machine": q.Machine, "pool": q.Pool, "phase": q.Phase, "profile": q.Profile, "host": q.Host,
+		"all": q.All,
+	}.values()
+}
+
+// params are the parameters of a request by name. Empty ones are left out.
+type params map[string]any
+
+func (p params) values() url.Values {
 	v := url.Values{}
-	for _, s := range []struct{ key, value string }{
-		{"after", q.After},
-		{"state", q.State},
-		{"rack", q.Rack},
-		{"label", q.Label},
-		{"search", q.Search},
-		{"selector", q.Selector},
-		{"subnet", q.Subnet},
-		{"machine", q.Machine},
-		{"pool", q.Pool},
-		{"phase", q.Phase},
-		{"profile", q.Profile},
-		{"host", q.Host},
-	} {
-		if s.value != "" {
-			v.Set(s.key, s.value)
+	for name, value := range p {
+		if !reflect.ValueOf(value).IsZero() {
+			v.Set(name, fmt.Sprint(value))
 		}
-	}
-	if q.Limit > 0 {
-		v.Set("limit", fmt.Sprint(q.Limit))
-	}
-	if q.All {
-		v.Set("all", "true")
 	}
 	return v
 }
@@ -123,18 +118,11 @@ func (n Noun[T]) Delete(ctx context.Context, name string, opts ...Option) error 
 
 // Diff is what a write would change.
 type Diff struct {
-	IsDryRun bool            `json:"isDryRun"`
-	Changes  []Change        `json:"changes"`
-	Result   json.RawMessage `json:"result,omitempty"` // the thing as it would be
-	Does     string          `json:"does,omitempty"`   // what it would do besides that
-	Impact   *Impact         `json:"impact,omitempty"` // of a profile or layer, on its hosts
-}
-
-// Change is one field that a write would change; From is nil for what is new, To for what goes.
-type Change struct {
-	Field string `json:"field"`
-	From  any    `json:"from"`
-	To    any    `json:"to"`
+	IsDryRun bool              `json:"isDryRun"`
+	Changes  []wire.Difference `json:"changes"`
+	Result   json.RawMessage   `json:"result,omitempty"` // the thing as it would be
+	Does     string            `json:"does,omitempty"`   // what it would do besides that
+	Impact   *Impact           `json:"impact,omitempty"` // of a profile or layer, on its hosts
 }
 
 // Preview asks what a write would change, and changes nothing. The method is that of the write: POST (name is ""),

@@ -4,12 +4,11 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/netip"
-	"net/url"
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Rack is a rack with its hosts.
@@ -25,11 +24,7 @@ type Racks struct{ Noun[Rack] }
 
 // Elevation writes the drawing of one face of a rack as SVG.
 func (r Racks) Elevation(ctx context.Context, id string, face inventory.Face, w io.Writer) error {
-	q := url.Values{}
-	if face != "" {
-		q.Set("face", string(face))
-	}
-	res, err := r.c.send(ctx, http.MethodGet, r.at(id)+"/elevation.svg", q, nil)
+	res, err := r.c.send(ctx, http.MethodGet, r.at(id)+"/elevation.svg", params{"face": face}.values(), nil)
 	if err != nil {
 		return err
 	}
@@ -40,11 +35,7 @@ func (r Racks) Elevation(ctx context.Context, id string, face inventory.Face, w 
 
 // Cabling returns the cables of a rack; of all hosts for "".
 func (c *Client) Cabling(ctx context.Context, rack string) (out hardware.Cabling, err error) {
-	q := url.Values{}
-	if rack != "" {
-		q.Set("rack", rack)
-	}
-	return out, c.call(ctx, http.MethodGet, "cabling", q, nil, &out)
+	return out, c.call(ctx, http.MethodGet, "cabling", params{"rack": rack}.values(), nil, &out)
 }
 
 // SubnetUse returns what the addresses of a subnet are doing.
@@ -54,25 +45,10 @@ func (c *Client) SubnetUse(ctx context.Context, subnet string) (u inventory.Subn
 
 // Snippets returns the configurations for a subnet; of one server, or of all that are known for "".
 func (c *Client) Snippets(ctx context.Context, subnet, server string) (p Page[pxe.Snippet], err error) {
-	q := url.Values{}
-	if server != "" {
-		q.Set("server", server)
-	}
-	return p, c.call(ctx, http.MethodGet, c.Subnets.at(subnet)+"/snippets", q, nil, &p)
-}
-
-// Interface is a network interface of the server.
-type Interface struct {
-	Name      string         `json:"name"`
-	MAC       inventory.MAC  `json:"mac,omitempty"`
-	IsUp      bool           `json:"isUp"`
-	IsServed  bool           `json:"isServed"`
-	Addresses []netip.Prefix `json:"addresses"`
-	Subnet    string         `json:"subnet,omitempty"`
-	BootURL   string         `json:"bootURL,omitempty"`
+	return p, c.call(ctx, http.MethodGet, c.Subnets.at(subnet)+"/snippets", params{"server": server}.values(), nil, &p)
 }
 
 // Interfaces returns the network interfaces of the server.
-func (c *Client) Interfaces(ctx context.Context) (p Page[Interface], err error) {
+func (c *Client) Interfaces(ctx context.Context) (p Page[wire.Interface], err error) {
 	return p, c.call(ctx, http.MethodGet, "interfaces", nil, nil, &p)
 }

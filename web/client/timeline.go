@@ -5,10 +5,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Timeline is what was done with a host, in boots and operations, and what should happen next.
@@ -65,35 +65,11 @@ type TimelineStep struct {
 
 // Timeline returns the latest boots and operations of a host, or those after a page's Next.
 func (h Hosts) Timeline(ctx context.Context, host, after string, limit int) (t Timeline, err error) {
-	q := url.Values{}
-	if after != "" {
-		q.Set("after", after)
-	}
-	if limit > 0 {
-		q.Set("limit", strconv.Itoa(limit))
-	}
-	return t, h.c.call(ctx, http.MethodGet, h.at(host)+"/timeline", q, nil, &t)
-}
-
-// ConsoleLog is what was recorded of a serial console.
-type ConsoleLog struct {
-	Text   string    `json:"text"`
-	Begin  int64     `json:"begin"`
-	End    int64     `json:"end"`
-	At     time.Time `json:"at,omitzero"`
-	IsOpen bool      `json:"isOpen"`
-
-	Lines []ConsoleLine `json:"lines,omitempty"` // of ConsoleLines
-}
-
-// ConsoleLine is a line that a console said, and when.
-type ConsoleLine struct {
-	At   time.Time `json:"at"`
-	Text string    `json:"text"`
+	return t, h.c.call(ctx, http.MethodGet, h.at(host)+"/timeline", params{"after": after, "limit": limit}.values(), nil, &t)
 }
 
 // ConsoleLines returns the lines with a text, "" for all, that a host's serial console said from a time on.
-func (h Hosts) ConsoleLines(ctx context.Context, host, search string, since time.Time) (l ConsoleLog, err error) {
+func (h Hosts) ConsoleLines(ctx context.Context, host, search string, since time.Time) (l wire.ConsoleLog, err error) {
 	q := url.Values{"lines": {"true"}, "search": {search}}
 	if !since.IsZero() {
 		q.Set("since", since.Format(time.RFC3339Nano))
@@ -102,7 +78,7 @@ func (h Hosts) ConsoleLines(ctx context.Context, host, search string, since time
 }
 
 // ConsoleLog returns what was recorded of a host's serial console without escape codes, or of it the lines with a text.
-func (h Hosts) ConsoleLog(ctx context.Context, host, search string) (l ConsoleLog, err error) {
+func (h Hosts) ConsoleLog(ctx context.Context, host, search string) (l wire.ConsoleLog, err error) {
 	q := url.Values{"plain": {"true"}}
 	if search != "" {
 		q.Set("search", search)

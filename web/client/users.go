@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/wire"
 )
 
 // TokenWish is what a token is to be.
@@ -33,15 +34,8 @@ func (c *Client) SetPassword(ctx context.Context, user, password string) error {
 	return c.call(ctx, http.MethodPut, "users/"+url.PathEscape(user)+"/password", nil, in, nil)
 }
 
-// SecondFactor is what a new authenticator app needs.
-type SecondFactor struct {
-	Secret string `json:"secret"`
-	URL    string `json:"url"`
-	Ticket string `json:"ticket"`
-}
-
 // BeginSecondFactor begins to set up an authenticator app for a user.
-func (c *Client) BeginSecondFactor(ctx context.Context, user string) (f SecondFactor, err error) {
+func (c *Client) BeginSecondFactor(ctx context.Context, user string) (f wire.SecondFactor, err error) {
 	return f, c.call(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/second-factor", nil, nil, &f)
 }
 
@@ -58,47 +52,17 @@ func (c *Client) SetSecondFactor(ctx context.Context, user, ticket, code string)
 	return out.Codes, err
 }
 
-// SecondFactors are what a user has in addition to the password.
-type SecondFactors struct {
-	App           bool          `json:"app"`
-	SecurityKeys  []SecurityKey `json:"securityKeys"`
-	RecoveryCodes int           `json:"recoveryCodes"`
-}
-
-// SecurityKey is a security key or passkey of a user.
-type SecurityKey struct {
-	Name    string    `json:"name"`
-	Site    string    `json:"site"`
-	AddedAt time.Time `json:"addedAt"`
-	UsedAt  time.Time `json:"usedAt,omitzero"`
-}
-
 // SecondFactors says which second factors a user has.
-func (c *Client) SecondFactors(ctx context.Context, user string) (f SecondFactors, err error) {
+func (c *Client) SecondFactors(ctx context.Context, user string) (f wire.SecondFactors, err error) {
 	return f, c.call(ctx, http.MethodGet, "users/"+url.PathEscape(user)+"/second-factor", nil, nil, &f)
 }
 
 // RemoveSecondFactor takes a user's security key away, or without its name all second factors.
 func (c *Client) RemoveSecondFactor(ctx context.Context, user, key string) error {
-	q := url.Values{}
-	if key != "" {
-		q.Set("key", key)
-	}
-	return c.call(ctx, http.MethodDelete, "users/"+url.PathEscape(user)+"/second-factor", q, nil, nil)
-}
-
-// Me is who the client is, and what that one may do.
-type Me struct {
-	Name       string           `json:"name"`
-	User       string           `json:"user,omitempty"`
-	Via        string           `json:"via"`
-	Grants     inventory.Grants `json:"grants"`
-	Cluster    string           `json:"cluster,omitempty"` // whose controllers the token is for
-	Namespaces []string         `json:"namespaces,omitempty"`
-	NeedsSetup bool             `json:"needsSetup"`
+	return c.call(ctx, http.MethodDelete, "users/"+url.PathEscape(user)+"/second-factor", params{"key": key}.values(), nil, nil)
 }
 
 // Me says who the client is.
-func (c *Client) Me(ctx context.Context) (me Me, err error) {
+func (c *Client) Me(ctx context.Context) (me wire.Me, err error) {
 	return me, c.call(ctx, http.MethodGet, "me", nil, nil, &me)
 }

@@ -10,8 +10,8 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/web/events"
 	"slipway.dev/slipway/web/power"
-	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Appliance is what controllers of custom resources ask. Controllers in this process use the same one, so that controllers
@@ -23,14 +23,6 @@ type ClusterView interface {
 	Appliance
 	// Hear returns what the cluster may hear of an event, and whether it hears of it at all.
 	Hear(ctx context.Context, e inventory.Event) (inventory.Event, bool)
-}
-
-// ApplianceInfo is what controllers ask first.
-type ApplianceInfo struct {
-	Site       string   `json:"site" doc:"The first part of provider ids"`
-	Cluster    string   `json:"cluster,omitempty" doc:"UID of the cluster that the token is bound to"`
-	Namespaces []string `json:"namespaces,omitempty" doc:"Those whose objects the token speaks for; absent means all"`
-	LastEvent  int64    `json:"lastEvent" doc:"Id of the newest event: follow what happens from here"`
 }
 
 // ApplianceSecret is a secret that is kept for the object of an attached cluster.
@@ -113,9 +105,9 @@ func NewControllers(cfg ControllersConfig) *Controllers {
 // Register adds the operations to the frame.
 func (s *Controllers) Register() {
 	question(s, http.MethodGet, "", "get-appliance", "Show what provider ids begin with, and what the token is bound to",
-		func(req *rest.Request, a Appliance, _ *struct{}) (info ApplianceInfo, err error) {
+		func(req *rest.Request, a Appliance, _ *struct{}) (info wire.ApplianceInfo, err error) {
 			c := req.Caller
-			info = ApplianceInfo{Site: a.Site(), Cluster: c.Cluster, Namespaces: c.Namespaces}
+			info = wire.ApplianceInfo{Site: a.Site(), Cluster: c.Cluster, Namespaces: c.Namespaces}
 			err = s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
 				info.LastEvent, err = tx.LastEventID()
 				return err
@@ -127,7 +119,7 @@ func (s *Controllers) Register() {
 	s.addApplianceHosts()
 	s.addApplianceNouns()
 	s.addApplianceEvents()
-	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(req *rest.Request, a Appliance, in *bodied[records.Pool]) (done, error) {
+	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(req *rest.Request, a Appliance, in *bodied[wire.Pool]) (done, error) {
 		if err := rest.SameName("pool", &in.Body.Name, in.Name); err != nil {
 			return done{}, err
 		}
@@ -194,8 +186,7 @@ func (s *Controllers) addApplianceMachines() {
 	question(s, http.MethodPost, "/machines/{name}/bootstrap", "give-bootstrap", "Hand over the bootstrap data that a machine waits for",
 		func(req *rest.Request, a Appliance, in *bodied[BootstrapData]) (BootstrapVerdict, error) {
 			err := a.GiveBootstrap(req, in.Name, contract.Bootstrap{Value: in.Body.Value, Format: in.Body.Format}, in.Body.Check)
-			var unusable *contract.BootstrapError
-			if errors.As(err, &unusable) {
+			if unusable, ok := errors.AsType[*contract.BootstrapError](err); ok {
 				return BootstrapVerdict{BootstrapError: *unusable}, nil
 			}
 			return BootstrapVerdict{IsUsable: true}, err

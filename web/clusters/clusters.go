@@ -9,6 +9,7 @@ import (
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // clusterFor bounds the detaching of a cluster: controllers end, and each of its objects is let go of.
@@ -17,18 +18,9 @@ const clusterFor = 2 * time.Minute
 // Clusters attaches Kubernetes clusters.
 type Clusters interface {
 	// CheckCluster looks whether a cluster can be attached with a kubeconfig, or with the stored one when that is nil.
-	CheckCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) ClusterCheck
+	CheckCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) wire.ClusterCheck
 	// DetachCluster ends its controllers, lets go of its objects, and deletes it.
 	DetachCluster(ctx context.Context, name string, purge, force bool, by string) error
-}
-
-// ClusterCheck says whether a cluster can be attached.
-type ClusterCheck struct {
-	Cluster    string                   `json:"cluster"`
-	Kubernetes string                   `json:"kubernetes,omitempty" doc:"Version of its API server"`
-	UID        string                   `json:"uid,omitempty" doc:"Of its namespace kube-system"`
-	IsGood     bool                     `json:"isGood" doc:"All results are"`
-	Results    []rest.TargetCheckResult `json:"results" doc:"In the order of the checks"`
 }
 
 // CheckClusterInput is a cluster that is not attached yet.
@@ -88,11 +80,9 @@ func (s *Server) addClusters() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/clusters/{name}/check", ID: "check-cluster", Tag: "clusters",
 		Summary: "Check an attached cluster", Errors: []int{http.StatusNotFound}, About: "Speaks to the cluster, and changes nothing there.",
-	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[ClusterCheck], error) {
-		var c inventory.Cluster
-		err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
-			c, err = tx.Clusters().Find(in.Name)
-			return err
+	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[wire.ClusterCheck], error) {
+		c, err := rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Cluster, error) {
+			return tx.Clusters().Find(in.Name)
 		})
 		if err != nil {
 			return nil, err
@@ -102,7 +92,7 @@ func (s *Server) addClusters() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPost, Path: "/clusters/check", ID: "check-kubeconfig", Needs: inventory.Admin, Tag: "clusters", Asks: true,
 		Summary: "Look whether a cluster could be attached", About: "Speaks to the cluster, and changes nothing there. The kubeconfig is not kept.",
-	}, func(req *rest.Request, in *checkClusterInput) (*rest.One[ClusterCheck], error) {
+	}, func(req *rest.Request, in *checkClusterInput) (*rest.One[wire.ClusterCheck], error) {
 		b := in.Body
 		c := inventory.Cluster{Name: b.Name, Kubeconfig: "kubeconfig", Modes: b.Modes, Namespaces: b.Namespaces, WatchFilter: b.WatchFilter, TakesOver: b.TakesOver}
 		if err := c.Validate(); err != nil {
@@ -112,7 +102,7 @@ func (s *Server) addClusters() {
 	})
 }
 
-func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) (*rest.One[ClusterCheck], error) {
+func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) (*rest.One[wire.ClusterCheck], error) {
 	if s.clusters == nil {
 		return nil, errNoClusters()
 	}
@@ -122,9 +112,9 @@ func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconf
 		k.IsGood = k.IsGood && r.IsGood
 	}
 	if k.Results == nil {
-		k.Results = []rest.TargetCheckResult{}
+		k.Results = []wire.TargetCheckResult{}
 	}
-	return &rest.One[ClusterCheck]{Body: k}, nil
+	return &rest.One[wire.ClusterCheck]{Body: k}, nil
 }
 
 func (s *Server) detachCluster(req *rest.Request, n rest.Noun[inventory.Cluster], in *deleteClusterInput) (*rest.Written, error) {

@@ -11,15 +11,8 @@ import (
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/configs"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// TargetCheck says whether hosts can join a target.
-type TargetCheck struct {
-	Target  string                   `json:"target"`
-	Version string                   `json:"version,omitempty" doc:"Of its API server"`
-	IsGood  bool                     `json:"isGood" doc:"All results are"`
-	Results []rest.TargetCheckResult `json:"results" doc:"In the order of the checks"`
-}
 
 // rbacInput says what a cluster is to allow.
 type rbacInput struct {
@@ -32,7 +25,7 @@ type TargetsConfig struct {
 	Frame *rest.Frame
 	// Check looks whether hosts can join a target, and RBAC is what its cluster needs for that; nil: nobody speaks to clusters.
 	// NodesRBAC is what is added where Slipway looks after nodes too.
-	Check     func(ctx context.Context, t inventory.JoinTarget) TargetCheck
+	Check     func(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck
 	RBAC      []byte
 	NodesRBAC []byte
 	// IssueKubeconfig lets a user administer the cluster of a target whose authorities Slipway has; nil: nobody can.
@@ -128,13 +121,7 @@ type issueInput struct {
 	}
 }
 
-// Kubeconfig lets its reader into a cluster as an administrator.
-type Kubeconfig struct {
-	Kubeconfig string    `json:"kubeconfig"`
-	ExpiresAt  time.Time `json:"expiresAt"`
-}
-
-func (s *Targets) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[Kubeconfig], error) {
+func (s *Targets) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[wire.Kubeconfig], error) {
 	if s.cfg.IssueKubeconfig == nil {
 		return nil, errNoClusters()
 	}
@@ -147,7 +134,7 @@ func (s *Targets) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[
 	if err != nil {
 		return nil, err
 	}
-	return &rest.One[Kubeconfig]{Body: Kubeconfig{string(text), until}}, nil
+	return &rest.One[wire.Kubeconfig]{Body: wire.Kubeconfig{Kubeconfig: string(text), ExpiresAt: until}}, nil
 }
 
 func errNoClusters() error {
@@ -155,14 +142,10 @@ func errNoClusters() error {
 }
 
 func (s *Targets) readTarget(req *rest.Request, name string) (t inventory.JoinTarget, err error) {
-	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		t, err = tx.JoinTargets().Find(name)
-		return err
-	})
-	return t, err
+	return rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) })
 }
 
-func (s *Targets) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[TargetCheck], error) {
+func (s *Targets) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[wire.TargetCheck], error) {
 	t, err := s.readTarget(req, in.Name)
 	if err != nil {
 		return nil, err
@@ -176,9 +159,9 @@ func (s *Targets) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[
 		c.IsGood = c.IsGood && r.IsGood
 	}
 	if c.Results == nil {
-		c.Results = []rest.TargetCheckResult{}
+		c.Results = []wire.TargetCheckResult{}
 	}
-	return &rest.One[TargetCheck]{Body: c}, nil
+	return &rest.One[wire.TargetCheck]{Body: c}, nil
 }
 
 // countsOfTarget counts the machines whose node a target's cluster has.

@@ -17,8 +17,7 @@ func takeFiles(p *inventory.Profile) error {
 		return inventory.Errorf(inventory.Invalid, "only a Butane document names local files").At("document.files").WithHint("leave the files out")
 	}
 	text, err := ignition.WithFiles(d.Text, d.Files)
-	var said *inventory.Error
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*inventory.Error](err); ok {
 		return inventory.Errorf(said.Kind, "document: %s", said.Msg).At("document.files").WithHint("%s", said.Hint)
 	}
 	d.Text, d.Files = text, nil

@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Limits of operations on configurations: their text is up to 1 MiB, which JSON may double, and a save renders every
@@ -149,11 +150,7 @@ func (s *Server) impactOf(req *rest.Request, in inventory.Layer) (provision.Impa
 	if s.cfg.Renderer == nil {
 		return provision.Impact{}, errNoConfigs()
 	}
-	var l inventory.Layer
-	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
-		l, err = stored(tx, in)
-		return err
-	})
+	l, err := rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Layer, error) { return stored(tx, in) })
 	if err != nil {
 		return provision.Impact{}, err
 	}
@@ -213,14 +210,6 @@ func refuse(what string, i *provision.Impact) error {
 	return &rest.FindingsError{Err: said, Findings: i.Findings}
 }
 
-// Revision is what a profile or layer was at one time.
-type Revision[T any] struct {
-	N         int       `json:"n" doc:"Counted from 1; the highest is in force"`
-	CreatedAt time.Time `json:"createdAt"`
-	Changed   []string  `json:"changed" doc:"Fields in which it differs from the revision before"`
-	Body      *T        `json:"body,omitempty" doc:"What it was; left out of lists"`
-}
-
 type revisionInput struct {
 	rest.NameRef
 	Revision int `path:"revision" minimum:"1"`
@@ -247,7 +236,7 @@ func addRevisions[T any](s *Server, n rest.Noun[T], kind inventory.RevisionKind,
 		Summary: "List the revisions of " + n.Article + " " + n.Singular + ", newest first", Errors: []int{http.StatusNotFound},
 		About: "They outlive the " + n.Singular + ", and their numbers go on when one of the same name is created again.",
 	},
-		func(req *rest.Request, in *revisionsInput) (out *rest.Listed[Revision[T]], err error) {
+		func(req *rest.Request, in *revisionsInput) (out *rest.Listed[wire.Revision[T]], err error) {
 			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 				before := 0
 				if in.After != "" {
@@ -267,7 +256,7 @@ func addRevisions[T any](s *Server, n rest.Noun[T], kind inventory.RevisionKind,
 				for i := range rows {
 					rows[i].Body = nil
 				}
-				out = rest.PageOf(rows, in.Limit, func(r Revision[T]) string { return strconv.Itoa(r.N) })
+				out = rest.PageOf(rows, in.Limit, func(r wire.Revision[T]) string { return strconv.Itoa(r.N) })
 				return err
 			})
 			return out, err
@@ -276,9 +265,9 @@ func addRevisions[T any](s *Server, n rest.Noun[T], kind inventory.RevisionKind,
 		Method: http.MethodGet, Path: "/" + n.Plural + "/{name}/revisions/{revision}", ID: "get-" + n.Singular + "-revision", Scope: n.Scope, Tag: n.Plural,
 		Summary: "Show a revision of " + n.Article + " " + n.Singular, Errors: []int{http.StatusNotFound},
 	},
-		func(req *rest.Request, in *revisionInput) (*rest.One[Revision[T]], error) {
+		func(req *rest.Request, in *revisionInput) (*rest.One[wire.Revision[T]], error) {
 			r, err := findRevision[T](req, s, kind, in.Name, in.Revision, key)
-			return &rest.One[Revision[T]]{Body: r}, err
+			return &rest.One[wire.Revision[T]]{Body: r}, err
 		})
 	var zero T
 	rest.Register(s.rest, rest.Operation{
@@ -297,7 +286,7 @@ func addRevisions[T any](s *Server, n rest.Noun[T], kind inventory.RevisionKind,
 		})
 }
 
-func findRevision[T any](req *rest.Request, s *Server, kind inventory.RevisionKind, name string, n int, key func(inventory.Tx, string) (string, error)) (r Revision[T], err error) {
+func findRevision[T any](req *rest.Request, s *Server, kind inventory.RevisionKind, name string, n int, key func(inventory.Tx, string) (string, error)) (r wire.Revision[T], err error) {
 	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		k, err := key(tx, name)
 		if err != nil {
@@ -316,7 +305,7 @@ func findRevision[T any](req *rest.Request, s *Server, kind inventory.RevisionKi
 }
 
 // revisionsOf reads revisions, and of each in which fields it differs from the one before.
-func revisionsOf[T any](tx inventory.Tx, kind inventory.RevisionKind, name string, before, limit int) (out []Revision[T], err error) {
+func revisionsOf[T any](tx inventory.Tx, kind inventory.RevisionKind, name string, before, limit int) (out []wire.Revision[T], err error) {
 	rows, err := tx.ListRevisions(kind, name, before, limit+1)
 	if err != nil {
 		return nil, err
@@ -329,7 +318,7 @@ func revisionsOf[T any](tx inventory.Tx, kind inventory.RevisionKind, name strin
 		if l, ok := any(&body).(*inventory.Layer); ok {
 			*l = shown(tx, *l)
 		}
-		out = append(out, Revision[T]{N: row.N, CreatedAt: row.CreatedAt, Changed: []string{}, Body: &body})
+		out = append(out, wire.Revision[T]{N: row.N, CreatedAt: row.CreatedAt, Changed: []string{}, Body: &body})
 	}
 	for i := range out {
 		if i+1 < len(out) {

@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Renderer is the part of the engine about configurations. Nothing of it changes anything.
@@ -79,11 +80,7 @@ func (s *Server) addRenderings() {
 			if err != nil {
 				return nil, err
 			}
-			var r inventory.Rendering
-			err = s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
-				r, err = tx.FindRendering(d)
-				return err
-			})
+			r, err := rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Rendering, error) { return tx.FindRendering(d) })
 			return &rest.One[inventory.Rendering]{Body: provision.Redacted(r)}, err
 		})
 	rest.Register(s.rest, rest.Operation{
@@ -129,34 +126,7 @@ type capabilitiesInput struct {
 	Arch    inventory.Arch `query:"arch" enum:"x86_64,i386,arm64" default:"x86_64"`
 }
 
-// CapabilityTable says how well each format carries each part of a configuration to a target.
-type CapabilityTable struct {
-	Target  string             `json:"target" doc:"The operating system and its release"`
-	Fields  []CapabilityField  `json:"fields" doc:"The rows"`
-	Formats []CapabilityColumn `json:"formats" doc:"The columns"`
-}
-
-// CapabilityField is a part of a configuration.
-type CapabilityField struct {
-	Path  string `json:"path"`
-	About string `json:"about"`
-}
-
-// CapabilityColumn is a format, as the target's tool reads it.
-type CapabilityColumn struct {
-	Format string                    `json:"format"`
-	Tool   string                    `json:"tool,omitempty" doc:"Version of what reads it; absent when it is not known"`
-	IsRead bool                      `json:"isRead" doc:"The target reads this format"`
-	Cells  map[string]CapabilityCell `json:"cells" doc:"By path"`
-}
-
-// CapabilityCell is how well a format carries a part of a configuration.
-type CapabilityCell struct {
-	Support string `json:"support" enum:"lossless,emulated,lossy,unsupported"`
-	Note    string `json:"note,omitempty" doc:"How it is emulated, or what is lost and what to use instead"`
-}
-
-func (s *Server) capabilities(req *rest.Request, in *capabilitiesInput) (*rest.One[CapabilityTable], error) {
+func (s *Server) capabilities(req *rest.Request, in *capabilitiesInput) (*rest.One[wire.CapabilityTable], error) {
 	if s.cfg.Renderer == nil {
 		return nil, errNoConfigs()
 	}
@@ -164,24 +134,24 @@ func (s *Server) capabilities(req *rest.Request, in *capabilitiesInput) (*rest.O
 	if err != nil {
 		return nil, err
 	}
-	out := CapabilityTable{Target: t.String(), Formats: []CapabilityColumn{}}
+	out := wire.CapabilityTable{Target: t.String(), Formats: []wire.CapabilityColumn{}}
 	for _, f := range machineconfig.Fields() {
-		out.Fields = append(out.Fields, CapabilityField(f))
+		out.Fields = append(out.Fields, wire.CapabilityField(f))
 	}
 	for format, cells := range s.cfg.Renderer.Capabilities(t) {
-		c := CapabilityColumn{Format: format, Cells: map[string]CapabilityCell{}}
+		c := wire.CapabilityColumn{Format: format, Cells: map[string]wire.CapabilityCell{}}
 		if i := slices.IndexFunc(configs, func(c inventory.ImageConfig) bool { return c.Format == format }); i >= 0 {
 			c.IsRead, c.Tool = true, configs[i].Version
 			t.Tool, t.InitrdPath = configs[i].Version, configs[i].InitrdPath
 			cells = s.cfg.Renderer.Capabilities(t)[format]
 		}
 		for path, cell := range cells {
-			c.Cells[path] = CapabilityCell{Support: cell.Support.String(), Note: cell.Note}
+			c.Cells[path] = wire.CapabilityCell{Support: cell.Support.String(), Note: cell.Note}
 		}
 		out.Formats = append(out.Formats, c)
 	}
-	slices.SortFunc(out.Formats, func(a, b CapabilityColumn) int { return cmp.Compare(a.Format, b.Format) })
-	return &rest.One[CapabilityTable]{Body: out}, nil
+	slices.SortFunc(out.Formats, func(a, b wire.CapabilityColumn) int { return cmp.Compare(a.Format, b.Format) })
+	return &rest.One[wire.CapabilityTable]{Body: out}, nil
 }
 
 // targetOf returns the target of a request and the formats that it reads.

@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Sealer seals the values of secrets. Only the engine opens again what it seals.
@@ -17,24 +18,10 @@ type Sealer interface {
 	Seal(name string, plain []byte) ([]byte, error)
 }
 
-// SecretInput is a secret as it comes in. No answer ever holds the value.
-type SecretInput struct {
-	Value *string `json:"value,omitempty" writeOnly:"true" doc:"The secret itself, as text; left out, it stays as it is" maxLength:"1048576"`
-	About *string `json:"about,omitempty" doc:"What it is for; left out, that stays" maxLength:"255"`
-	// Consumers replace those that it has.
-	Consumers *inventory.Consumers `json:"consumers,omitempty" doc:"Whom it is for; left out, that stays. Without any, only what an admin has saved may name it"`
-}
-
-// SecretUses says what keeps a secret from being deleted.
-type SecretUses struct {
-	Name   string   `json:"name"`
-	UsedBy []string `json:"usedBy" doc:"Profiles, layers, machines, targets and clusters that name it, such as profile web"`
-}
-
 type putSecretInput struct {
 	rest.WriteOptions
 	rest.NameRef
-	Body SecretInput
+	Body wire.SecretInput
 }
 
 // addSecrets registers the operations on secrets.
@@ -125,7 +112,7 @@ func (s *Server) putSecret(req *rest.Request, n rest.Noun[inventory.Secret], in 
 	}
 	w := n.Respond(old, &x, in.DryRun, http.StatusOK)
 	if d, ok := w.Body.(rest.Diff); ok && sealed != nil {
-		d.Changes = append(d.Changes, rest.Difference{Field: "value", To: "(secret)"})
+		d.Changes = append(d.Changes, wire.Difference{Field: "value", To: "(secret)"})
 		w.Body = d
 	}
 	return w, nil
@@ -163,8 +150,8 @@ func TargetRE(name string) *regexp.Regexp {
 }
 
 // secretUses answers what the server asks itself before it deletes one.
-func (s *Server) secretUses(req *rest.Request, in *rest.NameInput) (*rest.One[SecretUses], error) {
-	out := SecretUses{Name: in.Name, UsedBy: []string{}}
+func (s *Server) secretUses(req *rest.Request, in *rest.NameInput) (*rest.One[wire.SecretUses], error) {
+	out := wire.SecretUses{Name: in.Name, UsedBy: []string{}}
 	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		if _, err := tx.Secrets().Find(in.Name); err != nil {
 			return err
@@ -191,7 +178,7 @@ func (s *Server) secretUses(req *rest.Request, in *rest.NameInput) (*rest.One[Se
 		}
 		return err
 	})
-	return &rest.One[SecretUses]{Body: out}, err
+	return &rest.One[wire.SecretUses]{Body: out}, err
 }
 
 // usersOf lists the profiles, machines and layers in whose text something is found.

@@ -16,18 +16,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// ConsoleLog is what was recorded of a serial console. It is the machine's own text, escape codes and all.
-type ConsoleLog struct {
-	Text   string    `json:"text"`
-	Begin  int64     `json:"begin" doc:"Offset of the text's first byte, counted from the first that was recorded; more than 0 when older text was dropped"`
-	End    int64     `json:"end"`
-	At     time.Time `json:"at,omitzero" doc:"When it last said something"`
-	IsOpen bool      `json:"isOpen" doc:"The console is open now, so that it is recorded"`
-	// Lines stand instead of the text where lines are asked for.
-	Lines []ConsoleLine `json:"lines,omitempty" doc:"With lines: each line without escape codes, and with its time, to the second"`
-}
 
 type consoleLogInput struct {
 	rest.HostRef
@@ -73,13 +63,13 @@ func (s *Server) Register() {
 	}, s.consoleLog)
 }
 
-func (s *Server) consoleLog(req *rest.Request, in *consoleLogInput) (*rest.One[ConsoleLog], error) {
+func (s *Server) consoleLog(req *rest.Request, in *consoleLogInput) (*rest.One[wire.ConsoleLog], error) {
 	h, err := s.rest.ReadHost(req, in.Host)
 	if err != nil {
 		return nil, err
 	}
 	r, isOpen := s.lines.recorded(h.ID)
-	out := ConsoleLog{Begin: r.end - int64(len(r.text)), End: r.end, At: r.at, IsOpen: isOpen}
+	out := wire.ConsoleLog{Begin: r.end - int64(len(r.text)), End: r.end, At: r.at, IsOpen: isOpen}
 	switch {
 	case in.Lines:
 		for _, l := range r.lines() {
@@ -101,7 +91,7 @@ func (s *Server) consoleLog(req *rest.Request, in *consoleLogInput) (*rest.One[C
 	default:
 		out.Text = strings.ToValidUTF8(string(r.text), "\ufffd")
 	}
-	return &rest.One[ConsoleLog]{Body: out}, nil
+	return &rest.One[wire.ConsoleLog]{Body: out}, nil
 }
 
 // historyBytes is how much of the recording a stream begins with.
@@ -190,11 +180,7 @@ func (s *Server) Record(ctx context.Context) error {
 	if s.cfg.Events == nil || !s.cfg.IsRecording {
 		return nil
 	}
-	var last int64
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		last, err = tx.LastEventID()
-		return err
-	})
+	last, err := inventory.Read(ctx, s.cfg.Store, func(tx inventory.Tx) (int64, error) { return tx.LastEventID() })
 	if err != nil {
 		return err
 	}
@@ -255,11 +241,7 @@ func (s *Server) recordWhile(ctx context.Context, events <-chan inventory.Event,
 func (s *Server) recordOne(ctx context.Context, id inventory.HostID) *listener {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	var h inventory.Host
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		h, err = tx.FindHost(id)
-		return err
-	})
+	h, err := inventory.Read(ctx, s.cfg.Store, func(tx inventory.Tx) (inventory.Host, error) { return tx.FindHost(id) })
 	if err != nil {
 		return nil
 	}

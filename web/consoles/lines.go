@@ -14,6 +14,7 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/wire"
 )
 
 // lines are the serial consoles that are open: one connection to each controller, for most allow no second, shared by all
@@ -100,7 +101,7 @@ func (r *recording) add(b []byte, now time.Time) {
 }
 
 // lines are the lines of a recording without escape codes, each with when it began to be said; the newest linesMax.
-func (r *recording) lines() (all []ConsoleLine) {
+func (r *recording) lines() (all []wire.ConsoleLine) {
 	marks := r.marks
 	offset := r.end - int64(len(r.text))
 	for raw := range bytes.SplitSeq(r.text, []byte("\n")) {
@@ -108,7 +109,7 @@ func (r *recording) lines() (all []ConsoleLine) {
 			marks = marks[1:]
 		}
 		if len(marks) > 0 {
-			all = append(all, ConsoleLine{At: marks[0].at, Text: strings.TrimRight(plainText(raw), "\n")})
+			all = append(all, wire.ConsoleLine{At: marks[0].at, Text: strings.TrimRight(plainText(raw), "\n")})
 		}
 		// The line end counts, too: offsets are of the text as it was said.
 		offset += int64(len(raw)) + 1

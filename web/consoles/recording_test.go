@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"slipway.dev/slipway/web/wire"
 )
 
 var testStart = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -26,7 +28,9 @@ func TestARecordingKnowsWhenEachLineWasSaid(t *testing.T) {
 	x.add([]byte("GRUB\r\n\x1b[31mboo"), at(0))
 	x.add([]byte("ting\x1b[0m\r\n"), at(5))
 	x.add([]byte("<script>\u202e\r\nlo"), at(9))
-	want := []ConsoleLine{{at(0), "GRUB"}, {at(0), "booting"}, {at(9), "<script>\u202e"}, {at(9), "lo"}}
+	want := []wire.ConsoleLine{
+		{At: at(0), Text: "GRUB"}, {At: at(0), Text: "booting"}, {At: at(9), Text: "<script>\u202e"}, {At: at(9), Text: "lo"},
+	}
 	if got := x.lines(); !slices.Equal(got, want) {
 		t.Errorf("lines are %v, want %v", got, want)
 	}

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -30,10 +31,7 @@ func (x *ears) hears(req *rest.Request, e inventory.Event) bool {
 	if req.Caller.Grants.Everywhere().Allows(inventory.Viewer) {
 		return true
 	}
-	key := string(e.HostID)
-	if key == "" {
-		key = e.Subject
-	}
+	key := cmp.Or(string(e.HostID), e.Subject)
 	if k, ok := x.known[key]; ok && x.s.rest.Now().Sub(k.at) < heardFor {
 		return k.ok
 	}

@@ -133,10 +133,8 @@ func countBack(tx inventory.Tx, f inventory.EventFilter, last, n int64) (after i
 }
 
 func (s *Server) listEvents(req *rest.Request, f inventory.EventFilter, after int64, limit int) (*huma.StreamResponse, error) {
-	var rows []inventory.Event
-	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
-		rows, err = tx.ListEvents(f, after, limit+1)
-		return err
+	rows, err := rest.Read(req, s.rest.Store, func(tx inventory.Tx) ([]inventory.Event, error) {
+		return tx.ListEvents(f, after, limit+1)
 	})
 	if err == nil {
 		err = s.cfg.Conceal(req, rows)

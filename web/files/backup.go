@@ -12,6 +12,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Backups makes copies of the database while the server works.
@@ -29,17 +30,6 @@ type Backup interface {
 	Close()
 }
 
-// BackupStatus says when the last backup was taken, and what the next one needs.
-type BackupStatus struct {
-	LastAt        time.Time `json:"lastAt,omitzero" doc:"When the last backup was taken whole; absent if none was"`
-	LastBy        string    `json:"lastBy,omitempty" doc:"Who took it"`
-	DatabaseBytes int64     `json:"databaseBytes" doc:"Size of the database; a backup is smaller"`
-	FreeBytes     int64     `json:"freeBytes" doc:"Free where the copy lies while it is sent"`
-	ArtefactN     int       `json:"artefactN" doc:"Files of images, which are not in a backup"`
-	ArtefactBytes int64     `json:"artefactBytes"`
-	SecretN       int       `json:"secretN" doc:"Secrets and passwords; the key that opens them is not in a backup"`
-}
-
 // addBackup registers the backup of the database.
 func (s *Server) addBackup() {
 	rest.Register(s.rest, rest.Operation{
@@ -52,9 +42,9 @@ func (s *Server) addBackup() {
 		Method: http.MethodGet, Path: "/backup/status", ID: "get-backup-status", Tag: "backup", Needs: inventory.Admin,
 		Summary: "Show when the last backup was taken, and what the next one needs",
 	},
-		func(req *rest.Request, _ *struct{}) (*rest.One[BackupStatus], error) {
+		func(req *rest.Request, _ *struct{}) (*rest.One[wire.BackupStatus], error) {
 			b, err := s.backupStatus(req)
-			return &rest.One[BackupStatus]{Body: b}, err
+			return &rest.One[wire.BackupStatus]{Body: b}, err
 		})
 }
 
@@ -122,7 +112,7 @@ func errNoBackups() error {
 	return inventory.Errorf(inventory.Unavailable, "this server takes no backups")
 }
 
-func (s *Server) backupStatus(req *rest.Request) (out BackupStatus, err error) {
+func (s *Server) backupStatus(req *rest.Request) (out wire.BackupStatus, err error) {
 	if s.cfg.Backups == nil {
 		return out, errNoBackups()
 	}
@@ -130,7 +120,7 @@ func (s *Server) backupStatus(req *rest.Request) (out BackupStatus, err error) {
 		return out, err
 	}
 	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		if err := out.count(tx); err != nil {
+		if err := count(&out, tx); err != nil {
 			return err
 		}
 		page := inventory.Page{Limit: 20}
@@ -154,7 +144,7 @@ func (s *Server) backupStatus(req *rest.Request) (out BackupStatus, err error) {
 }
 
 // count counts what a backup leaves out, or holds sealed.
-func (b *BackupStatus) count(tx inventory.Tx) error {
+func count(b *wire.BackupStatus, tx inventory.Tx) error {
 	artefacts, err := tx.ListArtefacts(inventory.Page{})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/inventory/transfer"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 type exportInput struct {
@@ -27,14 +28,6 @@ type fileInput struct {
 	RawBody []byte   `contentType:"text/plain" doc:"The file: CSV of hosts, subnets or reservations by its header row, or YAML of any nouns"`
 }
 
-// FileImport says what the import of a file changed, or with dryRun would change.
-type FileImport struct {
-	IsDryRun   bool              `json:"isDryRun"`
-	Changes    []transfer.Change `json:"changes" doc:"What is new or different; the rest is counted"`
-	UnchangedN int               `json:"unchangedN"`
-	Ignored    []string          `json:"ignored,omitempty" doc:"Columns of the file that were left out"`
-}
-
 // addTransfer registers the export and import of files.
 func (s *Server) addTransfer() {
 	rest.Register(s.rest, rest.Operation{
@@ -49,11 +42,7 @@ func (s *Server) addTransfer() {
 }
 
 func (s *Server) export(req *rest.Request, in *exportInput) (*rest.Text, error) {
-	var current transfer.Current
-	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
-		current, err = transfer.Load(tx)
-		return err
-	})
+	current, err := rest.Read(req, s.rest.Store, transfer.Load)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +65,7 @@ func (s *Server) export(req *rest.Request, in *exportInput) (*rest.Text, error) 
 	return &rest.Text{ContentType: "text/plain; charset=utf-8", Body: out.Bytes()}, nil
 }
 
-func (s *Server) importFile(req *rest.Request, in *fileInput) (*rest.One[FileImport], error) {
+func (s *Server) importFile(req *rest.Request, in *fileInput) (*rest.One[wire.FileImport], error) {
 	name := inventory.Clean(in.File, 255)
 	read := transfer.ReadYAML
 	if in.Format == "csv" {
@@ -115,8 +104,8 @@ func (s *Server) importFile(req *rest.Request, in *fileInput) (*rest.One[FileImp
 	if err != nil {
 		return nil, err
 	}
-	out := FileImport{IsDryRun: in.DryRun, Changes: changesOf(d), UnchangedN: d.CountN(transfer.OpUnchanged), Ignored: doc.Ignored}
-	return &rest.One[FileImport]{Body: out}, nil
+	out := wire.FileImport{IsDryRun: in.DryRun, Changes: changesOf(d), UnchangedN: d.CountN(transfer.OpUnchanged), Ignored: doc.Ignored}
+	return &rest.One[wire.FileImport]{Body: out}, nil
 }
 
 // changesOf returns what is new or different.

@@ -124,9 +124,7 @@ func bootSteps(b inventory.BootSession, events []inventory.Event) []TimelineStep
 		case !began.IsZero():
 			s.StartedAt = began
 			began = time.Time{} // what follows has not begun
-			if s.State == "" {
-				s.State = "running"
-			}
+			s.State = cmp.Or(s.State, "running")
 			if !b.EndedAt.IsZero() {
 				s.State, s.EndedAt = "failed", b.EndedAt
 			}
@@ -146,12 +144,9 @@ func bootSteps(b inventory.BootSession, events []inventory.Event) []TimelineStep
 // isPassed reports whether a later part was seen, so that this one is behind it though no packet or event shows it.
 func isPassed(p phase, events []inventory.Event) bool {
 	i := slices.IndexFunc(phases, func(x phase) bool { return x.step == p.step })
-	for _, later := range phases[i+1:] {
-		if slices.ContainsFunc(events, func(e inventory.Event) bool { return slices.Contains(later.ends, e.Kind) }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(phases[i+1:], func(later phase) bool {
+		return slices.ContainsFunc(events, func(e inventory.Event) bool { return slices.Contains(later.ends, e.Kind) })
+	})
 }
 
 // of finds a part among the events of a boot.

@@ -15,6 +15,7 @@ import (
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // BulkRequest says what to do, and with which hosts. The fields after selector are those of the verb.
@@ -32,26 +33,7 @@ type BulkRequest struct {
 	Action  bmc.Action               `json:"action,omitempty" doc:"power" enum:"on,off,shutdown,cycle,reset,"`
 	Mode    inventory.CleanMode      `json:"mode,omitempty" doc:"clean: quick when absent" enum:"none,quick,full,secure,"`
 	Inspect provision.InspectRequest `json:"inspect,omitempty" doc:"inspect"`
-	Set     *HostPatch               `json:"set,omitempty" doc:"set: what to change, on each host alike"`
-}
-
-// BulkResult is the result for each host, in the order of the request, or of their names.
-type BulkResult struct {
-	IsDryRun bool       `json:"isDryRun"`
-	ActsN    int        `json:"actsN" doc:"How many hosts it acted on, or with dryRun would act on"`
-	SkipsN   int        `json:"skipsN"`
-	Items    []BulkItem `json:"items"`
-}
-
-// BulkItem is what became of one host.
-type BulkItem struct {
-	Host string           `json:"host"`
-	ID   inventory.HostID `json:"id,omitempty"`
-	Acts bool             `json:"acts" doc:"It was done, or with dryRun would be; otherwise the host stays as it is"`
-	Does string           `json:"does,omitempty" doc:"With dryRun: what would happen, as a sentence in which {hosts} stands for the host"`
-	// Reason and Hint say why a host is skipped.
-	Reason string `json:"reason,omitempty"`
-	Hint   string `json:"hint,omitempty"`
+	Set     *wire.HostPatch          `json:"set,omitempty" doc:"set: what to change, on each host alike"`
 }
 
 type bulkInput struct {
@@ -84,7 +66,7 @@ func (s *Server) addBulk() {
 // bulkAtOnce is how many hosts are acted on side by side: their commits share the disk's time.
 const bulkAtOnce = 32
 
-func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[BulkResult], error) {
+func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[wire.BulkResult], error) {
 	if err := in.Body.check(); err != nil {
 		return nil, err
 	}
@@ -119,7 +101,7 @@ func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[BulkResult], 
 		})
 	}
 	_ = g.Wait() // none returns an error
-	out := BulkResult{IsDryRun: in.DryRun, Items: items}
+	out := wire.BulkResult{IsDryRun: in.DryRun, Items: items}
 	for _, i := range items {
 		if i.Acts {
 			out.ActsN++
@@ -131,7 +113,7 @@ func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[BulkResult], 
 	if broken != nil {
 		s.rest.Log.Error("bulk: some hosts not done", "verb", in.Body.Verb, "err", broken)
 	}
-	return &rest.One[BulkResult]{Body: out}, nil
+	return &rest.One[wire.BulkResult]{Body: out}, nil
 }
 
 // check refuses what fits no host.
@@ -163,11 +145,11 @@ func (r *BulkRequest) check() error {
 
 // bulkHosts finds the hosts that are asked for. What is none stands among the items with the reason; a host that is named
 // twice is there once.
-func (s *Server) bulkHosts(req *rest.Request, r BulkRequest) (items []BulkItem, hosts []inventory.Host, err error) {
+func (s *Server) bulkHosts(req *rest.Request, r BulkRequest) (items []wire.BulkItem, hosts []inventory.Host, err error) {
 	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		items, hosts = []BulkItem{}, nil
+		items, hosts = []wire.BulkItem{}, nil
 		add := func(h inventory.Host) {
-			items, hosts = append(items, BulkItem{Host: h.Name, ID: h.ID}), append(hosts, h)
+			items, hosts = append(items, wire.BulkItem{Host: h.Name, ID: h.ID}), append(hosts, h)
 		}
 		if r.Strangers {
 			all, err := tx.ListHosts(inventory.HostFilter{State: inventory.Discovered}, inventory.Page{})
@@ -197,7 +179,7 @@ func (s *Server) bulkHosts(req *rest.Request, r BulkRequest) (items []BulkItem, 
 			var e *inventory.Error
 			switch {
 			case errors.As(err, &e) && (e.Kind == inventory.NotFound || e.Kind == inventory.Forbidden):
-				items, hosts = append(items, BulkItem{Host: inventory.Clean(ref, 80), Reason: e.Msg, Hint: e.Hint}), append(hosts, h)
+				items, hosts = append(items, wire.BulkItem{Host: inventory.Clean(ref, 80), Reason: e.Msg, Hint: e.Hint}), append(hosts, h)
 			case err != nil:
 				return err
 			case !seen[h.ID]:

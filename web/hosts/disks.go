@@ -64,8 +64,7 @@ func disksOf(h inventory.Host, disks []inventory.Disk) HostDisks {
 		out.Items = append(out.Items, x)
 	}
 	root, err := inventory.ChooseRoot(free, h.RootDisk, 0)
-	var said *inventory.Error
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*inventory.Error](err); ok {
 		out.Problem, out.Hint = said.Msg, said.Hint
 		return out
 	}

@@ -5,46 +5,11 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
-// HostPatch changes some fields of a host; an absent field stays. It works like a JSON merge patch (RFC 7396).
-type HostPatch struct {
-	Name         *string             `json:"name,omitempty"`
-	Profile      *string             `json:"profile,omitempty" doc:"Pins a profile; empty lets the selectors decide"`
-	Revision     *int                `json:"profileRevision,omitempty" doc:"Pins a revision of the profile; 0 follows the newest. Another profile unpins it" minimum:"0"`
-	DiskBoot     *inventory.DiskBoot `json:"diskBoot,omitempty" doc:"How it is sent to its own disk; empty asks the quirk table" enum:"no-offer,exit,sanboot,"`
-	Port         *string             `json:"port,omitempty" doc:"Pins it to a switch port, CIRCUIT@SWITCH: the machine there is this host, and it boots nowhere else; empty unpins"`
-	IsAdopted    *bool               `json:"isAdopted,omitempty" doc:"Its operating system is not ours"`
-	UUID         *string             `json:"uuid,omitempty"`
-	Serial       *string             `json:"serial,omitempty"`
-	AssetTag     *string             `json:"assetTag,omitempty"`
-	Manufacturer *string             `json:"manufacturer,omitempty"`
-	Product      *string             `json:"product,omitempty"`
-	MACs         []inventory.MAC     `json:"macs,omitempty" doc:"All MACs it has; those that it keeps keep what is known of them" maxItems:"64"`
-	Place        *PlacePatch         `json:"place,omitempty"`
-	Labels       map[string]*string  `json:"labels,omitempty" doc:"Labels to set; null removes one"`
-
-	IsCordoned *bool `json:"isCordoned,omitempty" doc:"No machine claims it; all else goes on"`
-	IsRetained *bool `json:"isRetained,omitempty" doc:"When its machine goes, its disks stay as they are, and it waits for a person"`
-
-	Taints    []inventory.Taint    `json:"taints,omitempty" doc:"All of them: they keep away machines that do not tolerate them" maxItems:"16"`
-	RootDisk  *inventory.DiskHint  `json:"rootDisk,omitempty" doc:"As a whole: the disk that operating systems are written to"`
-	KeepDisks []inventory.DiskHint `json:"keepDisks,omitempty" doc:"All of them: they are never wiped and never chosen" maxItems:"32"`
-}
-
-// PlacePatch changes parts of a place.
-type PlacePatch struct {
-	Site *string `json:"site,omitempty"`
-	Row  *string `json:"row,omitempty"`
-	Rack *string `json:"rack,omitempty"`
-	Unit *int    `json:"unit,omitempty" minimum:"0" maximum:"100"`
-
-	Height *int            `json:"height,omitempty" doc:"How many units it fills; 0 is one" minimum:"0" maximum:"100"`
-	Face   *inventory.Face `json:"face,omitempty" doc:"The side of the rack it is mounted on; empty fills the depth" enum:"front,rear,"`
-}
-
 // apply makes the changes of a patch.
-func (s *Server) apply(h *inventory.Host, p HostPatch) error {
+func (s *Server) apply(h *inventory.Host, p wire.HostPatch) error {
 	rest.Set(&h.Name, p.Name)
 	if p.Profile != nil && *p.Profile != h.Profile {
 		h.Profile, h.ProfileRevision = *p.Profile, 0

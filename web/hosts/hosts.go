@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
+	"slipway.dev/slipway/web/wire"
 )
 
 // hostQuery narrows the list of hosts.
@@ -147,9 +149,7 @@ func (s *Server) putHost(req *rest.Request, in *putHostInput) (*rest.Written, er
 		switch {
 		case err == nil:
 			old = &stored
-			if in.Body.Name == "" {
-				in.Body.Name = stored.Name
-			}
+			in.Body.Name = cmp.Or(in.Body.Name, stored.Name)
 			h, err = s.updateHost(req, tx, in.WriteOptions, stored, func(h *inventory.Host) error { return s.replace(h, in.Body) })
 			return err
 		case !inventory.IsKind(err, inventory.NotFound):
@@ -171,7 +171,7 @@ func (s *Server) putHost(req *rest.Request, in *putHostInput) (*rest.Written, er
 type patchHostInput struct {
 	rest.WriteOptions
 	rest.HostRef
-	Body HostPatch
+	Body wire.HostPatch
 }
 
 func (s *Server) patchHost(req *rest.Request, in *patchHostInput) (*rest.Written, error) {

@@ -75,11 +75,7 @@ func findMachine(tx inventory.Tx, name string) (inventory.Machine, error) {
 }
 
 func (s *Server) readMachine(req *rest.Request, name string) (m inventory.Machine, err error) {
-	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		m, err = findMachine(tx, name)
-		return err
-	})
-	return m, err
+	return rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Machine, error) { return findMachine(tx, name) })
 }
 
 func (s *Server) createMachine(req *rest.Request, in *rest.CreateInput[inventory.Machine]) (*rest.Written, error) {

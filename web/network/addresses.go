@@ -5,26 +5,12 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// Address is a static address that a machine has, or a host that no machine has.
-type Address struct {
-	Address netip.Addr       `json:"address"`
-	Subnet  string           `json:"subnet,omitempty" doc:"Whose static ranges it is from; empty for one that a configuration names"`
-	Machine string           `json:"machine,omitempty"`
-	HostID  inventory.HostID `json:"hostID,omitempty"`
-	Host    string           `json:"host,omitempty" doc:"The host itself, or the one that the machine has"`
-	From    string           `json:"from" enum:"subnet,person,configuration,left" doc:"Who chose it: the lowest free one of a subnet, a person, a configuration; left: its machine is gone, and its old system may run"`
-	Source  string           `json:"source,omitempty" doc:"Layer and line of a configuration, or why it is left"`
-	IsTwice bool             `json:"isTwice,omitempty" doc:"Another has it, too"`
-	// CreatedAt is zero for one that a configuration names.
-	CreatedAt time.Time `json:"createdAt,omitzero"`
-}
 
 type addressQuery struct {
 	rest.Page
@@ -55,7 +41,7 @@ func (s *Server) addAddresses() {
 		Summary: "List the static addresses of machines", About: "Those that are kept for them out of the static ranges of subnets, and those that their configurations name.",
 	}, s.listAddresses)
 	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodPut, Path: "/addresses/{address}", ID: "put-address", Scope: rest.OfPools, Tag: "addresses", Dry: true, Result: Address{},
+		Method: http.MethodPut, Path: "/addresses/{address}", ID: "put-address", Scope: rest.OfPools, Tag: "addresses", Dry: true, Result: wire.Address{},
 		Summary: "Keep an address for a machine, in place of the one that it has in that subnet", Errors: []int{http.StatusNotFound, http.StatusConflict},
 		About: "The machine gets it with its next installation. An address that somebody or something has is refused.",
 	}, s.putAddress)
@@ -65,7 +51,7 @@ func (s *Server) addAddresses() {
 	}, s.deleteAddress)
 }
 
-func (s *Server) listAddresses(req *rest.Request, in *addressQuery) (out *rest.Listed[Address], err error) {
+func (s *Server) listAddresses(req *rest.Request, in *addressQuery) (out *rest.Listed[wire.Address], err error) {
 	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		f := inventory.AddressFilter{Subnet: in.Subnet}
 		switch {
@@ -97,28 +83,28 @@ func (s *Server) listAddresses(req *rest.Request, in *addressQuery) (out *rest.L
 			if err != nil {
 				return err
 			}
-			rows = slices.DeleteFunc(rows, func(a Address) bool {
+			rows = slices.DeleteFunc(rows, func(a wire.Address) bool {
 				return !slices.ContainsFunc(machines, func(m inventory.Machine) bool { return m.Name == a.Machine })
 			})
 		}
 		if after, err := netip.ParseAddr(in.After); err == nil {
-			rows = slices.DeleteFunc(rows, func(a Address) bool { return a.Address.Compare(after) <= 0 })
+			rows = slices.DeleteFunc(rows, func(a wire.Address) bool { return a.Address.Compare(after) <= 0 })
 		}
-		out = rest.PageOf(rows[:min(len(rows), in.Limit+1)], in.Limit, func(a Address) string { return a.Address.String() })
+		out = rest.PageOf(rows[:min(len(rows), in.Limit+1)], in.Limit, func(a wire.Address) string { return a.Address.String() })
 		return nil
 	})
 	return out, err
 }
 
 // addressesOf joins what is kept with what configurations name, in order of the addresses.
-func addressesOf(tx inventory.Tx, f inventory.AddressFilter) ([]Address, error) {
+func addressesOf(tx inventory.Tx, f inventory.AddressFilter) ([]wire.Address, error) {
 	kept, err := tx.ListAllocations(f)
 	if err != nil {
 		return nil, err
 	}
-	rows := []Address{}
+	rows := []wire.Address{}
 	for _, a := range kept {
-		row := Address{Address: a.Address, Subnet: a.Subnet, Machine: a.Machine, HostID: a.HostID, Host: a.Host, From: "subnet", CreatedAt: a.CreatedAt}
+		row := wire.Address{Address: a.Address, Subnet: a.Subnet, Machine: a.Machine, HostID: a.HostID, Host: a.Host, From: "subnet", CreatedAt: a.CreatedAt}
 		if a.IsFixed {
 			row.From = "person"
 		}
@@ -140,13 +126,15 @@ func addressesOf(tx inventory.Tx, f inventory.AddressFilter) ([]Address, error) 
 			continue // it is among those that are kept
 		}
 		if a, err := netip.ParseAddr(h.Value); err == nil {
-			rows = append(rows, Address{Address: a, Machine: h.Machine, HostID: h.HostID, Host: h.Host, From: "configuration", Source: h.Source})
+			rows = append(rows, wire.Address{Address: a, Machine: h.Machine, HostID: h.HostID, Host: h.Host, From: "configuration", Source: h.Source})
 		}
 	}
 	for i := range rows {
 		rows[i].IsTwice = n[rows[i].Address.String()] > 1
 	}
-	slices.SortStableFunc(rows, func(a, b Address) int { return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Machine, b.Machine)) })
+	slices.SortStableFunc(rows, func(a, b wire.Address) int {
+		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Machine, b.Machine))
+	})
 	return rows, nil
 }
 
@@ -174,7 +162,7 @@ func (s *Server) putAddress(req *rest.Request, in *putAddressInput) (*rest.Writt
 	if err != nil {
 		return nil, err
 	}
-	row := Address{Address: kept.Address, Subnet: kept.Subnet, Machine: kept.Machine, HostID: kept.HostID, Host: kept.Host, From: "person", CreatedAt: kept.CreatedAt}
+	row := wire.Address{Address: kept.Address, Subnet: kept.Subnet, Machine: kept.Machine, HostID: kept.HostID, Host: kept.Host, From: "person", CreatedAt: kept.CreatedAt}
 	if in.DryRun {
 		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(nil, row), Result: row}}, nil
 	}

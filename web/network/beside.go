@@ -24,11 +24,7 @@ func (s *Server) addBeside() {
 }
 
 func (s *Server) findSubnet(req *rest.Request, name string) (n inventory.Subnet, err error) {
-	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		n, err = tx.Subnets().Find(name)
-		return err
-	})
-	return n, err
+	return rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Subnet, error) { return tx.Subnets().Find(name) })
 }
 
 func (s *Server) listForeign(req *rest.Request, in *rest.NameInput) (*rest.Listed[pxe.ForeignServer], error) {

@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Config is what a Server needs.
@@ -19,7 +20,7 @@ type Config struct {
 	// Addresses keeps static addresses for machines, and frees them.
 	Addresses Addresses
 	// Interfaces lists the network interfaces, but for their subnets; nil: none is known.
-	Interfaces func() []Interface
+	Interfaces func() []wire.Interface
 	BootPort   int // of the boot door
 	// Probe asks a subnet's network for other DHCP servers, or one of them as a relay agent; nil: nobody asks.
 	Probe func(ctx context.Context, n inventory.Subnet, server netip.Addr) ([]pxe.ProbeLine, error)

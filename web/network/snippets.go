@@ -8,27 +8,17 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// Interface is a network interface of the server.
-type Interface struct {
-	Name      string         `json:"name"`
-	MAC       inventory.MAC  `json:"mac,omitempty"`
-	IsUp      bool           `json:"isUp"`
-	IsServed  bool           `json:"isServed" doc:"The server answers machines there"`
-	Addresses []netip.Prefix `json:"addresses" doc:"IPv4 addresses of it"`
-	Subnet    string         `json:"subnet,omitempty" doc:"The subnet that has one of them"`
-	BootURL   string         `json:"bootURL,omitempty" doc:"URL of the boot listener there"`
-}
 
 // addNetworks registers the questions about networks beyond the nouns.
 func (s *Server) addNetworks() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/interfaces", ID: "list-interfaces", Tag: "subnets", Summary: "List the server's network interfaces",
 		About: "Those that could serve machines: without loopback.",
-	}, func(req *rest.Request, _ *struct{}) (*rest.Listed[Interface], error) {
+	}, func(req *rest.Request, _ *struct{}) (*rest.Listed[wire.Interface], error) {
 		all, err := s.interfaces(req)
-		return rest.PageOf(all, len(all), func(i Interface) string { return i.Name }), err
+		return rest.PageOf(all, len(all), func(i wire.Interface) string { return i.Name }), err
 	})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/subnets/{name}/usage", ID: "get-subnet-usage", Scope: rest.OfNobody, Tag: "subnets", Errors: []int{http.StatusNotFound},
@@ -59,7 +49,7 @@ func (s *Server) addNetworks() {
 }
 
 // interfaces lists the server's interfaces with the subnets that they are in.
-func (s *Server) interfaces(req *rest.Request) ([]Interface, error) {
+func (s *Server) interfaces(req *rest.Request) ([]wire.Interface, error) {
 	if s.cfg.Interfaces == nil {
 		return nil, nil
 	}
@@ -85,11 +75,7 @@ type snippetInput struct {
 
 // snippets writes the configurations for a subnet. Machines behind a relay are sent to our first address.
 func (s *Server) snippets(req *rest.Request, in *snippetInput) (*rest.Listed[pxe.Snippet], error) {
-	var n inventory.Subnet
-	err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
-		n, err = tx.Subnets().Find(in.Name)
-		return err
-	})
+	n, err := rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Subnet, error) { return tx.Subnets().Find(in.Name) })
 	if err != nil {
 		return nil, err
 	}

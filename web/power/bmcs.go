@@ -11,17 +11,12 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// HostBMC is how a host is powered. Passwords never come back, and neither do options that may hold one.
-type HostBMC struct {
-	Host string `json:"host" doc:"Name of the host" readOnly:"true"`
-	inventory.BMC
-}
 
 // SetBMC says how a host is powered.
 type SetBMC struct {
-	HostBMC
+	wire.HostBMC
 	Password string `json:"password,omitempty" doc:"Sealed, and never told again; when absent, the one that is stored stays if driver, address and user do" writeOnly:"true" maxLength:"256"`
 }
 
@@ -32,14 +27,14 @@ const Hidden = "(hidden)"
 func isSecretOption(key string) bool { return inventory.IsSecretOption(key) }
 
 // Shown returns a BMC without its secrets.
-func Shown(host string, b inventory.BMC) HostBMC {
+func Shown(host string, b inventory.BMC) wire.HostBMC {
 	b.Sealed, b.Options = nil, maps.Clone(b.Options)
 	for k := range b.Options {
 		if isSecretOption(k) {
 			b.Options[k] = Hidden
 		}
 	}
-	return HostBMC{Host: host, BMC: b}
+	return wire.HostBMC{Host: host, BMC: b}
 }
 
 type putBMCInput struct {
@@ -51,14 +46,14 @@ type putBMCInput struct {
 // addBMCs registers the operations on the ways to power hosts; addBMCVerbs adds what is done with them.
 func (s *Server) addBMCs() {
 	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/bmcs", ID: "list-bmcs", Scope: rest.OfPools, Tag: "bmcs", Summary: "List how hosts are powered"},
-		func(req *rest.Request, in *rest.Page) (out *rest.Listed[HostBMC], err error) {
+		func(req *rest.Request, in *rest.Page) (out *rest.Listed[wire.HostBMC], err error) {
 			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 				rows, err := tx.ListBMCs(in.More())
 				if err != nil {
 					return err
 				}
 				page := rest.PageOf(rows, in.Limit, func(b inventory.BMC) string { return string(b.HostID) })
-				out = &rest.Listed[HostBMC]{Body: rest.List[HostBMC]{Items: []HostBMC{}, Next: page.Body.Next}}
+				out = &rest.Listed[wire.HostBMC]{Body: rest.List[wire.HostBMC]{Items: []wire.HostBMC{}, Next: page.Body.Next}}
 				for _, b := range page.Body.Items {
 					h, err := tx.FindHost(b.HostID)
 					if err != nil {
@@ -77,9 +72,9 @@ func (s *Server) addBMCs() {
 		About: "The last answer of its controller. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
 			"Connection: Upgrade and Upgrade: " + ConsoleProtocol + ": after the status 101 the connection is the console.",
 	},
-		func(req *rest.Request, in *rest.HostRef) (*rest.One[HostBMC], error) {
+		func(req *rest.Request, in *rest.HostRef) (*rest.One[wire.HostBMC], error) {
 			h, b, err := s.readBMC(req, in.Host)
-			return &rest.One[HostBMC]{ETag: rest.ETag(b.Version), Body: Shown(h.Name, b)}, err
+			return &rest.One[wire.HostBMC]{ETag: rest.ETag(b.Version), Body: Shown(h.Name, b)}, err
 		})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPut, Path: "/hosts/{host}/bmc", ID: "put-bmc", Needs: inventory.Admin, Scope: rest.OfPools, Tag: "bmcs",
@@ -115,7 +110,7 @@ func (s *Server) readBMC(req *rest.Request, ref string) (h inventory.Host, b inv
 	return h, b, err
 }
 
-func (s *Server) putBMC(req *rest.Request, in *putBMCInput) (*rest.One[HostBMC], error) {
+func (s *Server) putBMC(req *rest.Request, in *putBMCInput) (*rest.One[wire.HostBMC], error) {
 	var (
 		h   inventory.Host
 		old inventory.BMC
@@ -153,7 +148,7 @@ func (s *Server) putBMC(req *rest.Request, in *putBMCInput) (*rest.One[HostBMC],
 			return nil, err
 		}
 	}
-	return &rest.One[HostBMC]{ETag: rest.ETag(b.Version), Body: Shown(h.Name, b)}, nil
+	return &rest.One[wire.HostBMC]{ETag: rest.ETag(b.Version), Body: Shown(h.Name, b)}, nil
 }
 
 // wantedBMC is what is stored with all that an admin says of it taken from in.
@@ -188,7 +183,7 @@ type deleteBMCInput struct {
 }
 
 func (s *Server) deleteBMC(req *rest.Request, in *deleteBMCInput) (*rest.Written, error) {
-	var told HostBMC
+	var told wire.HostBMC
 	err := s.rest.Write(req, in.DryRun, func(tx inventory.Tx) error {
 		h, b, err := findBMC(tx, in.Host)
 		if err != nil {
@@ -219,22 +214,6 @@ const (
 	scanMax = 2 * 65_536
 )
 
-// FoundBMC is a controller that a scan found. All texts are the controller's own.
-type FoundBMC struct {
-	IP          string              `json:"ip"`
-	Driver      inventory.BMCDriver `json:"driver"`
-	Address     string              `json:"address" doc:"As a BMC's address is written"`
-	Vendor      string              `json:"vendor,omitempty"`
-	Product     string              `json:"product,omitempty"`
-	Name        string              `json:"name,omitempty"`
-	UUID        string              `json:"uuid,omitempty"`
-	Version     string              `json:"version,omitempty" doc:"Of the protocol"`
-	Fingerprint string              `json:"fingerprint,omitempty"`
-	MAC         inventory.MAC       `json:"mac,omitempty"`
-	Warning     string              `json:"warning,omitempty" doc:"What an admin should know about it"`
-	Host        string              `json:"host,omitempty" doc:"Name of the host that is powered by it already"`
-}
-
 type scanInput struct {
 	Body struct {
 		Range   string                `json:"range" doc:"Such as 10.0.0.0/24 or 10.0.0.10-10.0.0.50; at most 65,536 addresses" minLength:"1" maxLength:"100"`
@@ -251,7 +230,7 @@ func (s *Server) addScans() {
 	}, s.scan)
 }
 
-func (s *Server) scan(req *rest.Request, in *scanInput) (*rest.One[rest.List[FoundBMC]], error) {
+func (s *Server) scan(req *rest.Request, in *scanInput) (*rest.One[rest.List[wire.FoundBMC]], error) {
 	if s.cfg.Scan == nil {
 		return nil, inventory.Errorf(inventory.Unavailable, "this server looks for no controllers")
 	}
@@ -270,14 +249,14 @@ func (s *Server) scan(req *rest.Request, in *scanInput) (*rest.One[rest.List[Fou
 	if err != nil {
 		return nil, err
 	}
-	found = append([]FoundBMC{}, found[:min(len(found), scanMax)]...)
-	slices.SortStableFunc(found, func(a, b FoundBMC) int { return rest.CompareText(a.Address, b.Address) })
+	found = append([]wire.FoundBMC{}, found[:min(len(found), scanMax)]...)
+	slices.SortStableFunc(found, func(a, b wire.FoundBMC) int { return rest.CompareText(a.Address, b.Address) })
 	err = s.rest.Store.Read(req.Detached(), func(tx inventory.Tx) error { return nameKnown(tx, found) })
-	return &rest.One[rest.List[FoundBMC]]{Body: rest.List[FoundBMC]{Items: found}}, err
+	return &rest.One[rest.List[wire.FoundBMC]]{Body: rest.List[wire.FoundBMC]{Items: found}}, err
 }
 
 // nameKnown names the hosts whose controllers were found.
-func nameKnown(tx inventory.Tx, found []FoundBMC) error {
+func nameKnown(tx inventory.Tx, found []wire.FoundBMC) error {
 	known, err := tx.ListBMCs(inventory.Page{})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/audit"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // undoBMC takes an edit of a controller back.
@@ -30,7 +31,7 @@ func (s *Server) undoBMC(req *rest.Request, a inventory.Audit, isDryRun bool) (*
 		}
 		return s.deleteBMC(req, &deleteBMCInput{WriteOptions: rest.WriteOptions{DryRun: isDryRun, IfMatch: rest.ETag(b.Version)}, HostRef: ref})
 	}
-	var body HostBMC
+	var body wire.HostBMC
 	if a.Change == inventory.AuditDelete {
 		if err := json.Unmarshal(a.Before, &body); err != nil {
 			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)

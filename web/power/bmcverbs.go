@@ -11,29 +11,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/history"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// BMCCheck says whether a host's controller does what we need.
-type BMCCheck struct {
-	Host         string                   `json:"host"`
-	IsGood       bool                     `json:"isGood" doc:"All results are"`
-	Power        inventory.PowerState     `json:"power"`
-	Capabilities []string                 `json:"capabilities"`
-	Results      []rest.TargetCheckResult `json:"results" doc:"In the order of the checks"`
-}
-
-// BMCSensors are the readings of a controller.
-type BMCSensors struct {
-	Health  string       `json:"health,omitempty" doc:"As the controller sums it up: ok, warning or critical"`
-	Items   []bmc.Sensor `json:"items"`
-	LeftOut []string     `json:"leftOut,omitempty" doc:"What could not be read, and why"`
-}
-
-// BMCLog is the event log of a controller, newest first.
-type BMCLog struct {
-	Items   []bmc.LogEntry `json:"items"`
-	LeftOut []string       `json:"leftOut,omitempty" doc:"How many entries are not shown, and what could not be read"`
-}
 
 // BMCInventory is what a controller tells of the machine without booting it.
 type BMCInventory struct {
@@ -52,11 +31,6 @@ type BMCBoot struct {
 	IsPersistent bool               `json:"isPersistent,omitempty"`
 }
 
-// BMCMedia is what is in the virtual drive.
-type BMCMedia struct {
-	URL string `json:"url" doc:"http(s) address of an image; empty for none" maxLength:"1024"`
-}
-
 type (
 	logInput struct {
 		rest.HostRef
@@ -64,7 +38,7 @@ type (
 	}
 	mediaInput struct {
 		rest.HostRef
-		Body BMCMedia
+		Body wire.BMCMedia
 	}
 	bootInput struct {
 		rest.HostRef
@@ -141,8 +115,7 @@ func OnBMC[D any](ctx context.Context, s *Server, h inventory.Host, what string,
 		}
 		return fn(h, able, b)
 	})
-	var said *inventory.Error
-	if errors.As(err, &said) && said.Kind == inventory.Unauthorized {
+	if said, ok := errors.AsType[*inventory.Error](err); ok && said.Kind == inventory.Unauthorized {
 		// It is the controller that knows us not: the client's own token is good.
 		return &inventory.Error{Kind: inventory.Conflict, Msg: said.Msg, Hint: said.Hint, Refs: said.Refs, Err: said.Err}
 	}
@@ -156,16 +129,15 @@ func (s *Server) Note(req *rest.Request, h inventory.Host, detail string) error 
 	})
 }
 
-func (s *Server) checkBMC(req *rest.Request, in *rest.HostRef) (*rest.One[BMCCheck], error) {
-	c := BMCCheck{Power: inventory.PowerUnknown, Capabilities: []string{}}
+func (s *Server) checkBMC(req *rest.Request, in *rest.HostRef) (*rest.One[wire.BMCCheck], error) {
+	c := wire.BMCCheck{Power: inventory.PowerUnknown, Capabilities: []string{}}
 	var (
 		problem error    // why its power cannot be read
 		asked   []string // what it says that it can do
 	)
 	add := func(name, good string, err error) {
-		r := rest.TargetCheckResult{Name: name, IsGood: err == nil, Detail: good}
-		var said *inventory.Error
-		if errors.As(err, &said) {
+		r := wire.TargetCheckResult{Name: name, IsGood: err == nil, Detail: good}
+		if said, ok := errors.AsType[*inventory.Error](err); ok {
 			r.Detail, r.Hint = said.Msg, said.Hint
 			req.Named.Add(said.Refs...)
 		} else if err != nil {
@@ -205,13 +177,13 @@ func (s *Server) checkBMC(req *rest.Request, in *rest.HostRef) (*rest.One[BMCChe
 		c.IsGood = c.IsGood && r.IsGood
 	}
 	if !errors.Is(req.Err(), context.Canceled) { // else it says nothing of the controller
-		s.cfg.Engine.NoteCheck(req.Detached(), h, c.Power, problem, asked, c.summary(req.By()))
+		s.cfg.Engine.NoteCheck(req.Detached(), h, c.Power, problem, asked, summary(c, req.By()))
 	}
-	return &rest.One[BMCCheck]{Body: c}, nil
+	return &rest.One[wire.BMCCheck]{Body: c}, nil
 }
 
 // summary is what is kept of a check: what is wrong, or else all that is good.
-func (c BMCCheck) summary(by string) inventory.LastCheck {
+func summary(c wire.BMCCheck, by string) inventory.LastCheck {
 	var words []string
 	for _, r := range c.Results {
 		if r.IsGood == c.IsGood {
@@ -221,8 +193,8 @@ func (c BMCCheck) summary(by string) inventory.LastCheck {
 	return inventory.LastCheck{By: by, IsGood: c.IsGood, Detail: inventory.Clean(strings.Join(words, "; "), 500)}
 }
 
-func (s *Server) bmcSensors(req *rest.Request, in *rest.HostRef) (*rest.One[BMCSensors], error) {
-	out := BMCSensors{Items: []bmc.Sensor{}}
+func (s *Server) bmcSensors(req *rest.Request, in *rest.HostRef) (*rest.One[wire.BMCSensors], error) {
+	out := wire.BMCSensors{Items: []bmc.Sensor{}}
 	err := withBMC(req, s, in.Host, "has no sensors", func(_ inventory.Host, d bmc.SensorReader, _ inventory.BMC) error {
 		noted, omitted := bmc.NoteOmissions(req)
 		all, err := d.Sensors(noted)
@@ -233,18 +205,18 @@ func (s *Server) bmcSensors(req *rest.Request, in *rest.HostRef) (*rest.One[BMCS
 		out.Health, err = d.Health(req)
 		return err
 	})
-	return &rest.One[BMCSensors]{Body: out}, err
+	return &rest.One[wire.BMCSensors]{Body: out}, err
 }
 
-func (s *Server) bmcLog(req *rest.Request, in *logInput) (*rest.One[BMCLog], error) {
-	out := BMCLog{Items: []bmc.LogEntry{}}
+func (s *Server) bmcLog(req *rest.Request, in *logInput) (*rest.One[wire.BMCLog], error) {
+	out := wire.BMCLog{Items: []bmc.LogEntry{}}
 	err := withBMC(req, s, in.Host, "keeps no event log", func(_ inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
 		noted, omitted := bmc.NoteOmissions(req)
 		all, err := d.Log(noted, in.Limit)
 		out.Items, out.LeftOut = append(out.Items, all...), omitted.Texts()
 		return err
 	})
-	return &rest.One[BMCLog]{Body: out}, err
+	return &rest.One[wire.BMCLog]{Body: out}, err
 }
 
 func (s *Server) clearBMCLog(req *rest.Request, in *rest.HostRef) (*struct{}, error) {
@@ -324,16 +296,16 @@ func changeUser(ctx context.Context, d bmc.UserManager, b inventory.BMC, user, p
 	return "added", d.CreateUser(ctx, user, password)
 }
 
-func (s *Server) bmcMedia(req *rest.Request, in *rest.HostRef) (*rest.One[BMCMedia], error) {
-	var out BMCMedia
+func (s *Server) bmcMedia(req *rest.Request, in *rest.HostRef) (*rest.One[wire.BMCMedia], error) {
+	var out wire.BMCMedia
 	err := withBMC(req, s, in.Host, "has no virtual drive", func(_ inventory.Host, d bmc.MediaMounter, _ inventory.BMC) (err error) {
 		out.URL, err = d.Media(req)
 		return err
 	})
-	return &rest.One[BMCMedia]{Body: out}, err
+	return &rest.One[wire.BMCMedia]{Body: out}, err
 }
 
-func (s *Server) setBMCMedia(req *rest.Request, in *mediaInput) (*rest.One[BMCMedia], error) {
+func (s *Server) setBMCMedia(req *rest.Request, in *mediaInput) (*rest.One[wire.BMCMedia], error) {
 	url := in.Body.URL
 	if err := rest.CheckURL("the image", url); err != nil {
 		return nil, err
@@ -361,7 +333,7 @@ func (s *Server) setBMCMedia(req *rest.Request, in *mediaInput) (*rest.One[BMCMe
 		out.URL, err = d.Media(req)
 		return err
 	})
-	return &rest.One[BMCMedia]{Body: out}, err
+	return &rest.One[wire.BMCMedia]{Body: out}, err
 }
 
 func (s *Server) bmcBoot(req *rest.Request, in *rest.HostRef) (*rest.One[BMCBoot], error) {

@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Config is what a Server needs.
@@ -18,7 +19,7 @@ type Config struct {
 	Frame  *rest.Frame
 	Engine Engine
 	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
-	Scan   func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)
+	Scan   func(ctx context.Context, rng string, drivers []string) ([]wire.FoundBMC, error)
 	Life   context.Context // ends with the server: a scan stops
 	Moving []string        // fields that nobody edits: an undo does not compare them
 }

@@ -6,18 +6,13 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// KeptView is a view of the hosts with whether all share it.
-type KeptView struct {
-	inventory.View
-	IsShared bool `json:"isShared" doc:"For others too, instead of for the user who stores it. A client without a user has shared views only."`
-}
 
 type putViewInput struct {
 	rest.NameRef
 	IfMatch string `header:"If-Match" doc:"Fail with 412 unless this is the version stored; without it the last writer wins" maxLength:"64"`
-	Body    KeptView
+	Body    wire.KeptView
 }
 
 type viewInput struct {
@@ -30,16 +25,16 @@ func (s *Server) addViews() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/views", ID: "list-views", Tag: "views", Scope: rest.OfNobody, Summary: "List views of the hosts",
 		About: "The user's own and those that are shared, in order of their names. Of those of pools, the ones where the caller has a role.",
-	}, func(req *rest.Request, in *rest.Page) (out *rest.Listed[KeptView], err error) {
+	}, func(req *rest.Request, in *rest.Page) (out *rest.Listed[wire.KeptView], err error) {
 		err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 			all, err := tx.ListViews(req.Caller.User)
-			rows := []KeptView{}
+			rows := []wire.KeptView{}
 			for _, v := range all {
 				if seesView(req, v) {
 					rows = append(rows, viewOf(v))
 				}
 			}
-			out = rest.Cut(rows, *in, func(v KeptView) string { return v.Name + "\x01" + v.Owner })
+			out = rest.Cut(rows, *in, func(v wire.KeptView) string { return v.Name + "\x01" + v.Owner })
 			return err
 		})
 		return out, err
@@ -48,13 +43,9 @@ func (s *Server) addViews() {
 		Method: http.MethodGet, Path: "/views/{name}", ID: "get-view", Tag: "views", Scope: rest.OfNobody,
 		Summary: "Show a view of the hosts",
 		Errors:  []int{http.StatusNotFound},
-	}, func(req *rest.Request, in *viewInput) (*rest.One[KeptView], error) {
-		var v inventory.View
-		err := s.rest.Store.Read(req, func(tx inventory.Tx) (err error) {
-			v, err = findView(req, tx, in)
-			return err
-		})
-		return &rest.One[KeptView]{ETag: rest.ETag(v.Version), Body: viewOf(v)}, err
+	}, func(req *rest.Request, in *viewInput) (*rest.One[wire.KeptView], error) {
+		v, err := rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.View, error) { return findView(req, tx, in) })
+		return &rest.One[wire.KeptView]{ETag: rest.ETag(v.Version), Body: viewOf(v)}, err
 	})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPut, Path: "/views/{name}", ID: "put-view", Tag: "views", Scope: rest.OfPools, Needs: inventory.Viewer,
@@ -83,7 +74,7 @@ func (s *Server) addViews() {
 	})
 }
 
-func viewOf(v inventory.View) KeptView { return KeptView{View: v, IsShared: v.Owner == ""} }
+func viewOf(v inventory.View) wire.KeptView { return wire.KeptView{View: v, IsShared: v.Owner == ""} }
 
 // findView finds the caller's own view, else the shared one.
 func findView(req *rest.Request, tx inventory.Tx, in *viewInput) (inventory.View, error) {
@@ -152,7 +143,7 @@ func (s *Server) viewChanged(req *rest.Request, tx inventory.Tx, v inventory.Vie
 	return s.rest.Changed(req, tx, "view/"+v.Name, "view "+v.Name+" "+done)
 }
 
-func (s *Server) putView(req *rest.Request, in *putViewInput) (*rest.One[KeptView], error) {
+func (s *Server) putView(req *rest.Request, in *putViewInput) (*rest.One[wire.KeptView], error) {
 	if err := rest.SameName("view", &in.Body.Name, in.Name); err != nil {
 		return nil, err
 	}
@@ -203,5 +194,5 @@ func (s *Server) putView(req *rest.Request, in *putViewInput) (*rest.One[KeptVie
 		}
 		return s.viewChanged(req, tx, v, "changed")
 	})
-	return &rest.One[KeptView]{ETag: rest.ETag(v.Version), Body: viewOf(v)}, err
+	return &rest.One[wire.KeptView]{ETag: rest.ETag(v.Version), Body: viewOf(v)}, err
 }

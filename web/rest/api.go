@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -125,9 +126,7 @@ func Register[I, O any](f *Frame, o Operation, handler func(*Request, *I) (*O, e
 		OperationID: o.ID, Method: o.Method, Path: "/api/v1" + o.Path, Tags: []string{o.Tag}, Summary: o.Summary, Description: o.About,
 		DefaultStatus: o.Status, SkipValidateParams: o.AnyQuery, MaxBodyBytes: o.Body, BodyReadTimeout: ReadFor, Responses: map[string]*huma.Response{},
 	}
-	if o.Within == 0 {
-		o.Within = 30 * time.Second
-	}
+	o.Within = cmp.Or(o.Within, 30*time.Second)
 	if o.IsLong {
 		op.Middlewares = huma.Middlewares{unhurried}
 	}
@@ -174,10 +173,7 @@ func unhurried(ctx huma.Context, next func(huma.Context)) {
 func (f *Frame) describe(op *huma.Operation, o Operation) {
 	registry := f.API.OpenAPI().Components.Schemas
 	schema := func(v any) *huma.Schema { return registry.Schema(typeOf(v), true, "") }
-	success := o.Status
-	if success == 0 {
-		success = http.StatusOK
-	}
+	success := cmp.Or(o.Status, http.StatusOK)
 	switch {
 	case o.Plain != "":
 		op.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{o.Plain: {Schema: &huma.Schema{Type: huma.TypeString}}}}

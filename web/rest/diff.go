@@ -9,30 +9,24 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Diff is what a write would change.
 type Diff struct {
-	IsDryRun bool         `json:"isDryRun" doc:"Always true"`
-	Changes  []Difference `json:"changes"`
-	Result   any          `json:"result,omitempty" doc:"The thing as it would be; absent for a delete"`
-	Does     string       `json:"does,omitempty" doc:"What it would do besides that, as a sentence without its end"`
+	IsDryRun bool              `json:"isDryRun" doc:"Always true"`
+	Changes  []wire.Difference `json:"changes"`
+	Result   any               `json:"result,omitempty" doc:"The thing as it would be; absent for a delete"`
+	Does     string            `json:"does,omitempty" doc:"What it would do besides that, as a sentence without its end"`
 	// Impact is for what decides what hosts become.
 	Impact *provision.Impact `json:"impact,omitempty" doc:"What it would do to the hosts that use it"`
-}
-
-// Difference is one field that a write would change.
-type Difference struct {
-	Field string `json:"field" example:"place.rack"`
-	From  any    `json:"from" doc:"null: there was none"`
-	To    any    `json:"to" doc:"null: it goes"`
 }
 
 // Bookkeeping are fields that change with every write and say nothing.
 var Bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "revision", "savedBy", "savedByAdmin"}
 
 // Compare compares two things by their JSON, which is what clients see; nil stands for none. Lists count as one value.
-func Compare(before, after any) []Difference {
+func Compare(before, after any) []wire.Difference {
 	b, a := Fields(before), Fields(after)
 	names := slices.Sorted(maps.Keys(b))
 	for name := range a {
@@ -41,10 +35,10 @@ func Compare(before, after any) []Difference {
 		}
 	}
 	slices.Sort(names)
-	changes := []Difference{}
+	changes := []wire.Difference{}
 	for _, name := range names {
 		if !slices.Contains(Bookkeeping, name) && !reflect.DeepEqual(b[name], a[name]) {
-			changes = append(changes, Difference{Field: name, From: b[name], To: a[name]})
+			changes = append(changes, wire.Difference{Field: name, From: b[name], To: a[name]})
 		}
 	}
 	return changes
@@ -87,7 +81,7 @@ func flatten(prefix string, v any, out map[string]any) {
 }
 
 // FieldNames lists what changed, for the timeline.
-func FieldNames(changes []Difference) string {
+func FieldNames(changes []wire.Difference) string {
 	var names []string
 	for _, c := range changes {
 		names = append(names, c.Field)

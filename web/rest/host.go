@@ -8,11 +8,7 @@ import (
 
 // ReadHost reads the host that a request names by its name, its id or a MAC.
 func (f *Frame) ReadHost(req *Request, ref string) (h inventory.Host, err error) {
-	err = f.Store.Read(req, func(tx inventory.Tx) error {
-		h, err = FindHost(tx, ref)
-		return err
-	})
-	return h, err
+	return Read(req, f.Store, func(tx inventory.Tx) (inventory.Host, error) { return FindHost(tx, ref) })
 }
 
 // OfHost runs fn on such a host in one snapshot.
@@ -31,14 +27,6 @@ func EventText(e inventory.Event, key string) string {
 	m, _ := e.Data.(map[string]any)
 	text, _ := m[key].(string)
 	return text
-}
-
-// TargetCheckResult is one checked thing of a cluster or a controller.
-type TargetCheckResult struct {
-	Name   string `json:"name"`
-	IsGood bool   `json:"isGood"`
-	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"`
 }
 
 // CheckURL refuses what is neither empty nor the address of a file on a web server.

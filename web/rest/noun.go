@@ -94,11 +94,7 @@ func AddNoun[T any](f *Frame, n Noun[T]) {
 	if n.List != nil {
 		Register(f, Operation{Method: http.MethodGet, Path: "/" + n.Plural, ID: "list-" + n.Plural, Tag: n.Plural, Summary: "List " + n.Plural, Needs: n.ReadNeeds, Scope: n.Scope},
 			func(req *Request, in *Page) (out *Listed[T], err error) {
-				err = f.Store.Read(req, func(tx inventory.Tx) error {
-					out, err = n.List(tx, *in)
-					return err
-				})
-				return out, err
+				return Read(req, f.Store, func(tx inventory.Tx) (*Listed[T], error) { return n.List(tx, *in) })
 			})
 	}
 	Register(f, Operation{
@@ -106,11 +102,7 @@ func AddNoun[T any](f *Frame, n Noun[T]) {
 		Summary: "Show " + n.Article + " " + n.Singular, Errors: []int{http.StatusNotFound}, Needs: n.ReadNeeds, Scope: n.Scope,
 	},
 		func(req *Request, in *NameInput) (*One[T], error) {
-			var item T
-			err := f.Store.Read(req, func(tx inventory.Tx) (err error) {
-				item, err = n.Find(tx, in.Name)
-				return err
-			})
+			item, err := Read(req, f.Store, func(tx inventory.Tx) (T, error) { return n.Find(tx, in.Name) })
 			return &One[T]{ETag: ETag(n.Version(item)), Body: item}, err
 		})
 	if n.Create != nil {

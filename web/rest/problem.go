@@ -127,8 +127,7 @@ func (e *FindingsError) Unwrap() error { return e.Err }
 // to the client.
 func ProblemOf(req *Request, log *slog.Logger, err error) *Problem {
 	// Already made, for example by reshape.
-	var ready *Problem
-	if errors.As(err, &ready) {
+	if ready, ok := errors.AsType[*Problem](err); ok {
 		return ready
 	}
 	id := req.ID
@@ -152,12 +151,10 @@ func ProblemOf(req *Request, log *slog.Logger, err error) *Problem {
 	} else if said.Err != nil {
 		log.Info("request failed", "op", id, "err", err)
 	}
-	var with *StatusError
-	if errors.As(err, &with) {
+	if with, ok := errors.AsType[*StatusError](err); ok {
 		p.Status, p.retryAfter = with.Status, with.RetryAfter
 	}
-	var found *FindingsError
-	if errors.As(err, &found) {
+	if found, ok := errors.AsType[*FindingsError](err); ok {
 		p.Findings = found.Findings
 	}
 	p.Title = http.StatusText(p.Status)

@@ -120,6 +120,15 @@ type Store interface {
 	Write(req *Request, fn func(inventory.Tx) error) error
 }
 
+// Read returns what fn finds on a snapshot of a store.
+func Read[T any](req *Request, s Store, fn func(inventory.Tx) (T, error)) (found T, err error) {
+	err = s.Read(req, func(tx inventory.Tx) error {
+		found, err = fn(tx)
+		return err
+	})
+	return found, err
+}
+
 // SavedBy says who saves something now.
 func SavedBy(req *Request) inventory.Saved {
 	c := req.Caller

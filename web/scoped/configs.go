@@ -55,21 +55,12 @@ func (t configTx) ListRevisions(k inventory.RevisionKind, name string, before, l
 // FindRendering implements inventory.ConfigTx.
 func (t configTx) FindRendering(d inventory.Digest) (inventory.Rendering, error) {
 	r, err := t.all.FindRendering(d)
-	if err != nil {
-		return r, err
-	}
-	if ok, err := t.seesHost(r.HostID); err != nil || !ok {
-		return inventory.Rendering{}, orGone(err, t.gone("rendering", string(d)))
-	}
-	return r, nil
+	return seen(t.sight, r, err, func(r inventory.Rendering) (bool, error) { return t.seesHost(r.HostID) }, "rendering", string(d))
 }
 
 // ListRenderings implements inventory.ConfigTx.
 func (t configTx) ListRenderings(host inventory.HostID, limit int) ([]inventory.Rendering, error) {
-	if err := t.needHost(host); err != nil {
-		return nil, err
-	}
-	return t.all.ListRenderings(host, limit)
+	return ofHost(t.sight, host, func() ([]inventory.Rendering, error) { return t.all.ListRenderings(host, limit) })
 }
 
 // Renderings are kept by the engine.

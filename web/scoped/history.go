@@ -12,26 +12,17 @@ type hardwareTx struct{ *sight }
 
 // FindInspection implements inventory.HardwareTx.
 func (t hardwareTx) FindInspection(h inventory.HostID, n int) (inventory.Inspection, error) {
-	if err := t.needHost(h); err != nil {
-		return inventory.Inspection{}, err
-	}
-	return t.all.FindInspection(h, n)
+	return ofHost(t.sight, h, func() (inventory.Inspection, error) { return t.all.FindInspection(h, n) })
 }
 
 // LastInspection implements inventory.HardwareTx.
 func (t hardwareTx) LastInspection(h inventory.HostID) (int, error) {
-	if err := t.needHost(h); err != nil {
-		return 0, err
-	}
-	return t.all.LastInspection(h)
+	return ofHost(t.sight, h, func() (int, error) { return t.all.LastInspection(h) })
 }
 
 // ListInspections implements inventory.HardwareTx.
 func (t hardwareTx) ListInspections(h inventory.HostID, limit int) ([]inventory.Inspection, error) {
-	if err := t.needHost(h); err != nil {
-		return nil, err
-	}
-	return t.all.ListInspections(h, limit)
+	return ofHost(t.sight, h, func() ([]inventory.Inspection, error) { return t.all.ListInspections(h, limit) })
 }
 
 // ListHeard implements inventory.HardwareTx.
@@ -54,18 +45,12 @@ func (t hardwareTx) ListHeard() (map[inventory.HostID]inventory.Heard, error) {
 
 // ListReports implements inventory.HardwareTx.
 func (t hardwareTx) ListReports(h inventory.HostID, kind string, limit int) ([]inventory.Report, error) {
-	if err := t.needHost(h); err != nil {
-		return nil, err
-	}
-	return t.all.ListReports(h, kind, limit)
+	return ofHost(t.sight, h, func() ([]inventory.Report, error) { return t.all.ListReports(h, kind, limit) })
 }
 
 // FindBMC implements inventory.HardwareTx.
 func (t hardwareTx) FindBMC(h inventory.HostID) (inventory.BMC, error) {
-	if err := t.needHost(h); err != nil {
-		return inventory.BMC{}, err
-	}
-	b, err := t.all.FindBMC(h)
+	b, err := ofHost(t.sight, h, func() (inventory.BMC, error) { return t.all.FindBMC(h) })
 	t.tellBMC(&b)
 	return b, err
 }
@@ -102,14 +87,9 @@ func (t historyTx) seesIssue(i *inventory.Issue) (bool, error) {
 // FindSession implements inventory.HistoryTx.
 func (t historyTx) FindSession(id inventory.SessionID) (inventory.BootSession, error) {
 	b, err := t.all.FindSession(id)
-	if err != nil {
-		return b, err
-	}
-	if ok, err := t.seesHost(b.HostID); err != nil || !ok {
-		return inventory.BootSession{}, orGone(err, t.gone("session", string(id)))
-	}
+	b, err = seen(t.sight, b, err, func(b inventory.BootSession) (bool, error) { return t.seesHost(b.HostID) }, "session", string(id))
 	t.tellSession(&b)
-	return b, nil
+	return b, err
 }
 
 // ListSessions implements inventory.HistoryTx.
@@ -125,11 +105,8 @@ func (t historyTx) ListSessions(host inventory.HostID, p inventory.Page) ([]inve
 // FindIssue implements inventory.HistoryTx.
 func (t historyTx) FindIssue(id int64) (inventory.Issue, error) {
 	i, err := t.all.FindIssue(id)
-	if err != nil {
+	if i, err = seen(t.sight, i, err, func(i inventory.Issue) (bool, error) { return t.seesIssue(&i) }, "issue", strconv.FormatInt(id, 10)); err != nil {
 		return i, err
-	}
-	if ok, err := t.seesIssue(&i); err != nil || !ok {
-		return inventory.Issue{}, orGone(err, t.gone("issue", strconv.FormatInt(id, 10)))
 	}
 	err = t.tellIssue(&i)
 	return i, err

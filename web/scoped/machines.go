@@ -11,13 +11,7 @@ type machineTx struct{ *sight }
 
 // claim answers with a claim whose host is within reach.
 func (t machineTx) claim(c inventory.Claim, err error) (inventory.Claim, error) {
-	if err != nil {
-		return c, err
-	}
-	if ok, err := t.seesHost(c.HostID); err != nil || !ok {
-		return inventory.Claim{}, orGone(err, t.gone("claim", string(c.ID)))
-	}
-	return c, nil
+	return seen(t.sight, c, err, func(c inventory.Claim) (bool, error) { return t.seesHost(c.HostID) }, "claim", string(c.ID))
 }
 
 // FindMachine implements inventory.MachineTx.
@@ -122,10 +116,7 @@ func (t operationTx) FindOperation(id string) (inventory.Operation, error) {
 
 // FindOpenOperation implements inventory.OperationTx.
 func (t operationTx) FindOpenOperation(h inventory.HostID) (inventory.Operation, error) {
-	if err := t.needHost(h); err != nil {
-		return inventory.Operation{}, err
-	}
-	o, err := t.all.FindOpenOperation(h)
+	o, err := ofHost(t.sight, h, func() (inventory.Operation, error) { return t.all.FindOpenOperation(h) })
 	t.tellOperation(&o)
 	return o, err
 }

@@ -13,13 +13,7 @@ type networkTx struct{ *sight }
 // FindReservation implements inventory.NetworkTx.
 func (t networkTx) FindReservation(a netip.Addr) (inventory.Reservation, error) {
 	r, err := t.all.FindReservation(a)
-	if err != nil {
-		return r, err
-	}
-	if ok, err := t.seesMAC(r.MAC); err != nil || !ok {
-		return inventory.Reservation{}, orGone(err, t.gone("reservation", a.String()))
-	}
-	return r, nil
+	return seen(t.sight, r, err, func(r inventory.Reservation) (bool, error) { return t.seesMAC(r.MAC) }, "reservation", a.String())
 }
 
 // ListReservations implements inventory.NetworkTx.
@@ -32,13 +26,7 @@ func (t networkTx) ListReservations(subnet string, p inventory.Page) ([]inventor
 // FindLease implements inventory.NetworkTx.
 func (t networkTx) FindLease(a netip.Addr) (inventory.Lease, error) {
 	l, err := t.all.FindLease(a)
-	if err != nil {
-		return l, err
-	}
-	if ok, err := t.seesMAC(l.MAC); err != nil || !ok {
-		return inventory.Lease{}, orGone(err, t.gone("lease", a.String()))
-	}
-	return l, nil
+	return seen(t.sight, l, err, func(l inventory.Lease) (bool, error) { return t.seesMAC(l.MAC) }, "lease", a.String())
 }
 
 // ListLeases implements inventory.NetworkTx.
@@ -76,13 +64,7 @@ type addressTx struct{ *sight }
 // FindAllocation implements inventory.AddressTx.
 func (t addressTx) FindAllocation(a netip.Addr) (inventory.Allocation, error) {
 	got, err := t.all.FindAllocation(a)
-	if err != nil {
-		return got, err
-	}
-	if ok, err := t.seesHolder(got.Holder); err != nil || !ok {
-		return inventory.Allocation{}, orGone(err, t.gone("address", a.String()))
-	}
-	return got, nil
+	return seen(t.sight, got, err, func(got inventory.Allocation) (bool, error) { return t.seesHolder(got.Holder) }, "address", a.String())
 }
 
 // ListAllocations implements inventory.AddressTx.

@@ -1,6 +1,7 @@
 package scoped
 
 import (
+	"cmp"
 	"sync"
 
 	"slipway.dev/slipway/hardware"
@@ -159,10 +160,7 @@ func (r *reach) onHost(tx inventory.Tx, h *inventory.Host) (inventory.UserRole, 
 
 // onMachine returns the caller's role on a machine: that in its pool.
 func (r *reach) onMachine(m *inventory.Machine) inventory.UserRole {
-	pool := m.Pool
-	if pool == "" {
-		pool = inventory.DefaultPool
-	}
+	pool := cmp.Or(m.Pool, inventory.DefaultPool)
 	return r.caller.Grants.In(pool)
 }
 

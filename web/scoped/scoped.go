@@ -6,6 +6,7 @@
 package scoped
 
 import (
+	"cmp"
 	"fmt"
 
 	"slipway.dev/slipway/inventory"
@@ -143,8 +144,5 @@ func (c Caller) restOf(where string) string {
 
 // OrName returns the user's name, or NAME where nobody is named, for commands in hints.
 func OrName(user string) string {
-	if user == "" {
-		return "NAME"
-	}
-	return user
+	return cmp.Or(user, "NAME")
 }

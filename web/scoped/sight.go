@@ -80,6 +80,25 @@ func (t *sight) needHost(id inventory.HostID) error {
 	return err
 }
 
+// ofHost finds what belongs to a host in reach.
+func ofHost[T any](t *sight, id inventory.HostID, find func() (T, error)) (none T, err error) {
+	if err := t.needHost(id); err != nil {
+		return none, err
+	}
+	return find()
+}
+
+// seen answers with a thing that was found, if the caller sees it. Noun and name are for the answer if not.
+func seen[T any](t *sight, x T, err error, sees func(T) (bool, error), noun, name string) (none T, _ error) {
+	if err != nil {
+		return none, err
+	}
+	if ok, err := sees(x); err != nil || !ok {
+		return none, orGone(err, t.gone(noun, name))
+	}
+	return x, nil
+}
+
 // machine answers with a machine that was found, or with why not.
 func (t *sight) machine(m inventory.Machine, err error) (inventory.Machine, error) {
 	if err != nil {

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Config is what a Server needs.
 type Config struct {
 	Frame     *rest.Frame
 	Version   string
-	SelfCheck func(ctx context.Context) []Check
+	SelfCheck func(ctx context.Context) []wire.Check
 	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.
-	Samples func(step time.Duration) []Sample
+	Samples func(step time.Duration) []wire.Sample
 	TLS     TLSKeeper // of the certificate of the admin listener; nil: it speaks without TLS
 	// RotateAuthority prepares the authority that comes after that of a listener, admin or boot, or puts it in force; nil: there is none.
 	RotateAuthority func(door string, isFinish bool) error

@@ -5,21 +5,8 @@ import (
 	"runtime"
 
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// Check is one line of the self-check.
-type Check struct {
-	Name   string `json:"name"`
-	Status string `json:"status" enum:"ok,warning,error"`
-	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"`
-}
-
-// VersionInfo is what the server is.
-type VersionInfo struct {
-	Version string `json:"version"`
-	Go      string `json:"go" doc:"Version of Go that it was built with"`
-}
 
 // addSystem registers the operations on the server itself.
 func (s *Server) addSystem() {
@@ -27,12 +14,12 @@ func (s *Server) addSystem() {
 		Method: http.MethodGet, Path: "/selfcheck", ID: "self-check", Tag: "system", Summary: "Have the server look itself over",
 		About: "Interfaces, ports, loaders, disk space, other DHCP servers.",
 	},
-		func(req *rest.Request, _ *struct{}) (*rest.Listed[Check], error) {
+		func(req *rest.Request, _ *struct{}) (*rest.Listed[wire.Check], error) {
 			checks := s.cfg.SelfCheck(req)
-			return rest.PageOf(checks, len(checks), func(c Check) string { return c.Name }), nil
+			return rest.PageOf(checks, len(checks), func(c wire.Check) string { return c.Name }), nil
 		})
 	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/version", ID: "version", Needs: rest.Anybody, ForClusters: true, Tag: "system", Summary: "Show the server's version"},
-		func(*rest.Request, *struct{}) (*rest.One[VersionInfo], error) {
-			return &rest.One[VersionInfo]{Body: VersionInfo{Version: s.cfg.Version, Go: runtime.Version()}}, nil
+		func(*rest.Request, *struct{}) (*rest.One[wire.VersionInfo], error) {
+			return &rest.One[wire.VersionInfo]{Body: wire.VersionInfo{Version: s.cfg.Version, Go: runtime.Version()}}, nil
 		})
 }

@@ -2,15 +2,15 @@ package system
 
 import (
 	"net/http"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // TLSKeeper has the certificate of the admin listener.
 type TLSKeeper interface {
-	TLSState() TLSState
+	TLSState() wire.TLSState
 	// SetTLS checks and stores a certificate and its key, both PEM; they are in force at once.
 	SetTLS(cert, key []byte) error
 	// DropTLS takes what SetTLS stored away.
@@ -24,21 +24,6 @@ const (
 	TLSSite     = "site"     // signed by this site's own authority, for whatever address a client uses
 )
 
-// TLSState is the state of TLS on the admin listener.
-type TLSState struct {
-	IsOn        bool      `json:"isOn" doc:"false: the listener is on loopback and speaks without TLS"`
-	From        string    `json:"from,omitempty" enum:"files,uploaded,site" doc:"Where the certificate comes from; site is this site's own authority, which signs one for each address"`
-	Subject     string    `json:"subject,omitempty"`
-	Issuer      string    `json:"issuer,omitempty"`
-	Names       []string  `json:"names,omitempty" doc:"Names and addresses that it is good for"`
-	NotBefore   time.Time `json:"notBefore,omitzero"`
-	NotAfter    time.Time `json:"notAfter,omitzero"`
-	Fingerprint string    `json:"fingerprint,omitempty" doc:"SHA-256 of the certificate in hex; of the authority's where from is site"`
-	CA          string    `json:"ca,omitempty" doc:"The authority's certificate, PEM, where from is site; clients trust it with --ca-file"`
-	IsPrepared  bool      `json:"isPrepared,omitempty" doc:"The authority that comes after is made; ca has it, too"`
-	Refused     string    `json:"refused,omitempty" doc:"Why the newest files are not in force"`
-}
-
 // TLSPair is a certificate for the admin listener.
 type TLSPair struct {
 	Certificate string `json:"certificate" maxLength:"65536" doc:"PEM, followed by those between it and its authority"`
@@ -50,24 +35,24 @@ func (s *Server) addTLS() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/tls", ID: "get-tls", Tag: "tls",
 		Summary: "Show the certificate of the admin listener", Scope: rest.OfNobody,
-	}, func(*rest.Request, *struct{}) (*rest.One[TLSState], error) {
+	}, func(*rest.Request, *struct{}) (*rest.One[wire.TLSState], error) {
 		if s.cfg.TLS == nil {
-			return &rest.One[TLSState]{}, nil
+			return &rest.One[wire.TLSState]{}, nil
 		}
-		return &rest.One[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
+		return &rest.One[wire.TLSState]{Body: s.cfg.TLS.TLSState()}, nil
 	})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPut, Path: "/tls", ID: "put-tls", Tag: "tls",
 		Summary: "Upload a certificate for the admin listener", Needs: inventory.Admin,
 		About: "It is in force for the next connection.", Errors: []int{http.StatusConflict},
-	}, func(_ *rest.Request, in *struct{ Body TLSPair }) (*rest.One[TLSState], error) {
+	}, func(_ *rest.Request, in *struct{ Body TLSPair }) (*rest.One[wire.TLSState], error) {
 		if s.cfg.TLS == nil {
 			return nil, errNoTLS()
 		}
 		if err := s.cfg.TLS.SetTLS([]byte(in.Body.Certificate), []byte(in.Body.Key)); err != nil {
 			return nil, err
 		}
-		return &rest.One[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
+		return &rest.One[wire.TLSState]{Body: s.cfg.TLS.TLSState()}, nil
 	})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodDelete, Path: "/tls", ID: "delete-tls", Tag: "tls",

@@ -3,6 +3,7 @@
 package weak
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -61,12 +62,7 @@ func Reason(password, user string, names ...string) string {
 }
 
 func has(text string, own []string) bool {
-	for _, w := range own {
-		if len(w) > 2 && strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(own, func(w string) bool { return len(w) > 2 && strings.Contains(text, w) })
 }
 
 // left counts what a guesser has to find: characters in addition to known words and walks along rows. A word counts as one, and so does

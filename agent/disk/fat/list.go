@@ -1,6 +1,7 @@
 package fat
 
 import (
+	"cmp"
 	"encoding/binary"
 	"io"
 	"slices"
@@ -54,12 +55,8 @@ func open(r io.ReaderAt) (*reader, error) {
 	f.cluster = f.sector * int64(b[13])
 	reserved, tables := int64(le.Uint16(b[14:])), int64(b[16])
 	fatSectors, total := int64(le.Uint16(b[22:])), int64(le.Uint16(b[19:]))
-	if fatSectors == 0 {
-		fatSectors = int64(le.Uint32(b[36:]))
-	}
-	if total == 0 {
-		total = int64(le.Uint32(b[32:]))
-	}
+	fatSectors = cmp.Or(fatSectors, int64(le.Uint32(b[36:])))
+	total = cmp.Or(total, int64(le.Uint32(b[32:])))
 	if !slices.Contains([]int64{512, 1024, 2048, 4096}, f.sector) || f.cluster == 0 || reserved == 0 || tables == 0 || b[510] != 0x55 || b[511] != 0xaa {
 		return nil, inventory.Errorf(inventory.Invalid, "the file system is not FAT")
 	}
@@ -140,10 +137,7 @@ func (f *reader) walk(folder string, entries []byte, depth int) {
 			}
 			continue
 		}
-		name := longName(long)
-		if name == "" {
-			name = shortName(e)
-		}
+		name := cmp.Or(longName(long), shortName(e))
 		long = nil
 		if e[11]&attrVolume != 0 || name == "." || name == ".." || strings.ContainsAny(name, "/\\") {
 			continue

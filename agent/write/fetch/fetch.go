@@ -4,6 +4,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // Source is a file on a server. Its zero values have defaults; only URL is required. Several goroutines may use it.
@@ -38,18 +40,6 @@ const (
 	maxRetryAfter = 2 * time.Minute
 )
 
-// Sleep waits for a time, or returns the error of the context.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
 // answer is a response and how to end it.
 type answer struct {
 	*http.Response
@@ -71,10 +61,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.why.Error() }
 
 func (s *Source) name() string {
-	if s.Name == "" {
-		return "the file"
-	}
-	return s.Name
+	return cmp.Or(s.Name, "the file")
 }
 
 func (s *Source) tries() int {
@@ -113,10 +100,7 @@ func (s *Source) get(ctx context.Context, off, last int64, etag string) (*answer
 		req.Header.Set("If-Range", etag)
 	}
 	// No timeout for the whole request: an image may take an hour. The timer below ends it after silence.
-	client := s.Client
-	if client == nil {
-		client = http.DefaultClient
-	}
+	client := cmp.Or(s.Client, http.DefaultClient)
 	silence := time.AfterFunc(s.stall(), stop)
 	resp, err := client.Do(req)
 	silence.Stop()
@@ -134,8 +118,7 @@ func (s *Source) get(ctx context.Context, off, last int64, etag string) (*answer
 
 // bare takes the URL out of an error of the HTTP client.
 func bare(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err
@@ -190,7 +173,7 @@ func (s *Source) again(ctx context.Context, n int, err error) error {
 	}
 	wait := s.Wait
 	if wait == nil {
-		wait = Sleep
+		wait = sleep.For
 	}
 	return wait(ctx, pause)
 }

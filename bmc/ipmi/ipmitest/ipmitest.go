@@ -4,6 +4,7 @@ package ipmitest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -203,9 +204,7 @@ mc_enable 0x20
 // address completes an address with a port that is free now.
 func address(t *testing.T, addr, netns string) string {
 	t.Helper()
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
+	addr = cmp.Or(addr, "127.0.0.1:0")
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		t.Fatalf("the address of ipmi_sim: %v", err)

@@ -2,6 +2,7 @@ package redfishtest
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
@@ -89,9 +90,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{o: o, sessions: map[string]string{}}
 	for _, sys := range o.Systems {
-		if sys.ID == "" {
-			sys.ID = o.Dialect.SystemID
-		}
+		sys.ID = cmp.Or(sys.ID, o.Dialect.SystemID)
 		s.boxes = append(s.boxes, &box{
 			System: sys, enabled: "Disabled", boot: Boot{Target: "None", Mode: o.Dialect.Mode}, images: map[string]string{}, isIn: map[string]bool{},
 		})

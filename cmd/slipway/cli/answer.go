@@ -1,6 +1,9 @@
 package cli
 
-import "slipway.dev/slipway/web/client"
+import (
+	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
+)
 
 // Answer is what a call has answered, or its error.
 type Answer[T any] struct {
@@ -33,7 +36,7 @@ func Rows[T any](headings []string, row func(T) []string) func(*TableWriter, []T
 }
 
 // ShowChecks shows what was checked, and what more it says. Anything that is not good is a failure.
-func ShowChecks(s *Session, whole any, isGood bool, results []client.CheckResult, more ...[]string) error {
+func ShowChecks(s *Session, whole any, isGood bool, results []wire.TargetCheckResult, more ...[]string) error {
 	err := s.Show(whole, func(t *TableWriter) {
 		t.Row("STATUS", "CHECK", "DETAIL", "HINT")
 		for _, r := range results {

@@ -6,13 +6,14 @@ package doctor
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
-	"slipway.dev/slipway/web/system"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Check is one line: the thing checked, its state, and what to do.
-type Check = system.Check
+type Check = wire.Check
 
 // The statuses of a check.
 const (
@@ -114,10 +115,5 @@ func Judge(f *Facts) []Check {
 
 // IsWrong reports whether one of the checks is an error.
 func IsWrong(checks []Check) bool {
-	for _, k := range checks {
-		if k.Status == Failed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(checks, func(k Check) bool { return k.Status == Failed })
 }

@@ -53,8 +53,7 @@ func ReadInterface(name string) Interface {
 
 // unasked returns why the kernel could not be asked about an interface: what it answered is no such error.
 func unasked(err error) error {
-	var no unix.Errno
-	if errors.As(err, &no) && no != unix.ENODEV && no != unix.ENXIO {
+	if no, ok := errors.AsType[unix.Errno](err); ok && no != unix.ENODEV && no != unix.ENXIO {
 		return no
 	}
 	return nil

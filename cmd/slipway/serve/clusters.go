@@ -18,8 +18,7 @@ import (
 	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/kubernetes/standalone"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
-	"slipway.dev/slipway/web/clusters"
-	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Sets are the controllers that exist. The in-cluster manager runs the same ones, so that a cluster behaves alike wherever its
@@ -100,11 +99,11 @@ func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
 }
 
 // CheckCluster implements clusters.Clusters.
-func (a *appliance) CheckCluster(ctx context.Context, c inventory.Cluster, text []byte) clusters.ClusterCheck {
+func (a *appliance) CheckCluster(ctx context.Context, c inventory.Cluster, text []byte) wire.ClusterCheck {
 	k := a.attacher.Check(ctx, c, text)
-	out := clusters.ClusterCheck{Cluster: k.Cluster, Kubernetes: k.Kubernetes, UID: k.UID, Results: []rest.TargetCheckResult{}}
+	out := wire.ClusterCheck{Cluster: k.Cluster, Kubernetes: k.Kubernetes, UID: k.UID, Results: []wire.TargetCheckResult{}}
 	for _, r := range k.Results {
-		out.Results = append(out.Results, rest.TargetCheckResult(r))
+		out.Results = append(out.Results, wire.TargetCheckResult(r))
 	}
 	return out
 }

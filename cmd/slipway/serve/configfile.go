@@ -44,8 +44,7 @@ func (c *Config) ReadFile(path string) error {
 		}
 	}
 	key, row, err := c.badValue()
-	var why *inventory.Error
-	if errors.As(err, &why) {
+	if why, ok := errors.AsType[*inventory.Error](err); ok {
 		return &inventory.Error{
 			Kind: inventory.Invalid, Hint: why.Hint, Err: err,
 			Msg: fmt.Sprintf("%s: line %d: %s", filepath.Base(path), lineOf(text, key, row), why.Msg),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 const (
@@ -69,8 +70,7 @@ func (a *appliance) dropFirstToken(ctx context.Context) error {
 		var isOver bool
 		err := a.store.Read(ctx, func(tx inventory.Tx) error {
 			t, err := tx.FindToken(firstTokenName)
-			var why *inventory.Error
-			if errors.As(err, &why) && why.Kind == inventory.NotFound {
+			if why, ok := errors.AsType[*inventory.Error](err); ok && why.Kind == inventory.NotFound {
 				isOver = true
 				return nil
 			}
@@ -83,10 +83,8 @@ func (a *appliance) dropFirstToken(ctx context.Context) error {
 				a.log.Warn("file of the first token not removed", "path", path, "err", err)
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, time.Minute) != nil {
 			return nil
-		case <-time.After(time.Minute):
 		}
 	}
 }

@@ -10,22 +10,22 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/web/network"
+	"slipway.dev/slipway/web/wire"
 )
 
 // interfaces lists the machine's network interfaces, those that are served and those that could be.
-func (a *appliance) interfaces() []network.Interface {
+func (a *appliance) interfaces() []wire.Interface {
 	found, err := net.Interfaces()
 	if err != nil {
 		a.log.Error("interfaces not read", "err", err)
 		return nil
 	}
-	var all []network.Interface
+	var all []wire.Interface
 	for _, i := range found {
 		if i.Flags&net.FlagLoopback != 0 {
 			continue
 		}
-		out := network.Interface{
+		out := wire.Interface{
 			Name: i.Name, MAC: inventory.MAC(i.HardwareAddr.String()), IsUp: i.Flags&net.FlagUp != 0,
 			IsServed: slices.Contains(a.cfg.Interfaces, i.Name), Addresses: []netip.Prefix{},
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
@@ -91,12 +92,7 @@ func (a *appliance) knowsHost(name string) bool {
 	if a.tls == nil {
 		return false
 	}
-	for _, known := range a.tls.TLSState().Names {
-		if isNamed(strings.ToLower(known), name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.tls.TLSState().Names, func(known string) bool { return isNamed(strings.ToLower(known), name) })
 }
 
 // isNamed compares a name with one that may begin with *. and then stands for one label more, as in certificates.

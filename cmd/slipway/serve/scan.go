@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -10,14 +11,14 @@ import (
 	"slipway.dev/slipway/bmc/scan"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
-	"slipway.dev/slipway/web/power"
+	"slipway.dev/slipway/web/wire"
 )
 
 // scanTimeout is how long one address is given; a controller that starts takes longer, and is found by the next scan.
 const scanTimeout = 2 * time.Second
 
 // scan looks for controllers in a range of addresses.
-func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]power.FoundBMC, error) {
+func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]wire.FoundBMC, error) {
 	r, err := scan.ParseRange(text)
 	if err != nil {
 		return nil, err
@@ -34,9 +35,9 @@ func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]
 		cfg.Redfish = a.redfishProbe
 	}
 	// Scan calls one function at a time, so that no lock guards the list.
-	var found []power.FoundBMC
+	var found []wire.FoundBMC
 	_, err = scan.Scan(ctx, cfg, func(f scan.Found) {
-		found = append(found, power.FoundBMC{
+		found = append(found, wire.FoundBMC{
 			IP: f.IP.String(), Driver: f.Driver, Address: f.Address, Vendor: f.Vendor, Product: f.Product, Name: f.Name, UUID: f.UUID,
 			Version: f.Version, Fingerprint: f.Fingerprint, MAC: f.MAC, Warning: f.Warning,
 		})
@@ -53,9 +54,7 @@ func (a *appliance) mayScan(r scan.Range) error {
 		if err == nil {
 			return nil
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return egress.Explain("no address in the range is allowed", first)
 }

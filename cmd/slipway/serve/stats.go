@@ -11,7 +11,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
-	"slipway.dev/slipway/web/system"
+	"slipway.dev/slipway/web/wire"
 )
 
 // measureItself registers what the process costs: memory, goroutines, threads, open files, CPU time.
@@ -36,7 +36,7 @@ type totals struct{ replies, drops, tftp, http, boots float64 }
 // samples is a ring of what the counters did between two looks at them.
 type samples struct {
 	mu     sync.Mutex
-	ring   []system.Sample
+	ring   []wire.Sample
 	next   int // where the next one goes once the ring is full
 	last   totals
 	lastAt time.Time
@@ -53,7 +53,7 @@ func (s *samples) take(now time.Time, is totals) {
 	if isFirst || since <= 0 {
 		return
 	}
-	one := system.Sample{
+	one := wire.Sample{
 		At: now.UTC(), DHCPReplies: (is.replies - was.replies) / since, DHCPDrops: (is.drops - was.drops) / since,
 		TFTPBytes: (is.tftp - was.tftp) / since, HTTPBytes: (is.http - was.http) / since, Boots: (is.boots - was.boots) / since,
 	}
@@ -66,12 +66,12 @@ func (s *samples) take(now time.Time, is totals) {
 }
 
 // list returns the samples, oldest first, as averages over step.
-func (s *samples) list(step time.Duration) []system.Sample {
+func (s *samples) list(step time.Duration) []wire.Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	per := max(1, int(step/sampleEvery))
-	var out []system.Sample
-	var sum system.Sample
+	var out []wire.Sample
+	var sum wire.Sample
 	n := 0
 	for i := range s.ring {
 		one := s.ring[(s.next+i)%len(s.ring)]
@@ -84,10 +84,10 @@ func (s *samples) list(step time.Duration) []system.Sample {
 		if n++; n == per || i == len(s.ring)-1 {
 			// The last average may cover less than a step: it shows what goes on now.
 			k := float64(n)
-			out = append(out, system.Sample{
+			out = append(out, wire.Sample{
 				At: sum.At, DHCPReplies: sum.DHCPReplies / k, DHCPDrops: sum.DHCPDrops / k, TFTPBytes: sum.TFTPBytes / k, HTTPBytes: sum.HTTPBytes / k, Boots: sum.Boots / k,
 			})
-			sum, n = system.Sample{}, 0
+			sum, n = wire.Sample{}, 0
 		}
 	}
 	return out

@@ -7,8 +7,7 @@ import (
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/kubernetes/join"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/web/clusters"
-	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // vault opens stored secrets by name, and seals what is not stored under one.
@@ -51,11 +50,11 @@ func (a *appliance) noteJoin(ctx context.Context, alarm join.Alarm) {
 }
 
 // checkTarget looks whether hosts can join a target.
-func (a *appliance) checkTarget(ctx context.Context, t inventory.JoinTarget) clusters.TargetCheck {
+func (a *appliance) checkTarget(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck {
 	found := a.joiner.Check(ctx, t)
-	out := clusters.TargetCheck{Target: found.Target, Version: found.Version, IsGood: found.IsGood(), Results: []rest.TargetCheckResult{}}
+	out := wire.TargetCheck{Target: found.Target, Version: found.Version, IsGood: found.IsGood(), Results: []wire.TargetCheckResult{}}
 	for _, r := range found.Results {
-		out.Results = append(out.Results, rest.TargetCheckResult(r))
+		out.Results = append(out.Results, wire.TargetCheckResult(r))
 	}
 	return out
 }

@@ -139,7 +139,7 @@ func isKey(s string) bool {
 func isValue(s string) bool { return s == "" || nameRE.MatchString(s) }
 
 func checkLabels(s machineconfig.BootstrapSpec) error {
-	for _, k := range sortedKeys(s.Labels) {
+	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
 		if !isKey(k) || !isValue(s.Labels[k]) {
 			return inventory.Errorf(inventory.Invalid, "/bootstrap/labels: %q: %q is not a label", k, s.Labels[k]).
 				WithHint("a key such as example.com/rack, and a value of at most 63 letters, digits, '-', '_' and '.'")
@@ -163,7 +163,7 @@ func checkArgs(s machineconfig.BootstrapSpec) error {
 		FlagLabels: "labels", FlagNodeIP: "nodeIP", FlagProviderID: "providerID",
 		"register-with-taints": "taints", "hostname-override": "nodeName", "container-runtime-endpoint": "criSocket",
 	}
-	for _, k := range sortedKeys(s.KubeletArgs) {
+	for _, k := range slices.Sorted(maps.Keys(s.KubeletArgs)) {
 		if field, ok := own[k]; ok {
 			return inventory.Errorf(inventory.Invalid, "/bootstrap/kubeletArgs/%s: has a field of its own", k).WithHint("use bootstrap.%s", field)
 		}
@@ -189,13 +189,4 @@ func checkAddresses(s machineconfig.BootstrapSpec) error {
 			WithHint("such as slipway://site/host/claim")
 	}
 	return nil
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -3,6 +3,7 @@ package securitykeytest
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -43,9 +44,7 @@ func read(raw []byte) (o options) {
 	if err := json.Unmarshal(raw, &o); err != nil {
 		panic(err)
 	}
-	if o.RPID == "" {
-		o.RPID = o.RP.ID
-	}
+	o.RPID = cmp.Or(o.RPID, o.RP.ID)
 	return o
 }
 

@@ -9,6 +9,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // TokenCommand is slipway token.
@@ -124,7 +125,7 @@ type WhoamiCommand struct{}
 
 // Run says who the client is.
 func (*WhoamiCommand) Run(s *cli.Session, api *client.Client) error {
-	return cli.Answered(api.Me(s.Ctx)).Show(s, func(t *cli.TableWriter, me client.Me) {
+	return cli.Answered(api.Me(s.Ctx)).Show(s, func(t *cli.TableWriter, me wire.Me) {
 		t.Field("name", me.Name)
 		t.Field("user", me.User)
 		t.Field("grants", mayDo(me.Grants, me.Cluster, me.Namespaces))

@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // TLSCommand is slipway tls.
@@ -39,7 +40,7 @@ func (c *tlsShow) Run(s *cli.Session, api *client.Client) error {
 	return s.Show(t, func(w *cli.TableWriter) { showTLS(w, t) })
 }
 
-func showTLS(w *cli.TableWriter, t client.TLS) {
+func showTLS(w *cli.TableWriter, t wire.TLSState) {
 	if !t.IsOn {
 		w.Text("the admin listener speaks without TLS, on loopback only")
 		return

@@ -7,6 +7,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 type userFactor struct {
@@ -33,7 +34,7 @@ type userFactorShow struct {
 
 // Run shows the second factors of a user.
 func (c *userFactorShow) Run(s *cli.Session, api *client.Client) error {
-	return cli.Answered(api.SecondFactors(s.Ctx, c.User)).Show(s, func(t *cli.TableWriter, f client.SecondFactors) {
+	return cli.Answered(api.SecondFactors(s.Ctx, c.User)).Show(s, func(t *cli.TableWriter, f wire.SecondFactors) {
 		t.Row("FACTOR", "SITE", "ADDED", "USED")
 		if f.App {
 			t.Row("authenticator app", "", "", "")

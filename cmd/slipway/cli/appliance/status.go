@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // SelfcheckCommand is slipway selfcheck.
@@ -71,15 +72,15 @@ type StatusCommand struct {
 
 // statusOf is what slipway status says.
 type statusOf struct {
-	Version   string         `json:"version"`
-	Go        string         `json:"go"`
-	Platform  string         `json:"platform"`
-	StartedAt string         `json:"startedAt"`
-	Busy      *client.Sample `json:"busy,omitempty"` // in the last minute; absent before the first is over
-	HourBoots float64        `json:"hourBoots"`      // boots in the last hour, or since the start
-	IssueN    int            `json:"issueN"`         // open ones that the caller may see
-	ErrorN    int            `json:"errorN"`         // of these, errors
-	Parts     []client.Part  `json:"parts,omitempty"`
+	Version   string       `json:"version"`
+	Go        string       `json:"go"`
+	Platform  string       `json:"platform"`
+	StartedAt string       `json:"startedAt"`
+	Busy      *wire.Sample `json:"busy,omitempty"` // in the last minute; absent before the first is over
+	HourBoots float64      `json:"hourBoots"`      // boots in the last hour, or since the start
+	IssueN    int          `json:"issueN"`         // open ones that the caller may see
+	ErrorN    int          `json:"errorN"`         // of these, errors
+	Parts     []wire.Part  `json:"parts,omitempty"`
 }
 
 // Run says what the server is, how busy it is, and whether something is wrong.
@@ -115,7 +116,7 @@ func (c *StatusCommand) Run(s *cli.Session, api *client.Client) error {
 }
 
 // takeStats adds up samples.
-func (o *statusOf) takeStats(all client.Stats) {
+func (o *statusOf) takeStats(all wire.Stats) {
 	for _, s := range all.Samples {
 		o.HourBoots += s.Boots * float64(all.StepSeconds)
 	}

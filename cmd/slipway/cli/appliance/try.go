@@ -22,6 +22,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // TryCommand is slipway try: a server with a rack of simulated machines, in network namespaces of their own. Nothing of it
@@ -217,7 +218,8 @@ func tryPlace(ctx context.Context, api *client.Client, h inventory.Host, n int) 
 		return fmt.Errorf("give %s its controller: %w", h.Name, err)
 	}
 	site, row, rack, unit := "try", "a", fmt.Sprintf("r%d", n/20+1), 2*(n%20)+1
-	if _, err := api.Hosts.Patch(ctx, string(h.ID), client.HostPatch{Place: &client.PlacePatch{Site: &site, Row: &row, Rack: &rack, Unit: &unit}}); err != nil {
+	place := &wire.PlacePatch{Site: &site, Row: &row, Rack: &rack, Unit: &unit}
+	if _, err := api.Hosts.Patch(ctx, string(h.ID), wire.HostPatch{Place: place}); err != nil {
 		return fmt.Errorf("place %s: %w", h.Name, err)
 	}
 	return nil

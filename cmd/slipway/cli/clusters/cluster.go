@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // ClusterCommand is slipway cluster.
@@ -129,7 +130,7 @@ func (c *clusterAttach) Run(s *cli.Session, api *client.Client) error {
 		}
 	}
 	about := "kubeconfig of cluster " + name
-	if _, err := api.SetSecret(s.Ctx, want.Kubeconfig, client.SecretInput{Value: &text, About: &about}); err != nil {
+	if _, err := api.SetSecret(s.Ctx, want.Kubeconfig, wire.SecretInput{Value: &text, About: &about}); err != nil {
 		return err
 	}
 	stored, err := api.Clusters.Put(s.Ctx, name, want)
@@ -183,7 +184,7 @@ func (c *clusterCheck) Run(s *cli.Session, api *client.Client) error {
 			return err
 		}
 	}
-	var k client.ClusterCheck
+	var k wire.ClusterCheck
 	var err error
 	if text == "" {
 		k, err = api.Clusters.Check(s.Ctx, name)

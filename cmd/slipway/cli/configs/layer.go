@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 func layerConfigs(c *client.Client) client.Configs[inventory.Layer] { return c.Layers }
@@ -146,7 +147,7 @@ func showRevisions[T any](s *cli.Session, noun func(*client.Client) client.Confi
 		}
 		return cli.WriteText(s.Out, text(*r.Body))
 	}
-	all := []client.Revision[T]{}
+	all := []wire.Revision[T]{}
 	for q := (client.Query{Limit: 500}); ; {
 		p, err := noun(api).Revisions(s.Ctx, name, q)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 func profileConfigs(c *client.Client) client.Configs[inventory.Profile] { return c.Profiles }
@@ -264,7 +265,7 @@ type profileCapabilities struct {
 
 // Run shows the capability table.
 func (c *profileCapabilities) Run(s *cli.Session, api *client.Client) error {
-	return cli.Answered(api.Capabilities(s.Ctx, c.Image, c.OS, c.Release)).Show(s, func(t *cli.TableWriter, k client.CapabilityTable) {
+	return cli.Answered(api.Capabilities(s.Ctx, c.Image, c.OS, c.Release)).Show(s, func(t *cli.TableWriter, k wire.CapabilityTable) {
 		isFor := c.Image != "" || c.OS != ""
 		head := []string{"PART"}
 		for _, f := range k.Formats {

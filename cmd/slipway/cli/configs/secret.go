@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // SecretCommand is slipway secret.
@@ -50,7 +51,7 @@ func (c *secretSet) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	in := client.SecretInput{Value: &value, About: c.About}
+	in := wire.SecretInput{Value: &value, About: c.About}
 	if len(c.For) > 0 {
 		consumers, err := inventory.ParseConsumers(c.For)
 		if err != nil {
@@ -71,7 +72,7 @@ type secretDescribe struct {
 
 // Run says what a secret is for.
 func (c *secretDescribe) Run(s *cli.Session, api *client.Client) error {
-	return s.Stored(api.SetSecret(s.Ctx, c.Secret, client.SecretInput{About: &c.About}))
+	return s.Stored(api.SetSecret(s.Ctx, c.Secret, wire.SecretInput{About: &c.About}))
 }
 
 // secretFor has its consumers as arguments, so that taking the last away has to be said.
@@ -90,7 +91,7 @@ func (c *secretFor) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	return s.Stored(api.SetSecret(s.Ctx, c.Secret, client.SecretInput{Consumers: &consumers}))
+	return s.Stored(api.SetSecret(s.Ctx, c.Secret, wire.SecretInput{Consumers: &consumers}))
 }
 
 type secretUses struct {
@@ -99,7 +100,7 @@ type secretUses struct {
 
 // Run lists what uses a secret.
 func (c *secretUses) Run(s *cli.Session, api *client.Client) error {
-	return cli.Answered(api.SecretUses(s.Ctx, c.Secret)).Show(s, func(t *cli.TableWriter, u client.SecretUses) {
+	return cli.Answered(api.SecretUses(s.Ctx, c.Secret)).Show(s, func(t *cli.TableWriter, u wire.SecretUses) {
 		for _, user := range u.UsedBy {
 			t.Row(user)
 		}

@@ -7,9 +7,10 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
-func bmcs(c *client.Client) client.Noun[client.HostBMC] { return c.BMCs }
+func bmcs(c *client.Client) client.Noun[wire.HostBMC] { return c.BMCs }
 
 // BMCCommand is slipway bmc: the controllers of all hosts, and, under shorter names, what the commands of a host do with one.
 type BMCCommand struct {
@@ -30,7 +31,7 @@ type bmcList struct{}
 
 // Run lists controllers.
 func (*bmcList) Run(s *cli.Session) error {
-	return cli.ShowList(s, bmcs, client.Query{}, 0, []string{"HOST", "DRIVER", "ADDRESS", "POWER", "READ", "REACHABLE", "CONTROLLER", "REASON"}, func(b client.HostBMC) []string {
+	return cli.ShowList(s, bmcs, client.Query{}, 0, []string{"HOST", "DRIVER", "ADDRESS", "POWER", "READ", "REACHABLE", "CONTROLLER", "REASON"}, func(b wire.HostBMC) []string {
 		return []string{
 			b.Host, string(b.Driver), b.Address, powerText(b.Power), cli.Ago(b.PowerAt, time.Now()), cli.YesNo(b.IsReachable),
 			strings.Join(strings.Fields(b.Vendor+" "+b.Model+" "+b.Firmware), " "), b.Reason,
@@ -113,14 +114,14 @@ func (c *bmcMedia) Run(s *cli.Session, api *client.Client) error {
 	if c.Eject && c.URL != "" {
 		return cli.Usage("give an address or --eject", "either put an image in or eject it")
 	}
-	var m client.BMCMedia
+	var m wire.BMCMedia
 	var err error
 	if c.Eject || c.URL != "" {
 		m, err = api.Hosts.SetBMCMedia(s.Ctx, c.Host, c.URL)
 	} else {
 		m, err = api.Hosts.BMCMedia(s.Ctx, c.Host)
 	}
-	return cli.Answered(m, err).Show(s, func(t *cli.TableWriter, m client.BMCMedia) {
+	return cli.Answered(m, err).Show(s, func(t *cli.TableWriter, m wire.BMCMedia) {
 		if m.URL == "" {
 			t.Text("empty")
 			return

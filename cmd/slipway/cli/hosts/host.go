@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // HostCommand is slipway host. A host is named by its name, its id or one of its MACs.
@@ -198,11 +199,11 @@ type placeFlags struct {
 	Face   *inventory.Face `help:"Side it is mounted on, when it does not fill the depth of the rack: front or rear." placeholder:"FACE"`
 }
 
-func (f placeFlags) patch() *client.PlacePatch {
+func (f placeFlags) patch() *wire.PlacePatch {
 	if f == (placeFlags{}) {
 		return nil
 	}
-	return &client.PlacePatch{Site: f.Site, Row: f.Row, Rack: f.Rack, Unit: f.Unit, Height: f.Height, Face: f.Face}
+	return &wire.PlacePatch{Site: f.Site, Row: f.Row, Rack: f.Rack, Unit: f.Unit, Height: f.Height, Face: f.Face}
 }
 
 type hostCreate struct {
@@ -289,11 +290,11 @@ func (c *hostLabel) Run(s *cli.Session) error {
 	if err != nil {
 		return err
 	}
-	return patchHost(s, c.Host, client.HostPatch{Labels: labels}, c.DryRun)
+	return patchHost(s, c.Host, wire.HostPatch{Labels: labels}, c.DryRun)
 }
 
 // patchHost changes a host, or shows what that would change.
-func patchHost(s *cli.Session, host string, p client.HostPatch, isDryRun bool) error {
+func patchHost(s *cli.Session, host string, p wire.HostPatch, isDryRun bool) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -316,5 +317,5 @@ func (c *hostPlace) Run(s *cli.Session) error {
 	if p == nil {
 		return cli.Usage("give --site, --row, --rack, --unit, --height or --face", "nothing to change")
 	}
-	return patchHost(s, c.Host, client.HostPatch{Place: p}, c.DryRun)
+	return patchHost(s, c.Host, wire.HostPatch{Place: p}, c.DryRun)
 }

@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // hostBMC has no flag for the password itself: a command line is seen by everybody on the machine, and kept by shells.
@@ -102,7 +103,7 @@ func (c *hostBMC) apply(s *cli.Session, in *client.SetBMC) error {
 }
 
 func (c *hostBMC) show(s *cli.Session, api *client.Client) error {
-	return cli.Answered(api.Hosts.BMC(s.Ctx, c.Host)).Show(s, func(t *cli.TableWriter, b client.HostBMC) {
+	return cli.Answered(api.Hosts.BMC(s.Ctx, c.Host)).Show(s, func(t *cli.TableWriter, b wire.HostBMC) {
 		t.Field("host", b.Host)
 		t.Field("driver", string(b.Driver))
 		t.Field("address", b.Address)
@@ -228,7 +229,7 @@ func (c *hostBMCCheck) Run(s *cli.Session, api *client.Client) error {
 }
 
 // showBMCCheck shows what was looked at; anything that is not good is a failure.
-func showBMCCheck(s *cli.Session, k client.BMCCheck) error {
+func showBMCCheck(s *cli.Session, k wire.BMCCheck) error {
 	var can [][]string
 	if len(k.Capabilities) > 0 {
 		can = [][]string{{"ok", "can", strings.Join(k.Capabilities, " ")}}

@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 type hostBulk struct {
@@ -61,7 +62,7 @@ func (c *hostBulk) Run(s *cli.Session, api *client.Client) error {
 }
 
 // foreseen says what a dry run foresees, each thing once with the number of hosts.
-func foreseen(items []client.BulkItem) (lines []string) {
+func foreseen(items []wire.BulkItem) (lines []string) {
 	n := map[string]int{}
 	for _, i := range items {
 		if i.Acts && i.Does != "" {
@@ -101,7 +102,7 @@ func (c *hostForgetStrangers) Run(s *cli.Session, api *client.Client) error {
 }
 
 // showBulk shows what became of each host; done is what is said of those that were acted on. Skipped ones are a failure.
-func showBulk(s *cli.Session, out client.BulkResult, done string) error {
+func showBulk(s *cli.Session, out wire.BulkResult, done string) error {
 	err := s.Show(out, func(t *cli.TableWriter) {
 		t.Row("HOST", "RESULT")
 		for _, i := range out.Items {
@@ -136,7 +137,7 @@ func (c *hostBulk) request() (client.BulkRequest, error) {
 		if err != nil {
 			return r, err
 		}
-		r.Set = &client.HostPatch{Profile: c.Profile, Labels: labels, Place: placeFlags{Site: c.Site, Row: c.Row, Rack: c.Rack}.patch()}
+		r.Set = &wire.HostPatch{Profile: c.Profile, Labels: labels, Place: placeFlags{Site: c.Site, Row: c.Row, Rack: c.Rack}.patch()}
 	}
 	return r, nil
 }

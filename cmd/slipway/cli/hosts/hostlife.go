@@ -9,6 +9,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 type hostSet struct {
@@ -32,7 +33,7 @@ type hostSet struct {
 
 // Run changes a host.
 func (c *hostSet) Run(s *cli.Session) error {
-	p := client.HostPatch{
+	p := wire.HostPatch{
 		Name: c.Name, Profile: c.Profile, DiskBoot: (*inventory.DiskBoot)(c.DiskBoot), Port: c.Port, IsAdopted: c.Adopted, UUID: c.UUID,
 		Serial: c.Serial, AssetTag: c.AssetTag, Manufacturer: c.Manufacturer, Product: c.Product,
 	}
@@ -49,7 +50,7 @@ func (c *hostSet) Run(s *cli.Session) error {
 }
 
 // patchDisks adds what is said of disks and taints. A hint is written as a whole: what was not said of it stays as stored.
-func (c *hostSet) patchDisks(s *cli.Session, p *client.HostPatch) (err error) {
+func (c *hostSet) patchDisks(s *cli.Session, p *wire.HostPatch) (err error) {
 	if c.KeepDisk != nil {
 		if p.KeepDisks, err = cli.ParseDisks("--keep-disk", c.KeepDisk); err != nil {
 			return err
@@ -88,7 +89,7 @@ type hostPin struct {
 // Run pins a revision of the profile that the host has. A profile that a selector chose is pinned with it: another one
 // has other revisions.
 func (c *hostPin) Run(s *cli.Session, api *client.Client) error {
-	p := client.HostPatch{Revision: &c.Revision}
+	p := wire.HostPatch{Revision: &c.Revision}
 	if c.Revision != 0 {
 		x, err := api.Hosts.Explain(s.Ctx, c.Host)
 		if err != nil {

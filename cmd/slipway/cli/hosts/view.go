@@ -7,14 +7,15 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // ViewCommand is slipway view.
 type ViewCommand struct {
-	List   nouns.List[view, client.View] `cmd:"" help:"List views of the hosts: your own, and those that are shared with you."`
-	Show   nouns.Show[view, client.View] `cmd:"" help:"Show a view."`
-	Set    viewSet                       `cmd:"" help:"Keep a view of the hosts, whether it exists or not."`
-	Delete viewDelete                    `cmd:"" help:"Delete views."`
+	List   nouns.List[view, wire.KeptView] `cmd:"" help:"List views of the hosts: your own, and those that are shared with you."`
+	Show   nouns.Show[view, wire.KeptView] `cmd:"" help:"Show a view."`
+	Set    viewSet                         `cmd:"" help:"Keep a view of the hosts, whether it exists or not."`
+	Delete viewDelete                      `cmd:"" help:"Delete views."`
 }
 
 // view is how people read a view.
@@ -24,10 +25,10 @@ type view struct{}
 func (view) About() (one, many string) { return "view", "views" }
 
 // Calls implements nouns.Noun.
-func (view) Calls(c *client.Client) client.Noun[client.View] { return c.Views }
+func (view) Calls(c *client.Client) client.Noun[wire.KeptView] { return c.Views }
 
 // Fields implements nouns.Noun.
-func (view) Fields(f *nouns.Fields, v client.View) {
+func (view) Fields(f *nouns.Fields, v wire.KeptView) {
 	owner, columns := v.Owner, strings.Join(v.Columns, ",")
 	if v.IsShared {
 		owner = "(shared)"
@@ -60,7 +61,7 @@ type viewSet struct {
 
 // Run keeps a view.
 func (c *viewSet) Run(s *cli.Session, api *client.Client) error {
-	v := client.View{View: inventory.View{Name: c.View, Query: c.Query, Columns: c.Columns, Group: c.Group, Sort: c.Sort, Pools: c.Pools}, IsShared: c.Shared || len(c.Pools) > 0}
+	v := wire.KeptView{View: inventory.View{Name: c.View, Query: c.Query, Columns: c.Columns, Group: c.Group, Sort: c.Sort, Pools: c.Pools}, IsShared: c.Shared || len(c.Pools) > 0}
 	return s.Stored(api.Views.Put(s.Ctx, c.View, v))
 }
 

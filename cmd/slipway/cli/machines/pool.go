@@ -11,15 +11,16 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // PoolCommand is slipway pool.
 type PoolCommand struct {
-	List   nouns.List[pool, client.Pool]        `cmd:"" help:"List pools and how their hosts are doing."`
-	Show   nouns.Show[pool, client.Pool]        `cmd:"" help:"Show a pool."`
-	Create nouns.Create[poolFlags, client.Pool] `cmd:"" help:"Add a pool: a set of hosts that machines are taken from."`
-	Set    nouns.Set[poolFlags, client.Pool]    `cmd:"" help:"Change a pool; other settings stay."`
-	Delete nouns.Delete[pool, client.Pool]      `cmd:"" help:"Delete pools that no machine is in."`
+	List   nouns.List[pool, wire.Pool]        `cmd:"" help:"List pools and how their hosts are doing."`
+	Show   nouns.Show[pool, wire.Pool]        `cmd:"" help:"Show a pool."`
+	Create nouns.Create[poolFlags, wire.Pool] `cmd:"" help:"Add a pool: a set of hosts that machines are taken from."`
+	Set    nouns.Set[poolFlags, wire.Pool]    `cmd:"" help:"Change a pool; other settings stay."`
+	Delete nouns.Delete[pool, wire.Pool]      `cmd:"" help:"Delete pools that no machine is in."`
 }
 
 // pool is how people read a pool, with the counts of its hosts.
@@ -29,19 +30,19 @@ type pool struct{}
 func (pool) About() (one, many string) { return "pool", "pools" }
 
 // Calls implements nouns.Noun.
-func (pool) Calls(c *client.Client) client.Noun[client.Pool] { return c.Pools }
+func (pool) Calls(c *client.Client) client.Noun[wire.Pool] { return c.Pools }
 
 // New implements nouns.NewFlags.
-func (pool) New(name string) (p client.Pool) {
+func (pool) New(name string) (p wire.Pool) {
 	p.Name = name
 	return p
 }
 
 // Version implements nouns.Flags.
-func (pool) Version(p client.Pool) int64 { return p.Version }
+func (pool) Version(p wire.Pool) int64 { return p.Version }
 
 // Fields implements nouns.Noun.
-func (pool) Fields(f *nouns.Fields, p client.Pool) {
+func (pool) Fields(f *nouns.Fields, p wire.Pool) {
 	f.Both("name", p.Name)
 	f.Both("selector", p.Selector)
 	f.Shown("requires", cli.RequirementsText(p.Requirements))
@@ -89,7 +90,7 @@ type poolFlags struct {
 }
 
 // Apply implements nouns.Flags.
-func (f poolFlags) Apply(_ *cli.Session, p *client.Pool) error {
+func (f poolFlags) Apply(_ *cli.Session, p *wire.Pool) error {
 	cli.Set(&p.Selector, f.Selector)
 	cli.Set(&p.Clean, (*inventory.CleanMode)(f.Clean))
 	cli.Set(&p.MinSpare, f.MinSpare)

@@ -3,9 +3,10 @@ package networks
 import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
-func addresses(c *client.Client) client.Noun[client.Address] { return c.Addresses.Noun }
+func addresses(c *client.Client) client.Noun[wire.Address] { return c.Addresses.Noun }
 
 // AddressCommand is slipway address.
 type AddressCommand struct {
@@ -24,7 +25,7 @@ type addressList struct {
 // Run lists addresses.
 func (c *addressList) Run(s *cli.Session) error {
 	q := client.Query{Subnet: c.Subnet, Machine: c.Machine, Profile: c.Profile, Host: c.Host}
-	return cli.ShowList(s, addresses, q, 0, []string{"ADDRESS", "SUBNET", "MACHINE", "HOST", "FROM", "SOURCE"}, func(a client.Address) []string {
+	return cli.ShowList(s, addresses, q, 0, []string{"ADDRESS", "SUBNET", "MACHINE", "HOST", "FROM", "SOURCE"}, func(a wire.Address) []string {
 		from := a.From
 		if a.IsTwice {
 			from += " (twice)"

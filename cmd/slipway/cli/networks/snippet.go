@@ -7,6 +7,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 type subnetUsage struct {
@@ -57,7 +58,7 @@ type subnetInterfaces struct{}
 // Run lists interfaces.
 func (*subnetInterfaces) Run(s *cli.Session, api *client.Client) error {
 	headings := []string{"NAME", "MAC", "LINK", "SERVED", "ADDRESSES", "SUBNET", "BOOT DOOR"}
-	return cli.Items(api.Interfaces(s.Ctx)).Show(s, cli.Rows(headings, func(i client.Interface) []string {
+	return cli.Items(api.Interfaces(s.Ctx)).Show(s, cli.Rows(headings, func(i wire.Interface) []string {
 		var addresses []string
 		for _, a := range i.Addresses {
 			addresses = append(addresses, a.String())

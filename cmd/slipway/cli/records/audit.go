@@ -7,6 +7,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // AuditCommand is slipway audit.
@@ -87,7 +88,7 @@ type auditShow struct {
 
 // Run shows an entry.
 func (c *auditShow) Run(s *cli.Session, api *client.Client) error {
-	return cli.Answered(api.AuditEntry(s.Ctx, c.ID)).Show(s, func(t *cli.TableWriter, e client.AuditEntry) {
+	return cli.Answered(api.AuditEntry(s.Ctx, c.ID)).Show(s, func(t *cli.TableWriter, e wire.AuditEntry) {
 		t.Field("entry", fmt.Sprint(e.ID))
 		t.Field("at", cli.TimeText(e.At))
 		t.Field("actor", e.Actor)

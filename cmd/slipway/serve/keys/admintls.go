@@ -17,6 +17,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/system"
+	"slipway.dev/slipway/web/wire"
 )
 
 // AdminTLS has the certificate of the admin listener. The pair of files that the settings name wins over an uploaded pair,
@@ -139,11 +140,11 @@ func checkPair(cert, key []byte, now time.Time) (*tls.Certificate, error) {
 }
 
 // TLSState implements system.TLSKeeper.
-func (t *AdminTLS) TLSState() system.TLSState {
+func (t *AdminTLS) TLSState() wire.TLSState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Look()
-	s := system.TLSState{IsOn: true, From: t.from, Refused: t.Refused}
+	s := wire.TLSState{IsOn: true, From: t.from, Refused: t.Refused}
 	// An authority that Prepare has made is shown before it signs anything, so that clients can trust it in time.
 	leaf, trusted, isPrepared := t.Site.Trusted()
 	s.IsPrepared = isPrepared
