@@ -57,7 +57,7 @@ func TestTheWordOfAnAgentWhoseMachineIsSwitchedOffMeanwhileFencesNothing(t *test
 			l.engine.outfit()
 			s.isStuck = false
 			l.turn()
-			if op, err := l.engine.OpenOperation(context.Background(), s.host().ID); err != nil || op.Step == inventory.StepWipe && !s.isOn {
+			if op, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID); err != nil || op.Step == inventory.StepWipe && !s.isOn {
 				t.Fatalf("it is at %s with the machine on: %t, %v", op.Step, s.isOn, err)
 			}
 			began := l.clock
@@ -75,7 +75,7 @@ func TestAnAgentThatWasToldToRestartIsNoFence(t *testing.T) {
 	s := l.add("a", true)
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("its disk is written", func() bool {
-		op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
+		op, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
 		return op.Step == inventory.StepReboot
 	})

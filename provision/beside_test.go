@@ -45,7 +45,7 @@ func TestABootBesideAnotherServer(t *testing.T) {
 	r.engine.Beside(said, false)
 	r.engine.Beside(said, false) // again, which is no news
 	r.settle()
-	if s, ok := r.engine.sessionAt(theirs); !ok || s.MAC != m.mac() {
+	if s, ok := r.engine.SessionAt(theirs); !ok || s.MAC != m.mac() {
 		t.Fatalf("who asks from %s is %+v", theirs, s)
 	}
 	s, _ := r.engine.sessions.Of(m.mac())
@@ -58,11 +58,11 @@ func TestABootBesideAnotherServer(t *testing.T) {
 	claim := other.at(pxe.StageFirmware)
 	claim.Address = theirs
 	r.engine.Beside(claim, false)
-	if s, _ := r.engine.sessionAt(theirs); s.MAC != m.mac() {
+	if s, _ := r.engine.SessionAt(theirs); s.MAC != m.mac() {
 		t.Error("a claim took the address of a boot that goes on")
 	}
 	r.engine.Beside(claim, true)
-	if s, _ := r.engine.sessionAt(theirs); s.MAC != other.mac() {
+	if s, _ := r.engine.SessionAt(theirs); s.MAC != other.mac() {
 		t.Error("the server gave the address to the other machine, and it still counts as the first one's")
 	}
 	r.settle()
@@ -75,13 +75,13 @@ func TestTheNeighbourTableTellsWhoAsks(t *testing.T) {
 	at := netip.MustParseAddr("10.0.0.78")
 	r.engine.cfg.Neighbour = func(a netip.Addr) (inventory.MAC, bool) { return m.mac(), a == at }
 	r.engine.outfit()
-	if _, ok := r.engine.sessionAt(at); ok {
+	if _, ok := r.engine.SessionAt(at); ok {
 		t.Error("a machine that does not boot has a session")
 	}
 	c := m.at(pxe.StageFirmware)
 	c.Address = netip.Addr{}
 	r.engine.Offer(context.Background(), c, base)
-	if s, ok := r.engine.sessionAt(at); !ok || s.MAC != m.mac() {
+	if s, ok := r.engine.SessionAt(at); !ok || s.MAC != m.mac() {
 		t.Errorf("who asks from %s is %+v", at, s)
 	}
 	r.settle()

@@ -101,7 +101,7 @@ func TestABootEndsWithItsOperation(t *testing.T) {
 	live.Operation = "01K00000000000000000000078"
 	r.engine.sessions.Put(live)
 	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
-	r.must(r.engine.WithJob(context.Background(), live.Operation, func(j *operation.Job) error { return j.Finish() }))
+	r.must(r.engine.Operator.WithJob(context.Background(), live.Operation, func(j *operation.Job) error { return j.Finish() }))
 	r.wantEnded(m, s, true)
 	if got := r.session(s); got.Outcome != inventory.OutcomeArrived {
 		t.Errorf("outcome %s", got.Outcome)
@@ -124,12 +124,12 @@ func TestATrialEndsNoBoot(t *testing.T) {
 	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
 	cancel := func(who ledger.Asker) {
 		t.Helper()
-		_, err := r.engine.Changed(context.Background(), who, m.host().ID, func(tx inventory.Tx, h *inventory.Host) error {
+		_, err := r.engine.Operator.Changed(context.Background(), who, m.host().ID, func(tx inventory.Tx, h *inventory.Host) error {
 			op, err := tx.FindOpenOperation(h.ID)
 			if err != nil {
 				return err
 			}
-			j, err := r.engine.JobOf(tx, op)
+			j, err := r.engine.Operator.JobOf(tx, op)
 			if err != nil {
 				return err
 			}
@@ -150,6 +150,6 @@ func TestThePowerOfAHostEndsNoBootOfAnotherMachine(t *testing.T) {
 		t.Fatal(script)
 	}
 	r.clock = r.clock.Add(5 * time.Minute)
-	r.engine.FoundOff(m.host().ID, r.clock)
+	r.engine.Operator.FoundOff(m.host().ID, r.clock)
 	r.wantEnded(m, s, false)
 }

@@ -21,7 +21,7 @@ func TestATaskWhoseWordsChangeForEverEnds(t *testing.T) {
 	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, ledger.By("a test"))
 	l.must(err)
 	op := func() inventory.Operation {
-		op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
+		op, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
 		return op
 	}
@@ -83,12 +83,12 @@ func TestAnImageOfARegistryCountsAsWrittenByItsManifestOnly(t *testing.T) {
 			l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{Host: "a"}})
 			attempted := false
 			l.until("the report is judged", func() bool {
-				op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
+				op, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 				l.must(err)
 				attempted = attempted || len(s.faults) < 3
 				return attempted && (op.AttemptN > 1 || op.Step == inventory.StepReboot || op.Step == inventory.StepFirstBoot)
 			})
-			op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
+			op, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 			l.must(err)
 			if isGood := op.AttemptN == 1; isGood != c.isGood {
 				t.Errorf("attempt %d at %s: %s", op.AttemptN, op.Step, op.Reason)

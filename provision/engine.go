@@ -2,13 +2,11 @@
 // together with the event that says why, and stops boot loops. It never answers a packet or a request itself: the listeners
 // ask it and speak the protocols.
 //
-// Start reading at Engine.Offer (a DHCP packet), then Engine.Script (the decision, in one transaction), then Engine.Report
-// (what the machine says of itself).
-//
-// The engine is the facade of rooms with types of their own, and outfit gives each what it needs. ledger writes what
-// happened. configuration computes what hosts are configured with, and delivery hands it to machines. watch notices what
-// does not happen. operation changes a host over several boots, and power speaks to its controller. claim binds machines to
-// hosts. A Gate bounds what machines make the server store.
+// The engine only puts packages together, and outfit gives each what it needs. Start reading at package boot, which answers
+// machines that boot. ledger writes what happened. configuration computes what hosts are configured with, and delivery hands
+// it to machines. watch notices what does not happen. operation changes a host over several boots, and power speaks to its
+// controller. claim binds machines to hosts, and hosts takes what people say of them. A Gate limits what the server stores of each
+// machine.
 package provision
 
 import (
@@ -23,9 +21,11 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/render"
+	"slipway.dev/slipway/provision/boot"
 	"slipway.dev/slipway/provision/claim"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/hosts"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/power"
@@ -50,7 +50,7 @@ type Config struct {
 	NewID    func() inventory.HostID                     // draws host ids (UUID version 7)
 	Now      func() time.Time
 	Log      *slog.Logger
-	Breaker  Breaker
+	Breaker  boot.Breaker
 	// Renderer renders configurations; nil renders none. Secrets opens what they refer to, and Join mints the tokens of
 	// those that join a cluster; nil mints none.
 	Renderer *render.Renderer
@@ -94,18 +94,12 @@ type Config struct {
 	KeepStrangers time.Duration
 }
 
-// Breaker is the loop breaker. It quarantines a host that has booted an image Boots times Within that time without ever
-// reporting up.
-type Breaker struct {
-	Boots  int
-	Within time.Duration
-}
-
-// defaultBreaker stops the sixth fruitless boot within an hour.
-var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
-
-// Engine is the lifecycle engine. Its methods may be called from many goroutines.
+// Engine is the lifecycle engine: what its parts do, under one name for the listeners and the API. Its methods may be called
+// from many goroutines.
 type Engine struct {
+	Ledger *ledger.Ledger
+	*boot.Boots
+	*hosts.Editor
 	*configuration.Configurer
 	*configuration.Edits
 	*watch.Expectations
@@ -116,16 +110,15 @@ type Engine struct {
 	*delivery.Admission
 	*delivery.Bootstrapper
 	*delivery.Deliverer
-	*strangers.Gate
+	Gate *strangers.Gate
 	*power.Controllers
-	*operation.Operator
+	Operator *operation.Operator
 	*operation.Orders
 	*operation.Agents
 	*operation.Signs
 	*operation.Workers
 	*claim.Claims
 	clashes *configuration.Clashes
-	ledger  *ledger.Ledger
 
 	cfg      Config
 	sessions *session.Table
@@ -135,21 +128,22 @@ type Engine struct {
 // New returns an Engine; Serve must run for its events to reach the store.
 func New(cfg Config) *Engine {
 	if cfg.Breaker.Boots == 0 {
-		cfg.Breaker = defaultBreaker
+		cfg.Breaker = boot.DefaultBreaker
 	}
 	if cfg.InstallsPerHour == 0 {
 		cfg.InstallsPerHour = operation.MaxInstalls
 	}
 	e := &Engine{
-		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{}, Admission: &delivery.Admission{},
-		Bootstrapper: &delivery.Bootstrapper{}, Gate: strangers.New(), Controllers: power.New(), Operator: operation.New(), Claims: claim.New(),
+		cfg: cfg, Ledger: &ledger.Ledger{}, Boots: boot.New(), Editor: &hosts.Editor{}, Configurer: &configuration.Configurer{},
+		Admission: &delivery.Admission{}, Bootstrapper: &delivery.Bootstrapper{},
+		Gate: strangers.New(), Controllers: power.New(), Operator: operation.New(), Claims: claim.New(),
 		Expectations: &watch.Expectations{}, Diagnoser: &watch.Diagnoser{}, Silences: &watch.Silences{}, Intruders: &watch.Intruders{},
 		Watch: &watch.Watch{},
 	}
 	e.Edits, e.clashes = &configuration.Edits{Configurer: e.Configurer}, &configuration.Clashes{Configurer: e.Configurer}
 	e.sessions = session.New(cfg.Now, e.Due)
 	e.recorder = recorder.New(cfg.Store, cfg.Log, e.sessions.HostOf)
-	e.recorder.May = e.MayStore
+	e.recorder.May = e.Gate.MayStore
 	e.outfit()
 	return e
 }
@@ -157,29 +151,44 @@ func New(cfg Config) *Engine {
 // outfit gives each room its part of the configuration.
 func (e *Engine) outfit() {
 	cfg := &e.cfg
-	e.ledger.Configure(ledger.Config{
+	e.Ledger.Configure(ledger.Config{
 		Base: ledger.Base{Store: cfg.Store, Now: cfg.Now, Log: cfg.Log}, Sessions: e.sessions, Recorder: e.recorder,
-		KeepHistory: cfg.KeepHistory, Freed: e.freed, Ended: e.learnLoader,
+		KeepHistory: cfg.KeepHistory, Freed: e.freed, Ended: e.LearnLoader,
 	})
 	e.Gate.Configure(strangers.Config{
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Recorder: e.recorder, Knows: cfg.Knows, Logs: cfg.Logs, KeepStrangers: cfg.KeepStrangers,
 	})
 	e.Controllers.Configure(power.Config{
-		Ledger: e.ledger, OpenBMC: cfg.OpenBMC, Sealer: cfg.Sealer, Secrets: cfg.Secrets, Pace: cfg.Pace,
-		IsBusy: e.Busy.Has, FoundOff: e.FoundOff,
+		Ledger: e.Ledger, OpenBMC: cfg.OpenBMC, Sealer: cfg.Sealer, Secrets: cfg.Secrets, Pace: cfg.Pace,
+		IsBusy: e.Operator.Busy.Has, FoundOff: e.Operator.FoundOff,
 	})
 	e.Configurer.Configure(configuration.Config{
-		Ledger: e.ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
-		Plan: e.planFor, Machine: e.MachineOf,
+		Ledger: e.Ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
+		Plan: e.Plan, Machine: e.MachineOf,
 	})
 	wiring{e}.delivery()
 	wiring{e}.watch()
 	wiring{e}.operation()
 	e.Claims.Configure(claim.Config{
-		NewULID: cfg.NewULID, Ledger: e.ledger, Operator: e.Operator, Configurer: e.Configurer,
+		NewULID: cfg.NewULID, Ledger: e.Ledger, Operator: e.Operator, Configurer: e.Configurer,
 		Bootstraps: &e.Bootstraps,
 	})
 	e.Viewer.Configure(claim.ViewConfig{Now: cfg.Now, Sessions: e.sessions, Configurer: e.Configurer, ProviderID: e.ProviderID})
+	e.Boots.Configure(boot.Config{
+		Frame: boot.Frame{Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.Ledger, Sessions: e.sessions, Recorder: e.recorder},
+		Rooms: boot.Rooms{
+			Configurer: e.Configurer, Admission: e.Admission, Bootstrapper: e.Bootstrapper, Deliverer: e.Deliverer, Gate: e.Gate,
+			Power: e.Controllers, Operator: e.Operator, Signs: e.Signs,
+		},
+		Defaults: boot.Defaults{
+			Policy: cfg.Policy, Quirks: cfg.Quirks, Loaders: cfg.Loaders, Signatures: cfg.Signatures, BootMenu: cfg.BootMenu,
+		},
+		Breaker: cfg.Breaker, NewID: cfg.NewID, Vendor: cfg.Vendor, HasPower: cfg.OpenBMC != nil, Neighbour: cfg.Neighbour,
+	})
+	e.Editor.Configure(hosts.Config{
+		Now: cfg.Now, NewID: cfg.NewID, Vendor: cfg.Vendor, Ledger: e.Ledger, Operator: e.Operator,
+		JudgePort: e.JudgePort, HoldOn: e.HoldOn, MayPlace: e.MayPlace,
+	})
 }
 
 // sweepEvery is how often what the store has is looked over for what is over.
@@ -202,7 +211,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 		for ledger.IsAfter(gctx, sweepEvery) {
 			e.clashes.Compare(gctx)
 			e.Bootstraps.Sweep(e.cfg.Now())
-			if err := errors.Join(e.Sweep(gctx), e.ledger.Forget(gctx), e.ExpireStrangers(gctx)); err != nil && gctx.Err() == nil {
+			if err := errors.Join(e.Sweep(gctx), e.Ledger.Forget(gctx), e.Gate.ExpireStrangers(gctx)); err != nil && gctx.Err() == nil {
 				e.cfg.Log.Warn("history not tidied up", "err", err)
 			}
 		}
@@ -210,12 +219,6 @@ func (e *Engine) Serve(ctx context.Context) error {
 	})
 	return g.Wait()
 }
-
-// NotedN and LostN count the notes taken and those dropped because the store could not keep up.
-func (e *Engine) NotedN() uint64 { return e.recorder.NotedN() }
-
-// LostN counts notes that were dropped because the store could not keep up.
-func (e *Engine) LostN() uint64 { return e.recorder.LostN() }
 
 // freed has the machines that wait look at a host that has become available, and frees what its machine left behind.
 func (e *Engine) freed(tx inventory.Tx, h *inventory.Host) error {
@@ -225,19 +228,19 @@ func (e *Engine) freed(tx inventory.Tx, h *inventory.Host) error {
 
 // Sweep ends the sessions that only the store has, those of before a restart, and issues that nothing else ends.
 func (e *Engine) Sweep(ctx context.Context) error {
-	if err := e.ledger.Sweep(ctx); err != nil {
+	if err := e.Ledger.Sweep(ctx); err != nil {
 		return err
 	}
-	return e.cfg.Store.Write(ctx, e.endIssues)
+	return e.EndIssues(ctx)
 }
 
 // bootstrapGiven lets an operation go on that waits for the bootstrap data of its machine.
 func (e *Engine) bootstrapGiven(ctx context.Context, h inventory.HostID) error {
 	if h != "" {
-		if err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.Wake(tx, h) }); err != nil {
+		if err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.Operator.Wake(tx, h) }); err != nil {
 			return err
 		}
 	}
-	e.Poke()
+	e.Operator.Poke()
 	return nil
 }

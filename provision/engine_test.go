@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/boot"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/session"
@@ -98,7 +99,7 @@ func TestABootWhoseSessionWasLostGetsANewOne(t *testing.T) {
 func TestTheLoopBreakerQuarantinesAndAReleaseStartsAfresh(t *testing.T) {
 	r := newRack(t)
 	m := r.accepted()
-	for i := range defaultBreaker.Boots {
+	for i := range boot.DefaultBreaker.Boots {
 		if script, _ := m.boot(); !strings.Contains(script, "kernel ") {
 			t.Fatalf("boot %d got no image:\n%s", i+1, script)
 		}
@@ -128,7 +129,7 @@ func TestTheLoopBreakerQuarantinesAndAReleaseStartsAfresh(t *testing.T) {
 func TestBootsThatArriveAreNoLoop(t *testing.T) {
 	r := newRack(t)
 	m := r.accepted()
-	for range 3 * defaultBreaker.Boots {
+	for range 3 * boot.DefaultBreaker.Boots {
 		script, s := m.boot()
 		if !strings.Contains(script, "kernel ") {
 			t.Fatalf("script:\n%s", script)
@@ -346,7 +347,7 @@ func TestOldHistoryIsForgotten(t *testing.T) {
 	_, recent := r.machine(2).boot()
 	r.engine.cfg.KeepHistory = 12 * time.Hour
 	r.engine.outfit()
-	r.must(r.engine.ledger.Forget(context.Background()))
+	r.must(r.engine.Ledger.Forget(context.Background()))
 	if got := r.kinds(recent); len(got) == 0 {
 		t.Error("the recent boot has no events any more")
 	}
@@ -494,7 +495,7 @@ func TestAMachineThatAsksTheSameAgainCostsNoWrite(t *testing.T) {
 	if got, ok := r.engine.sessions.Of(m.mac()); !ok || !got.LastAt.Equal(r.clock) || got.Step != inventory.EventBootDecided {
 		t.Errorf("the boot in memory is %+v", got)
 	}
-	r.clock = r.clock.Add(seenEvery)
+	r.clock = r.clock.Add(boot.SeenEvery)
 	if ask(); store.writeN != 1 {
 		t.Errorf("%d writes when it was last seen a minute ago", store.writeN)
 	}

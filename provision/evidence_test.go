@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/boot"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/pxe"
@@ -135,7 +136,7 @@ func TestAConfirmationBeforehandCountsForOneBootWithinAnHour(t *testing.T) {
 	r.must(m.report(s, pxe.ReportUp))
 	r.clock = r.clock.Add(time.Minute)
 	confirm()
-	r.clock = r.clock.Add(confirmedFor)
+	r.clock = r.clock.Add(boot.ConfirmedFor)
 	script, s = m.boot()
 	m.wantHeld(script, s)
 }

@@ -120,7 +120,7 @@ func TestASystemThatIsSwitchedOnAfterItsFencePlaysOurAgentInVain(t *testing.T) {
 	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.until("it is fenced, and waits for a hook", func() bool {
-		op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
+		op, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
 		return op.Step == inventory.StepPreClean
 	})
@@ -159,12 +159,12 @@ func TestALaterBootIsNoFenceUntilThePowerIsCutAgain(t *testing.T) {
 	l.must(err)
 	var op inventory.Operation
 	l.until("its power was cut", func() bool {
-		op, err = l.engine.OpenOperation(context.Background(), s.host().ID)
+		op, err = l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
 		return !operation.ParamsOf(&op).OffAt.IsZero()
 	})
 	undo := errors.New("a look only")
-	err = l.engine.WithJob(t.Context(), op.ID, func(j *operation.Job) error {
+	err = l.engine.Operator.WithJob(t.Context(), op.ID, func(j *operation.Job) error {
 		began := j.P.OffAt.Add(2 * time.Minute)
 		l.must(j.Tx.SaveSession(inventory.BootSession{ID: "the-first", HostID: j.Host.ID, MAC: j.Host.NICs[0].MAC, StartedAt: began, LastAt: began}))
 		for _, c := range []struct {
@@ -196,7 +196,7 @@ func TestAnOrderOfPowerSaysWhatItDid(t *testing.T) {
 		op, err := l.engine.Power(t.Context(), s.host().ID, a, ledger.By("a test"))
 		l.must(err)
 		l.until("it is done", func() bool {
-			is, err := l.engine.OpenOperation(t.Context(), s.host().ID)
+			is, err := l.engine.Operator.OpenOperation(t.Context(), s.host().ID)
 			l.must(err)
 			return is.ID == ""
 		})

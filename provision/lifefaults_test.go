@@ -202,7 +202,7 @@ func TestAnAgentThatDoesNotBeginToWipeIsRestartedAndSaidToBeWaitedFor(t *testing
 	l.must(err)
 	var op inventory.Operation
 	l.until("the release says that it waits for the agent", func() bool {
-		op, err = l.engine.OpenOperation(context.Background(), s.host().ID)
+		op, err = l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 		l.must(err)
 		return op.Step == inventory.StepWipe && strings.Contains(op.Reason, "waits for our agent on a to begin") && op.Hint != ""
 	})

@@ -97,7 +97,7 @@ func TestADiskThatAMachineLeavesAsItIsGoesToNoOtherMachine(t *testing.T) {
 func TestOnlyTheAgentOfABootMayAskAndReport(t *testing.T) {
 	l, s := ranAndGoes(t)
 	l.until("the agent is there", func() bool { return s.session != "" && s.host().State == inventory.Cleaning })
-	op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
+	op, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 	l.must(err)
 	ctx := context.Background()
 	for name, key := range map[string]string{
@@ -143,7 +143,7 @@ func TestAReportCountsOnlyFromTheBootThatWasToldToDoTheTask(t *testing.T) {
 		Certificates: []inventory.WipeCertificate{{Disk: s.hardware().Disks[0], Mode: inventory.CleanQuick, Method: "signatures"}},
 	}
 	l.must(l.engine.AgentReport(ctx, id, s.address(), l.engine.AgentKey(id), done)) // it was not told to
-	op, err := l.engine.OpenOperation(ctx, s.host().ID)
+	op, err := l.engine.Operator.OpenOperation(ctx, s.host().ID)
 	l.must(err)
 	if op.Step != inventory.StepWipe {
 		t.Errorf("a boot that was told nothing moved it to %s", op.Step)
@@ -153,7 +153,7 @@ func TestAReportCountsOnlyFromTheBootThatWasToldToDoTheTask(t *testing.T) {
 	if err := l.engine.AgentReport(ctx, old, s.address(), l.engine.AgentKey(old), done); err != nil && !inventory.IsKind(err, inventory.Forbidden) {
 		t.Error(err)
 	}
-	if op, err = l.engine.OpenOperation(ctx, s.host().ID); err != nil || op.Step != inventory.StepWipe {
+	if op, err = l.engine.Operator.OpenOperation(ctx, s.host().ID); err != nil || op.Step != inventory.StepWipe {
 		t.Errorf("the boot before moved it to %s, %v", op.Step, err)
 	}
 	s.session = id
@@ -229,7 +229,7 @@ func TestAMachineWhoseDisksNobodyKnowsIsInspectedBeforeItIsWiped(t *testing.T) {
 	}
 	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, ledger.By("a test"))
 	l.must(err)
-	op, err := l.engine.OpenOperation(context.Background(), s.host().ID)
+	op, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 	l.must(err)
 	if way := operation.Way(&op); !strings.Contains(strings.Join(words(way), " "), "inspect wipe") {
 		t.Errorf("its way is %v", way)
@@ -282,7 +282,7 @@ func TestABootThatWasNotToldToInstallReportsNothingInstalled(t *testing.T) {
 	at := func(step inventory.Step) func() bool {
 		return func() (is bool) {
 			var err error
-			op, err = l.engine.OpenOperation(context.Background(), s.host().ID)
+			op, err = l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
 			l.must(err)
 			return op.Step == step && s.session != ""
 		}

@@ -73,7 +73,7 @@ func (r *rack) restart() {
 func (r *rack) settle() {
 	r.t.Helper()
 	r.engine.recorder.Flush(context.Background())
-	if n := r.engine.LostN(); n != 0 {
+	if n := r.engine.recorder.LostN(); n != 0 {
 		r.t.Fatalf("%d notes lost", n)
 	}
 }

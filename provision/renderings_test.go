@@ -8,7 +8,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
-	"slipway.dev/slipway/pxe"
 )
 
 func TestDocumentsThatAreAtHandNoMoreAreRenderedAgainUnlessTheStoreHasThem(t *testing.T) {
@@ -33,9 +32,14 @@ func TestDocumentsThatAreAtHandNoMoreAreRenderedAgainUnlessTheStoreHasThem(t *te
 					p.Config = "host: {timezone: Europe/Rome}\n"
 					return tx.Profiles().Update(&p, r.clock)
 				})
-				client := m.at(pxe.StageIPXE)
-				client.Identity = &pxe.Identity{UUID: m.uuid, Serial: "SN1", Manufacturer: "ACME", Product: "R640", MemoryMiB: 4096}
-				r.must(r.engine.prepare(context.Background(), client))
+				r.must(r.store.Read(context.Background(), func(tx inventory.Tx) error {
+					h := m.host()
+					p, err := r.engine.Plan(tx, &h, "rack")
+					if err == nil {
+						_, err = r.engine.ConfigOf(tx, &h, p, m.mac())
+					}
+					return err
+				}))
 			}
 			now := func() *configuration.Rendered { return r.engine.Rendered.Of(m.host().ID) }
 			before := now()

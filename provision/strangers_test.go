@@ -101,7 +101,7 @@ func TestAStrangerThatReportsForEverIsHeardWithinItsBudget(t *testing.T) {
 	if refused < 1000 || rows > 400 || bytes > 512<<10 || logs[""] == 0 || logs[string(m.host().ID)] != 0 {
 		t.Errorf("%d refused; %d rows with %d bytes in the database; logs %v", refused, rows, bytes, logs)
 	}
-	if r.engine.Shed().OverBudget == 0 {
+	if r.engine.Gate.Shed().OverBudget == 0 {
 		t.Error("nobody is told that something was not stored")
 	}
 	r.clock = r.clock.Add(time.Hour)
@@ -111,7 +111,7 @@ func TestAStrangerThatReportsForEverIsHeardWithinItsBudget(t *testing.T) {
 func TestMachinesThatNobodyKnowsAreListedWithinALimitWhateverDoorTheyComeBy(t *testing.T) {
 	r := newRack(t)
 	r.strangersOnly()
-	r.engine.StrangerN.Store(strangers.StrangersAtMost - 20)
+	r.engine.Gate.StrangerN.Store(strangers.StrangersAtMost - 20)
 	refused := 0
 	for n := range 50 {
 		c := r.machine(n).at(pxe.StageIPXE)
@@ -122,8 +122,8 @@ func TestMachinesThatNobodyKnowsAreListedWithinALimitWhateverDoorTheyComeBy(t *t
 			r.must(err)
 		}
 	}
-	if n := r.hostN(); n != 20 || refused != 30 || r.engine.Shed().HostN != 30 {
-		t.Errorf("%d hosts, %d refused, %+v", n, refused, r.engine.Shed())
+	if n := r.hostN(); n != 20 || refused != 30 || r.engine.Gate.Shed().HostN != 30 {
+		t.Errorf("%d hosts, %d refused, %+v", n, refused, r.engine.Gate.Shed())
 	}
 }
 
@@ -145,7 +145,7 @@ func TestStrangersThatAreSilentAreForgottenAndOthersStay(t *testing.T) {
 	r.machine(4).seek()
 	r.settle()
 	r.clock = r.clock.Add(2 * time.Hour)
-	r.must(r.engine.ExpireStrangers(context.Background()))
+	r.must(r.engine.Gate.ExpireStrangers(context.Background()))
 	for n, stays := range map[int]bool{1: true, 2: false, 3: true, 4: true, 5: false} {
 		isThere := false
 		r.must(r.store.Read(context.Background(), func(tx inventory.Tx) error {
@@ -167,17 +167,17 @@ func TestADiskThatIsNearlyFullStoresNoEventsButStates(t *testing.T) {
 	r.strangersOnly()
 	m := r.accepted()
 	before := len(m.events(inventory.EventDHCPDiscover))
-	r.engine.DiskIsTight(true)
+	r.engine.Gate.DiskIsTight(true)
 	for range 10 {
 		m.hear(inventory.EventDHCPDiscover)
 	}
 	r.settle()
-	if n := len(m.events(inventory.EventDHCPDiscover)); n != before || r.engine.Shed().DiskFull == 0 {
-		t.Errorf("%d events, before %d; %+v", n, before, r.engine.Shed())
+	if n := len(m.events(inventory.EventDHCPDiscover)); n != before || r.engine.Gate.Shed().DiskFull == 0 {
+		t.Errorf("%d events, before %d; %+v", n, before, r.engine.Gate.Shed())
 	}
 	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, ledger.By("a test"))
 	r.must(err)
-	r.engine.DiskIsTight(false)
+	r.engine.Gate.DiskIsTight(false)
 	m.hear(inventory.EventDHCPDiscover)
 	r.settle()
 	if n := len(m.events(inventory.EventDHCPDiscover)); n != before+1 || !m.host().InMaintenance {

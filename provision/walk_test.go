@@ -178,11 +178,11 @@ func (w *walk) drive() {
 		return err
 	}))
 	for _, op := range due {
-		e.Busy.Take(op.HostID)
+		e.Operator.Busy.Take(op.HostID)
 		if err := e.Advance(ctx, op); err != nil {
 			w.told(fmt.Sprintf("advance %s at %s", op.Kind, op.Step), err)
 		}
-		e.Busy.Leave(op.HostID)
+		e.Operator.Busy.Leave(op.HostID)
 	}
 }
 

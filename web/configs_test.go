@@ -9,7 +9,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -107,7 +107,7 @@ func TestAProfileWithErrorsIsNotSaved(t *testing.T) {
 		!strings.Contains(d.Impact.Hosts[0].Diff, "+locale C") {
 		t.Errorf("impact %+v", d.Impact)
 	}
-	var i provision.Impact
+	var i configuration.Impact
 	r.must(200, &i, "POST", "/api/v1/profiles/worker/check", `{"image":"debian","selector":"rack=r1","config":"host: {colour: x}\n"}`)
 	if i.FailedN != 1 || !i.Findings.HasErrors() {
 		t.Errorf("impact %+v", i)
@@ -217,12 +217,12 @@ func TestLayersAreCalledByKeysWithHostNames(t *testing.T) {
 	if p := a.problem(t); a.status != 422 || len(p.Findings) == 0 {
 		t.Errorf("a layer without hosts: %d %s", a.status, a.body)
 	}
-	var v provision.Preview
+	var v configuration.Preview
 	r.must(200, &v, "GET", "/api/v1/hosts/r1-u01/render", "")
 	if len(v.Documents) != 1 || !strings.Contains(v.Documents[0].Text, "locale hh_HH") || v.Provenance["/host/locale"] == "" {
 		t.Errorf("preview %+v", v)
 	}
-	var i provision.Impact
+	var i configuration.Impact
 	r.must(200, &i, "POST", at("host/r1-u01")+"/check", `{"config":"host: {locale: xx_XX}\n"}`)
 	if i.HostN != 1 || i.ChangedN != 1 {
 		t.Errorf("impact %+v", i)
@@ -247,7 +247,7 @@ func TestADraftIsRenderedAndNotStored(t *testing.T) {
 	r.seed()
 	r.must(200, nil, "PUT", "/api/v1/profiles/worker", `{"image":"debian","selector":"rack=r1","config":"host: {locale: C}\n"}`)
 	r.rendering("r1-u01")
-	var v provision.Preview
+	var v configuration.Preview
 	r.must(200, &v, "POST", "/api/v1/hosts/r1-u01/render", `{"image":"debian","config":"host: {locale: dd_DD}\n"}`)
 	if len(v.Documents) != 1 || !strings.Contains(v.Documents[0].Text, "locale dd_DD") || v.Revision != 0 || v.Digest == "" || v.Since == "" {
 		t.Errorf("draft %+v", v)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/boot"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -241,7 +241,7 @@ func TestVerbsAskTheEngine(t *testing.T) {
 		t.Errorf("deleting a protected host: %+v", p)
 	}
 	r.must(403, nil, "POST", "/api/v1/hosts/r1-u01/install", `{}`)
-	var x provision.Explanation
+	var x boot.Explanation
 	r.must(200, &x, "GET", "/api/v1/hosts/r1-u01/explain", "")
 	if x.Boot != "disk" || !strings.Contains(x.Reason, "maintenance") {
 		t.Errorf("explanation: %+v", x)

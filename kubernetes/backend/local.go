@@ -8,7 +8,8 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 )
 
 // Engine is the part of package provision's engine that this package uses.
@@ -19,17 +20,17 @@ type Engine interface {
 
 // MachineEngine is the part about machines.
 type MachineEngine interface {
-	CreateMachine(ctx context.Context, m inventory.Machine, who provision.Asker) (inventory.Machine, error)
-	UpdateMachine(ctx context.Context, m inventory.Machine, who provision.Asker) (inventory.Machine, error)
-	DeleteMachine(ctx context.Context, name string, force bool, who provision.Asker) (inventory.Machine, error)
-	AckHook(ctx context.Context, name string, step inventory.HookStep, owner string, who provision.Asker) (inventory.Machine, error)
-	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who provision.Asker) (inventory.Machine, error)
-	Reinstall(ctx context.Context, name string, who provision.Asker) (inventory.Machine, error)
-	Remediate(ctx context.Context, name string, ladder []provision.Rung, who provision.Asker) (inventory.Machine, error)
-	RetryMachine(ctx context.Context, name string, who provision.Asker) (inventory.Machine, error)
-	OfferTo(ctx context.Context, owner, cluster string, who provision.Asker) error
-	HandOver(ctx context.Context, id inventory.ClaimID, owner string, who provision.Asker) (inventory.Machine, error)
-	Takeable(ctx context.Context, id inventory.ClaimID, owner string, who provision.Asker) (inventory.Machine, error)
+	CreateMachine(ctx context.Context, m inventory.Machine, who ledger.Asker) (inventory.Machine, error)
+	UpdateMachine(ctx context.Context, m inventory.Machine, who ledger.Asker) (inventory.Machine, error)
+	DeleteMachine(ctx context.Context, name string, force bool, who ledger.Asker) (inventory.Machine, error)
+	AckHook(ctx context.Context, name string, step inventory.HookStep, owner string, who ledger.Asker) (inventory.Machine, error)
+	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who ledger.Asker) (inventory.Machine, error)
+	Reinstall(ctx context.Context, name string, who ledger.Asker) (inventory.Machine, error)
+	Remediate(ctx context.Context, name string, ladder []operation.Rung, who ledger.Asker) (inventory.Machine, error)
+	RetryMachine(ctx context.Context, name string, who ledger.Asker) (inventory.Machine, error)
+	OfferTo(ctx context.Context, owner, cluster string, who ledger.Asker) error
+	HandOver(ctx context.Context, id inventory.ClaimID, owner string, who ledger.Asker) (inventory.Machine, error)
+	Takeable(ctx context.Context, id inventory.ClaimID, owner string, who ledger.Asker) (inventory.Machine, error)
 	GiveBootstrap(ctx context.Context, name string, value []byte, format string, check bool) error
 	View(tx inventory.Tx, m inventory.Machine) (contract.View, error)
 }
@@ -37,13 +38,13 @@ type MachineEngine interface {
 // HostEngine is the part about hosts.
 type HostEngine interface {
 	HostAddresses(tx inventory.Tx, h *inventory.Host) ([]string, error)
-	DeclareHost(ctx context.Context, h inventory.Host, who provision.Asker) (inventory.Host, error)
-	UpdateHost(ctx context.Context, h inventory.Host, who provision.Asker) (inventory.Host, error)
-	Accept(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Host, error)
-	Maintain(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
-	Protect(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
-	SaveBMC(ctx context.Context, b inventory.BMC, password string, who provision.Asker) (inventory.BMC, error)
-	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who provision.Asker) (inventory.Operation, error)
+	DeclareHost(ctx context.Context, h inventory.Host, who ledger.Asker) (inventory.Host, error)
+	UpdateHost(ctx context.Context, h inventory.Host, who ledger.Asker) (inventory.Host, error)
+	Accept(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error)
+	Maintain(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error)
+	Protect(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error)
+	SaveBMC(ctx context.Context, b inventory.BMC, password string, who ledger.Asker) (inventory.BMC, error)
+	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who ledger.Asker) (inventory.Operation, error)
 }
 
 // Events is the stream of committed events, package inventory/live.
@@ -124,7 +125,7 @@ func (l *Local) Watch(ctx context.Context, fn func(inventory.Event)) error {
 }
 
 // who returns the actor of all changes here.
-func (l *local) who() provision.Asker { return provision.By(l.cfg.By) }
+func (l *local) who() ledger.Asker { return ledger.By(l.cfg.By) }
 
 func (l *local) changed(tx inventory.Tx, noun, name, what string) error {
 	return tx.AddEvent(&inventory.Event{

@@ -5,7 +5,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/operation"
 )
 
 // localMachines is what becomes of what people want, as the engine has it.
@@ -105,9 +105,9 @@ func (l localMachines) Reinstall(ctx context.Context, name string) (inventory.Ma
 
 // Remediate implements contract.Machines.
 func (l localMachines) Remediate(ctx context.Context, name string, steps []string) (inventory.Machine, error) {
-	ladder := make([]provision.Rung, len(steps))
+	ladder := make([]operation.Rung, len(steps))
 	for i, s := range steps {
-		ladder[i] = provision.Rung(s)
+		ladder[i] = operation.Rung(s)
 	}
 	return l.cfg.Engine.Remediate(ctx, name, ladder, l.who())
 }

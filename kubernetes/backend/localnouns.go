@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/machineconfig/address"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/claim"
 )
 
 // localNouns is what is stored under a name for an owner, as the store has it.
@@ -154,7 +154,7 @@ func (l localNouns) CountPool(ctx context.Context, name string) (n contract.Pool
 		if err != nil {
 			return err
 		}
-		n, err = provision.PoolCount(tx, p)
+		n, err = claim.PoolCount(tx, p)
 		return err
 	})
 	return n, err

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,31 +19,9 @@ import (
 // ConfigOf renders what a host is given with a plan, nil when there is nothing to render. The error is one of the store.
 // The result has the faults of the configuration.
 func (c *Configurer) ConfigOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (*Rendered, error) {
-	return c.ConfigAtHand(tx, h, p, boot, true)
-}
-
-// ConfigAtHand is ConfigOf without the work of rendering: it returns ErrUnrendered if the server remembers no rendering.
-// With mayRender it renders then, which can take seconds.
-func (c *Configurer) ConfigAtHand(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC, mayRender bool) (*Rendered, error) {
-	in, err := c.wanted(tx, h, p, boot)
-	if err != nil || in == nil {
-		return nil, err
-	}
-	key, err := keyOf(tx, *in)
-	if err != nil {
-		return nil, err
-	}
-	r, isWhole := c.Rendered.get(h.ID, key)
-	if r != nil && !isWhole && r.Digest != "" {
-		if isWhole, err = tx.HasRendering(h.ID, r.Digest); err != nil {
-			return nil, fmt.Errorf("find rendering of %s: %w", h.Name, err)
-		}
-	}
-	if r != nil && (isWhole || r.Digest == "") {
-		return r, nil
-	}
-	if !mayRender {
-		return nil, ErrUnrendered
+	r, in, key, err := c.remembered(tx, h, p, boot)
+	if err != nil || r != nil || in == nil {
+		return r, err
 	}
 	res := c.cfg.Renderer.Host(*in)
 	r = newRendered(key, in, &res)
@@ -57,6 +34,34 @@ func (c *Configurer) ConfigAtHand(tx inventory.Tx, h *inventory.Host, p pxe.Plan
 	}
 	c.Rendered.Put(h.ID, r)
 	return r, nil
+}
+
+// ConfigAtHand is ConfigOf without the work of rendering, which can take seconds. isUnrendered says that there is something to
+// render, and that the server does not remember the result.
+func (c *Configurer) ConfigAtHand(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (r *Rendered, isUnrendered bool, err error) {
+	r, in, _, err := c.remembered(tx, h, p, boot)
+	return r, err == nil && r == nil && in != nil, err
+}
+
+// remembered returns the rendering that the server remembers, else nil and what it is made from. Both are nil when there is
+// nothing to render.
+func (c *Configurer) remembered(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (r *Rendered, in *render.Input, key string, err error) {
+	if in, err = c.wanted(tx, h, p, boot); err != nil || in == nil {
+		return nil, nil, "", err
+	}
+	if key, err = keyOf(tx, *in); err != nil {
+		return nil, nil, "", err
+	}
+	r, isWhole := c.Rendered.get(h.ID, key)
+	if r != nil && !isWhole && r.Digest != "" {
+		if isWhole, err = tx.HasRendering(h.ID, r.Digest); err != nil {
+			return nil, nil, "", fmt.Errorf("find rendering of %s: %w", h.Name, err)
+		}
+		if !isWhole {
+			r = nil
+		}
+	}
+	return r, in, key, nil
 }
 
 // wanted is what the configuration of a host with a plan is rendered from, nil when there is nothing to render.
@@ -99,9 +104,6 @@ func (c *Configurer) Given(tx inventory.Tx, h *inventory.Host, p pxe.Plan, r *Re
 	p.Config = r.offer()
 	return p, r, nil
 }
-
-// ErrUnrendered says that a configuration is not remembered, and was not to be rendered.
-var ErrUnrendered = errors.New("the configuration is not rendered yet")
 
 // maxExtends bounds how deep profiles extend each other; the store refuses cycles, this a database edited by hand.
 const maxExtends = 8

@@ -186,8 +186,7 @@ func (b *Bootstrapper) ProviderID(c inventory.Claim) string {
 	return c.ProviderID(b.cfg.Site, string(c.HostID))
 }
 
-// Awaited is the problem that a machine's bootstrap data are not here, nil when they are or none are needed. It asks the
-// sources that may have them.
+// Awaited is the problem that a machine's bootstrap data are not here, nil when they are or none are needed.
 func (b *Bootstrapper) Awaited(tx inventory.Tx, h *inventory.Host, r *configuration.Rendered) (*inventory.Error, error) {
 	if r == nil || r.WaitsFor == "" {
 		return nil, nil
@@ -196,11 +195,17 @@ func (b *Bootstrapper) Awaited(tx inventory.Tx, h *inventory.Host, r *configurat
 	if err != nil {
 		return nil, fmt.Errorf("read machine of %s: %w", h.Name, err)
 	}
-	if err := b.wantBootstrap(tx, &m); err != nil {
-		return nil, err
-	}
 	return inventory.Errorf(inventory.Unavailable, "waits for its bootstrap data from %s", r.WaitsFor).
 		WithHint("the controller that manages machine %s gives them: see whether it runs and the secret is there", m.Name), nil
+}
+
+// AskForBootstrap asks the controllers for the bootstrap data of a host's machine.
+func (b *Bootstrapper) AskForBootstrap(tx inventory.Tx, h *inventory.Host) error {
+	m, err := tx.FindMachine(h.Machine)
+	if err != nil {
+		return fmt.Errorf("read machine of %s: %w", h.Name, err)
+	}
+	return b.wantBootstrap(tx, &m)
 }
 
 // wantBootstrap asks whoever has the bootstrap data of a machine for them.

@@ -171,6 +171,22 @@ func (j agentStep) keep() []inventory.DiskHint {
 	return append(append([]inventory.DiskHint(nil), j.Host.KeepDisks...), j.P.Keep...)
 }
 
+// mayJoin takes the turns of a host for its configuration, or says what it has to wait for.
+func (j taskStep) mayJoin(s inventory.SessionID, r *configuration.Rendered) (*inventory.Error, error) {
+	problem, err := j.t.cfg.Bootstrapper.Awaited(j.Tx, &j.Host, r)
+	if err != nil {
+		return nil, err
+	}
+	if problem != nil {
+		return problem, j.t.cfg.Bootstrapper.AskForBootstrap(j.Tx, &j.Host)
+	}
+	free, problem, err := j.o.Turns(j.Tx, &j.Host, r)
+	if err != nil || problem != nil {
+		return problem, err
+	}
+	return nil, j.o.TakeTurns(j.Tx, &j.Host, s, free)
+}
+
 // writeTask renders what the host is to become, and says what is written where.
 func (j taskStep) writeTask(t, idle wire.Task, s inventory.BootSession, base string) (wire.Task, error) {
 	if why := j.forbids(&s); why != "" {
@@ -186,12 +202,7 @@ func (j taskStep) writeTask(t, idle wire.Task, s inventory.BootSession, base str
 		return idle, err
 	}
 	if plan.Problem == nil {
-		if plan.Problem, err = j.t.cfg.Bootstrapper.Awaited(j.Tx, &j.Host, config); err != nil {
-			return idle, err
-		}
-	}
-	if plan.Problem == nil {
-		if plan.Problem, err = j.o.TakeTurn(j.Tx, &j.Host, s.ID, config); err != nil {
+		if plan.Problem, err = j.mayJoin(s.ID, config); err != nil {
 			return idle, err
 		}
 	}

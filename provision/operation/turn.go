@@ -29,37 +29,43 @@ const (
 	planeTurn = "control-plane/"
 )
 
-// TakeTurn gives a host its turn, or says whose it is.
-func (o *Operator) TakeTurn(tx inventory.Tx, h *inventory.Host, s inventory.SessionID, r *configuration.Rendered) (*inventory.Error, error) {
+// Turns returns the turns that a host has to take for its configuration and does not have yet, or says whose they are.
+func (o *Operator) Turns(tx inventory.Tx, h *inventory.Host, r *configuration.Rendered) (free []string, taken *inventory.Error, err error) {
 	names := turnsOf(r)
 	for _, name := range names {
 		l, err := tx.FindLock(name)
-		if inventory.IsKind(err, inventory.NotFound) || err == nil && l.HostID == h.ID {
+		if inventory.IsKind(err, inventory.NotFound) {
+			free = append(free, name)
+			continue
+		}
+		if err == nil && l.HostID == h.ID {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read lock %s: %w", name, err)
+			return nil, nil, fmt.Errorf("read lock %s: %w", name, err)
 		}
 		holder := inventory.HostRef(string(l.HostID))
 		if other, err := tx.FindHost(l.HostID); err == nil {
 			holder.Name = other.Name
 		}
 		if name == names[0] && len(names) == 2 {
-			return inventory.Errorf(inventory.Conflict, "%s is the first control plane of %s already", holder, r.Target).
+			return nil, inventory.Errorf(inventory.Conflict, "%s is the first control plane of %s already", holder, r.Target).
 				WithHint("join it as another with role: control-plane, or release that host"), nil
 		}
-		return inventory.Errorf(inventory.Unavailable, "%s is joining %s as control plane; they come one at a time", holder, r.Target).
+		return nil, inventory.Errorf(inventory.Unavailable, "%s is joining %s as control plane; they come one at a time", holder, r.Target).
 			WithHint("this host follows by itself; if the other is stuck: slipway host release %s", holder), nil
 	}
-	for _, name := range names {
-		if _, err := tx.FindLock(name); err == nil {
-			continue // this host's own
-		}
+	return free, nil, nil
+}
+
+// TakeTurns gives a host turns that are free.
+func (o *Operator) TakeTurns(tx inventory.Tx, h *inventory.Host, s inventory.SessionID, free []string) error {
+	for _, name := range free {
 		if err := tx.SaveLock(inventory.Lock{Name: name, HostID: h.ID, SessionID: s, SinceAt: o.cfg.Now()}); err != nil {
-			return nil, fmt.Errorf("store lock %s: %w", name, err)
+			return fmt.Errorf("store lock %s: %w", name, err)
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // EndTurns ends a host's turns: those that end with success, or all.

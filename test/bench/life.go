@@ -16,6 +16,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -162,7 +163,7 @@ func (e *Env) claimRound(ctx context.Context, n, round int) (time.Duration, erro
 
 // wantFirst makes one machine and waits until it has a host.
 func (s *site) wantFirst(ctx context.Context) error {
-	if _, err := s.engine.CreateMachine(ctx, inventory.Machine{Name: "first", Profile: fleetProfile}, provision.By("bench")); err != nil {
+	if _, err := s.engine.CreateMachine(ctx, inventory.Machine{Name: "first", Profile: fleetProfile}, ledger.By("bench")); err != nil {
 		return err
 	}
 	return s.await(ctx, 1)
@@ -174,7 +175,7 @@ func (s *site) wantAll(ctx context.Context) (time.Duration, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	for i := range claimedN - 1 {
 		g.Go(func() error {
-			_, err := s.engine.CreateMachine(gctx, inventory.Machine{Name: fmt.Sprintf("m%03d", i), Profile: fleetProfile}, provision.By("bench"))
+			_, err := s.engine.CreateMachine(gctx, inventory.Machine{Name: fmt.Sprintf("m%03d", i), Profile: fleetProfile}, ledger.By("bench"))
 			return err
 		})
 	}
@@ -260,7 +261,7 @@ func engineFlat(ctx context.Context, e *Env) (Figure, error) {
 func (s *site) cleanAll(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	for _, id := range s.hosts[:operatedN] {
-		if _, err := s.engine.CleanHost(ctx, id, inventory.CleanNone, provision.By("bench")); err != nil {
+		if _, err := s.engine.CleanHost(ctx, id, inventory.CleanNone, ledger.By("bench")); err != nil {
 			return 0, err
 		}
 	}

@@ -17,7 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/boot"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/web/client"
 	"slipway.dev/slipway/web/rest"
 )
@@ -57,11 +59,11 @@ func shapeOf(v any) map[string]string {
 
 func TestTheClientKnowsTheServersTypes(t *testing.T) {
 	for name, pair := range map[string][2]any{
-		"explanation": {client.Explanation{}, provision.Explanation{}},
-		"diagnosis":   {client.Diagnosis{}, provision.Diagnosis{}},
+		"explanation": {client.Explanation{}, boot.Explanation{}},
+		"diagnosis":   {client.Diagnosis{}, watch.Diagnosis{}},
 		"problem":     {client.Problem{}, rest.Problem{}},
-		"preview":     {client.Preview{}, provision.Preview{}},
-		"impact":      {client.Impact{}, provision.Impact{}},
+		"preview":     {client.Preview{}, configuration.Preview{}},
+		"impact":      {client.Impact{}, configuration.Impact{}},
 		"diff":        {client.Diff{}, rest.Diff{}},
 	} {
 		if diff := cmp.Diff(shapeOf(pair[1]), shapeOf(pair[0])); diff != "" {

@@ -9,7 +9,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -146,18 +146,18 @@ func prepareLayer(tx inventory.Tx, in *inventory.Layer, key string, old *invento
 }
 
 // impactOf renders the hosts of a layer as it would be.
-func (s *Server) impactOf(req *rest.Request, in inventory.Layer) (provision.Impact, error) {
+func (s *Server) impactOf(req *rest.Request, in inventory.Layer) (configuration.Impact, error) {
 	if s.cfg.Renderer == nil {
-		return provision.Impact{}, errNoConfigs()
+		return configuration.Impact{}, errNoConfigs()
 	}
 	l, err := rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Layer, error) { return stored(tx, in) })
 	if err != nil {
-		return provision.Impact{}, err
+		return configuration.Impact{}, err
 	}
 	return s.cfg.Renderer.CheckLayer(req, &l)
 }
 
-func (s *Server) vetLayer(req *rest.Request, l *inventory.Layer) (*provision.Impact, error) {
+func (s *Server) vetLayer(req *rest.Request, l *inventory.Layer) (*configuration.Impact, error) {
 	i, err := s.impactOf(req, *l)
 	if err != nil {
 		return nil, err
@@ -167,13 +167,13 @@ func (s *Server) vetLayer(req *rest.Request, l *inventory.Layer) (*provision.Imp
 }
 
 // vetLayerGone renders the hosts of a layer as they would be without it.
-func (s *Server) vetLayerGone(req *rest.Request, l *inventory.Layer) (*provision.Impact, error) {
+func (s *Server) vetLayerGone(req *rest.Request, l *inventory.Layer) (*configuration.Impact, error) {
 	gone := *l
 	gone.Config = ""
 	return s.vetLayer(req, &gone)
 }
 
-func (s *Server) checkLayer(req *rest.Request, in *checkInput[inventory.Layer]) (*rest.One[provision.Impact], error) {
+func (s *Server) checkLayer(req *rest.Request, in *checkInput[inventory.Layer]) (*rest.One[configuration.Impact], error) {
 	l := in.Body
 	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		err := prepareLayer(tx, &l, in.Name, nil)
@@ -184,17 +184,17 @@ func (s *Server) checkLayer(req *rest.Request, in *checkInput[inventory.Layer]) 
 		return nil, err
 	}
 	i, err := s.impactOf(req, l)
-	return &rest.One[provision.Impact]{Body: listsOf(i)}, err
+	return &rest.One[configuration.Impact]{Body: listsOf(i)}, err
 }
 
 // listsOf makes empty lists of those that are absent.
-func listsOf(i provision.Impact) provision.Impact {
-	i.Hosts, i.Findings = append([]provision.HostImpact{}, i.Hosts...), append(machineconfig.Report{}, i.Findings...)
+func listsOf(i configuration.Impact) configuration.Impact {
+	i.Hosts, i.Findings = append([]configuration.HostImpact{}, i.Hosts...), append(machineconfig.Report{}, i.Findings...)
 	return i
 }
 
 // refuse says why an edit must not be saved, with all that was found.
-func refuse(what string, i *provision.Impact) error {
+func refuse(what string, i *configuration.Impact) error {
 	err := i.Err()
 	if err == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/rest"
 )
@@ -46,7 +46,7 @@ func (s *Server) profiles() rest.Noun[inventory.Profile] {
 }
 
 // vetProfile renders the hosts of a profile as it would be, and refuses one with errors.
-func (s *Server) vetProfile(req *rest.Request, p *inventory.Profile) (*provision.Impact, error) {
+func (s *Server) vetProfile(req *rest.Request, p *inventory.Profile) (*configuration.Impact, error) {
 	i, err := s.cfg.Renderer.CheckProfile(req, p)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, nil // an image or a parent that is not there, which the store refuses with better words
@@ -63,7 +63,7 @@ type checkInput[T any] struct {
 	Body T
 }
 
-func (s *Server) checkProfile(req *rest.Request, in *checkInput[inventory.Profile]) (*rest.One[provision.Impact], error) {
+func (s *Server) checkProfile(req *rest.Request, in *checkInput[inventory.Profile]) (*rest.One[configuration.Impact], error) {
 	n := s.profiles()
 	p := in.Body
 	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
@@ -82,7 +82,7 @@ func (s *Server) checkProfile(req *rest.Request, in *checkInput[inventory.Profil
 		return nil, errNoConfigs()
 	}
 	i, err := s.cfg.Renderer.CheckProfile(req, &p)
-	return &rest.One[provision.Impact]{Body: listsOf(i)}, err
+	return &rest.One[configuration.Impact]{Body: listsOf(i)}, err
 }
 
 // checkArgs refuses a profile whose arguments could not be written into a script of its image, so that the mistake shows
@@ -119,7 +119,7 @@ func (s *Server) hostsOfProfile(req *rest.Request, in *rest.NameInput) (*rest.On
 			if name, ok := pinned[hosts[i].Machine]; ok { // a claimed host becomes what its machine says
 				hosts[i].Profile = name
 			}
-			if p, problem := provision.SelectProfile(&hosts[i], profiles); problem == nil && p.Name == in.Name {
+			if p, problem := configuration.SelectProfile(&hosts[i], profiles); problem == nil && p.Name == in.Name {
 				out.Items = append(out.Items, hosts[i].Name)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -16,10 +16,10 @@ import (
 // Renderer is the part of the engine about configurations. Nothing of it changes anything.
 type Renderer interface {
 	// Preview returns what a host would be given now, or with a draft of a profile.
-	Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (provision.Preview, error)
+	Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (configuration.Preview, error)
 	// CheckProfile and CheckLayer return what saving one would do to the hosts that use it.
-	CheckProfile(ctx context.Context, p *inventory.Profile) (provision.Impact, error)
-	CheckLayer(ctx context.Context, l *inventory.Layer) (provision.Impact, error)
+	CheckProfile(ctx context.Context, p *inventory.Profile) (configuration.Impact, error)
+	CheckLayer(ctx context.Context, l *inventory.Layer) (configuration.Impact, error)
 	// Capabilities returns, by format, what it can say to a target.
 	Capabilities(t machineconfig.Target) map[string]machineconfig.Capabilities
 }
@@ -49,7 +49,7 @@ func (s *Server) addRenderings() {
 		Summary: "Show what a host would be given to become, and what is wrong with that", Errors: []int{http.StatusNotFound},
 		About: "Secrets are shown by their references. The difference is against what the host was given last.",
 	},
-		func(req *rest.Request, in *rest.HostRef) (*rest.One[provision.Preview], error) {
+		func(req *rest.Request, in *rest.HostRef) (*rest.One[configuration.Preview], error) {
 			return s.preview(req, in.Host, nil)
 		})
 	rest.Register(s.rest, rest.Operation{
@@ -57,7 +57,7 @@ func (s *Server) addRenderings() {
 		Summary: "Show what a host would be given with a draft of a profile", Errors: []int{http.StatusNotFound},
 		About: "The draft is not stored. A name is not needed.",
 	},
-		func(req *rest.Request, in *draftInput) (*rest.One[provision.Preview], error) {
+		func(req *rest.Request, in *draftInput) (*rest.One[configuration.Preview], error) {
 			draft := in.Body
 			draft.Name = cmp.Or(draft.Name, "draft")
 			draft.Revision = 0
@@ -81,7 +81,7 @@ func (s *Server) addRenderings() {
 				return nil, err
 			}
 			r, err := rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Rendering, error) { return tx.FindRendering(d) })
-			return &rest.One[inventory.Rendering]{Body: provision.Redacted(r)}, err
+			return &rest.One[inventory.Rendering]{Body: configuration.Redacted(r)}, err
 		})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/capabilities", ID: "get-capabilities", Scope: rest.OfNobody, Tag: "profiles", Errors: []int{http.StatusNotFound},
@@ -90,7 +90,7 @@ func (s *Server) addRenderings() {
 	}, s.capabilities)
 }
 
-func (s *Server) preview(req *rest.Request, ref string, draft *inventory.Profile) (*rest.One[provision.Preview], error) {
+func (s *Server) preview(req *rest.Request, ref string, draft *inventory.Profile) (*rest.One[configuration.Preview], error) {
 	if s.cfg.Renderer == nil {
 		return nil, errNoConfigs()
 	}
@@ -99,7 +99,7 @@ func (s *Server) preview(req *rest.Request, ref string, draft *inventory.Profile
 		return nil, err
 	}
 	p, err := s.cfg.Renderer.Preview(req, h.ID, draft)
-	return &rest.One[provision.Preview]{Body: p}, err
+	return &rest.One[configuration.Preview]{Body: p}, err
 }
 
 func (s *Server) hostRenderings(req *rest.Request, in *hostRenderingsInput) (out *rest.One[rest.List[inventory.Rendering]], err error) {

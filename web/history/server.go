@@ -7,7 +7,8 @@ import (
 	"context"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -37,6 +38,6 @@ func (s *Server) Register() {
 
 // Engine is what the engine knows of operations.
 type Engine interface {
-	Expects(tx inventory.Tx, h inventory.Host) (*provision.Expected, error)
-	CancelOperation(ctx context.Context, id string, who provision.Asker) (inventory.Operation, error)
+	Expects(tx inventory.Tx, h inventory.Host) (*watch.Expected, error)
+	CancelOperation(ctx context.Context, id string, who ledger.Asker) (inventory.Operation, error)
 }

@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/operation"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/rest"
 )
 
 // Timeline is what was done with a host, in boots and operations, and what should happen next.
 type Timeline struct {
-	Expects *provision.Expected `json:"expects,omitempty" doc:"Absent when nothing is under way"`
+	Expects *watch.Expected `json:"expects,omitempty" doc:"Absent when nothing is under way"`
 	Groups  []TimelineGroup     `json:"groups" doc:"Latest first"`
 	Next    string              `json:"next,omitempty" doc:"Ask with this as after for the rest; absent at the end"`
 }
@@ -167,7 +168,7 @@ func bootGroup(b inventory.BootSession) TimelineGroup {
 func operationGroup(o inventory.Operation) TimelineGroup {
 	return TimelineGroup{
 		Kind: "operation", ID: o.ID, Title: string(o.Kind), State: string(o.State), Reason: o.Reason, Hint: o.Hint, By: o.By, Machine: o.Machine,
-		Image: provision.ImageOf(&o), StartedAt: o.StartedAt, EndedAt: o.EndedAt,
+		Image: operation.ImageOf(&o), StartedAt: o.StartedAt, EndedAt: o.EndedAt,
 	}
 }
 
@@ -202,7 +203,7 @@ func stepsOf(tx inventory.Tx, g *group) ([]TimelineStep, error) {
 		return bootSteps(g.session, events), err
 	}
 	events, err := operationEvents(tx, &g.operation)
-	return operationSteps(g.operation, provision.Way(&g.operation), events), err
+	return operationSteps(g.operation, operation.Way(&g.operation), events), err
 }
 
 // operationLag is how long before its start and after its end an operation's events may have been noted.

@@ -11,8 +11,9 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
@@ -32,7 +33,7 @@ type BulkRequest struct {
 	Profile string                   `json:"profile,omitempty" doc:"install: profile to pin; empty keeps what decides now" maxLength:"63"`
 	Action  bmc.Action               `json:"action,omitempty" doc:"power" enum:"on,off,shutdown,cycle,reset,"`
 	Mode    inventory.CleanMode      `json:"mode,omitempty" doc:"clean: quick when absent" enum:"none,quick,full,secure,"`
-	Inspect provision.InspectRequest `json:"inspect,omitempty" doc:"inspect"`
+	Inspect operation.InspectRequest `json:"inspect,omitempty" doc:"inspect"`
 	Set     *wire.HostPatch          `json:"set,omitempty" doc:"set: what to change, on each host alike"`
 }
 
@@ -196,7 +197,7 @@ func (s *Server) bulkHosts(req *rest.Request, r BulkRequest) (items []wire.BulkI
 func (s *Server) bulkOne(req *rest.Request, in *bulkInput, h *inventory.Host) (does string, err error) {
 	if in.DryRun {
 		var f foresight.Facts
-		err = s.actOn(req, provision.Asker{By: req.By(), DryRun: true, Foresee: func(seen foresight.Facts) { f = seen }}, in, h)
+		err = s.actOn(req, ledger.Asker{By: req.By(), DryRun: true, Foresee: func(seen foresight.Facts) { f = seen }}, in, h)
 		r := &in.Body
 		f.Verb, f.On, f.Action, f.Mode, f.Profile = r.Verb, r.On != nil && *r.On, string(r.Action), r.Mode, r.Profile
 		return foresight.Say(f), err
@@ -214,7 +215,7 @@ func (s *Server) bulkOne(req *rest.Request, in *bulkInput, h *inventory.Host) (d
 }
 
 // actOn does what is asked for to one host, by the same ways as the operations on one host.
-func (s *Server) actOn(req *rest.Request, who provision.Asker, in *bulkInput, h *inventory.Host) (err error) {
+func (s *Server) actOn(req *rest.Request, who ledger.Asker, in *bulkInput, h *inventory.Host) (err error) {
 	r, life := &in.Body, s.cfg.Engine
 	on := r.On != nil && *r.On
 	if is, name, has := flagOf(h, r.Verb); has && is == on {

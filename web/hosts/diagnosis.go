@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/boot"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/web/rest"
 )
@@ -49,9 +50,9 @@ func (x *Explainer) Register() {
 
 // Diagnoser is what the engine knows of the boots of hosts.
 type Diagnoser interface {
-	Explain(ctx context.Context, id inventory.HostID, base string) (provision.Explanation, error)
+	Explain(ctx context.Context, id inventory.HostID, base string) (boot.Explanation, error)
 	// Diagnose says why a machine does not boot; id is "" for one that is not listed, mac "" for the port heard last.
-	Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (provision.Diagnosis, error)
+	Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (watch.Diagnosis, error)
 	// Record returns what was on the wire.
 	Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) ([]trace.Frame, error)
 }
@@ -62,13 +63,13 @@ func (x *Explainer) addDiagnoses() {
 		Method: http.MethodGet, Path: "/hosts/{host}/diagnosis", ID: "diagnose-host", Scope: rest.OfPools, Tag: "hosts",
 		Summary: "Say why a host does not boot: ranked causes with what was seen, and its latest packets", Errors: []int{http.StatusNotFound},
 	},
-		func(req *rest.Request, in *portInput) (*rest.One[provision.Diagnosis], error) {
+		func(req *rest.Request, in *portInput) (*rest.One[watch.Diagnosis], error) {
 			id, mac, err := x.port(req, in)
 			if err != nil {
 				return nil, err
 			}
 			d, err := x.cfg.Engine.Diagnose(req, id, mac)
-			return &rest.One[provision.Diagnosis]{Body: d}, err
+			return &rest.One[watch.Diagnosis]{Body: d}, err
 		})
 	rest.Register(x.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/packets", ID: "packets-of-host", Scope: rest.OfPools, Needs: inventory.Operator, Tag: "hosts", Plain: packetsType,
@@ -86,13 +87,13 @@ func (x *Explainer) addDiagnoses() {
 		Method: http.MethodGet, Path: "/strangers/{mac}/diagnosis", ID: "diagnose-stranger", Tag: "hosts",
 		Summary: "Say why a machine that is not listed does not boot", Errors: []int{http.StatusNotFound},
 	},
-		func(req *rest.Request, in *strangerInput) (*rest.One[provision.Diagnosis], error) {
+		func(req *rest.Request, in *strangerInput) (*rest.One[watch.Diagnosis], error) {
 			mac, err := x.stranger(req, in.MAC)
 			if err != nil {
 				return nil, err
 			}
 			d, err := x.cfg.Engine.Diagnose(req, "", mac)
-			return &rest.One[provision.Diagnosis]{Body: d}, err
+			return &rest.One[watch.Diagnosis]{Body: d}, err
 		})
 	rest.Register(x.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/strangers/{mac}/packets", ID: "packets-of-stranger", Needs: inventory.Operator, Tag: "hosts", Plain: packetsType,
@@ -151,9 +152,9 @@ func (x *Explainer) addExplanations() {
 		Method: http.MethodGet, Path: "/hosts/{host}/explain", ID: "explain-host", Scope: rest.OfPools, Tag: "hosts",
 		Summary: "Say what a host would boot now, and why", Errors: []int{http.StatusNotFound},
 	},
-		func(req *rest.Request, in *rest.HostRef) (*rest.One[provision.Explanation], error) {
+		func(req *rest.Request, in *rest.HostRef) (*rest.One[boot.Explanation], error) {
 			e, err := x.explain(req, in.Host)
-			return &rest.One[provision.Explanation]{Body: e}, err
+			return &rest.One[boot.Explanation]{Body: e}, err
 		})
 	rest.Register(x.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/script", ID: "script-of-host", Scope: rest.OfPools, Tag: "hosts", Plain: "text/plain",
@@ -168,10 +169,10 @@ func (x *Explainer) addExplanations() {
 		})
 }
 
-func (x *Explainer) explain(req *rest.Request, ref string) (provision.Explanation, error) {
+func (x *Explainer) explain(req *rest.Request, ref string) (boot.Explanation, error) {
 	h, err := x.rest.ReadHost(req, ref)
 	if err != nil {
-		return provision.Explanation{}, err
+		return boot.Explanation{}, err
 	}
 	return x.cfg.Engine.Explain(req, h.ID, x.cfg.BootBase)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 	"slipway.dev/slipway/web/wire"
@@ -253,7 +253,7 @@ func (s *Server) endOperation(req *rest.Request, in *deleteHostInput) error {
 	if err != nil || id == "" {
 		return err
 	}
-	_, err = s.cfg.Engine.CancelOperation(req, id, provision.By(req.By())) // the entry stands with the edit
+	_, err = s.cfg.Engine.CancelOperation(req, id, ledger.By(req.By())) // the entry stands with the edit
 	return err
 }
 

@@ -5,7 +5,8 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/rest"
 )
@@ -19,7 +20,7 @@ type installInput struct {
 
 type inspectInput struct {
 	rest.HostRef
-	Body provision.InspectRequest
+	Body operation.InspectRequest
 }
 
 type cleanInput struct {
@@ -32,37 +33,37 @@ type cleanInput struct {
 // addHostVerbs registers what is done to hosts.
 func (s *Server) addHostVerbs() {
 	life := s.cfg.Engine
-	addVerb(s, "accept", "Accept a discovered host", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
+	addVerb(s, "accept", "Accept a discovered host", func(ctx context.Context, who ledger.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
 		return life.Accept(ctx, id, who)
 	})
-	addVerb(s, "release", "Take a host back, or clear its failure", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
+	addVerb(s, "release", "Take a host back, or clear its failure", func(ctx context.Context, who ledger.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
 		return life.Release(ctx, id, who)
 	})
-	addVerb(s, "install", "Arm a host to be installed at its next boot; this overwrites its disks", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *installInput) (inventory.Host, error) {
+	addVerb(s, "install", "Arm a host to be installed at its next boot; this overwrites its disks", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *installInput) (inventory.Host, error) {
 		return life.Install(ctx, id, in.Body.Profile, who)
 	})
-	addVerb(s, "maintain", "Put a host into maintenance, or take it out", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+	addVerb(s, "maintain", "Put a host into maintenance, or take it out", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
 		return life.Maintain(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "cordon", "Keep machines from claiming a host, or end that; all else goes on", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+	addVerb(s, "cordon", "Keep machines from claiming a host, or end that; all else goes on", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
 		return life.Cordon(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "retain", "Leave the disks of a host as they are when its machine goes, or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+	addVerb(s, "retain", "Leave the disks of a host as they are when its machine goes, or end that", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
 		return life.Retain(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "protect", "Keep everything destructive away from a host, or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+	addVerb(s, "protect", "Keep everything destructive away from a host, or end that", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
 		return life.Protect(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+	addVerb(s, "adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
 		return life.Adopt(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "confirm", "Say that the machine that boots as a host is that host, or that its next boot is", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
+	addVerb(s, "confirm", "Say that the machine that boots as a host is that host, or that its next boot is", func(ctx context.Context, who ledger.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
 		return life.Confirm(ctx, id, who)
 	})
-	addVerb(s, "inspect", "Look at a host's hardware, and burn it in where asked for", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *inspectInput) (inventory.Host, error) {
+	addVerb(s, "inspect", "Look at a host's hardware, and burn it in where asked for", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *inspectInput) (inventory.Host, error) {
 		return life.Inspect(ctx, id, in.Body, who)
 	})
-	addVerb(s, "clean", "Wipe the disks of a host that no machine has claimed", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *cleanInput) (inventory.Host, error) {
+	addVerb(s, "clean", "Wipe the disks of a host that no machine has claimed", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *cleanInput) (inventory.Host, error) {
 		return life.CleanHost(ctx, id, in.Body.Mode, who)
 	})
 }
@@ -74,7 +75,7 @@ type named interface{ NamedHost() string }
 func addVerb[I any, P interface {
 	*I
 	named
-}](s *Server, verb, summary string, do func(context.Context, provision.Asker, inventory.HostID, P) (inventory.Host, error)) {
+}](s *Server, verb, summary string, do func(context.Context, ledger.Asker, inventory.HostID, P) (inventory.Host, error)) {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPost, Path: "/hosts/{host}/" + verb, ID: verb + "-host", Scope: rest.OfPools, Tag: "hosts", Summary: summary,
 		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},

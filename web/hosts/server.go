@@ -10,7 +10,8 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -49,22 +50,22 @@ func (s *Server) Register() {
 
 // Engine is what the engine does with hosts.
 type Engine interface {
-	Accept(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Host, error)
-	Install(ctx context.Context, id inventory.HostID, profile string, who provision.Asker) (inventory.Host, error)
-	Release(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Host, error)
-	Maintain(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
+	Accept(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error)
+	Install(ctx context.Context, id inventory.HostID, profile string, who ledger.Asker) (inventory.Host, error)
+	Release(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error)
+	Maintain(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error)
 	// AddHost and EditHost check and store what people say of a host, in a transaction of the caller's.
 	AddHost(tx inventory.Tx, h *inventory.Host, by string) error
 	EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host, by string) error
-	Retain(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
-	Cordon(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
-	Protect(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
-	Adopt(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
-	Confirm(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Host, error)
-	Inspect(ctx context.Context, id inventory.HostID, r provision.InspectRequest, who provision.Asker) (inventory.Host, error)
-	CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, who provision.Asker) (inventory.Host, error)
-	CancelOperation(ctx context.Context, id string, who provision.Asker) (inventory.Operation, error)
-	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who provision.Asker) (inventory.Operation, error)
+	Retain(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error)
+	Cordon(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error)
+	Protect(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error)
+	Adopt(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error)
+	Confirm(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error)
+	Inspect(ctx context.Context, id inventory.HostID, r operation.InspectRequest, who ledger.Asker) (inventory.Host, error)
+	CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, who ledger.Asker) (inventory.Host, error)
+	CancelOperation(ctx context.Context, id string, who ledger.Asker) (inventory.Operation, error)
+	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who ledger.Asker) (inventory.Operation, error)
 }
 
 // Concealer takes the names that the caller may not know out of answers that are no JSON.

@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -33,7 +34,7 @@ type HoldInput struct {
 type RemediateInput struct {
 	rest.NameRef
 	Body struct {
-		Steps []provision.Rung `json:"steps,omitempty" doc:"In this order, each when the one before has failed; all when empty" enum:"power-cycle,reinstall,replace" maxItems:"8"`
+		Steps []operation.Rung `json:"steps,omitempty" doc:"In this order, each when the one before has failed; all when empty" enum:"power-cycle,reinstall,replace" maxItems:"8"`
 	}
 }
 
@@ -50,19 +51,19 @@ type adoptMachineInput struct {
 // addMachineVerbs registers what is done to machines.
 func (s *Server) addMachineVerbs() {
 	life := s.cfg.Engine
-	addMachineVerb(s, "reinstall", "Reinstall a machine on its host; disks that are kept stay as they are", func(ctx context.Context, who provision.Asker, in *rest.NameInput) (inventory.Machine, error) {
+	addMachineVerb(s, "reinstall", "Reinstall a machine on its host; disks that are kept stay as they are", func(ctx context.Context, who ledger.Asker, in *rest.NameInput) (inventory.Machine, error) {
 		return life.Reinstall(ctx, in.Name, who)
 	})
-	addMachineVerb(s, "retry", "Let a machine that has failed look for a host again", func(ctx context.Context, who provision.Asker, in *rest.NameInput) (inventory.Machine, error) {
+	addMachineVerb(s, "retry", "Let a machine that has failed look for a host again", func(ctx context.Context, who ledger.Asker, in *rest.NameInput) (inventory.Machine, error) {
 		return life.RetryMachine(ctx, in.Name, who)
 	})
-	addMachineVerb(s, "remediate", "Get a machine going again that does not work", func(ctx context.Context, who provision.Asker, in *RemediateInput) (inventory.Machine, error) {
+	addMachineVerb(s, "remediate", "Get a machine going again that does not work", func(ctx context.Context, who ledger.Asker, in *RemediateInput) (inventory.Machine, error) {
 		return life.Remediate(ctx, in.Name, in.Body.Steps, who)
 	})
-	addMachineVerb(s, "ack", "Acknowledge a hook, so that the step it blocks goes on", func(ctx context.Context, who provision.Asker, in *AckInput) (inventory.Machine, error) {
+	addMachineVerb(s, "ack", "Acknowledge a hook, so that the step it blocks goes on", func(ctx context.Context, who ledger.Asker, in *AckInput) (inventory.Machine, error) {
 		return life.AckHook(ctx, in.Name, in.Body.Step, in.Body.Owner, who)
 	})
-	addMachineVerb(s, "hold", "Say why a hook is not acknowledged yet", func(ctx context.Context, who provision.Asker, in *HoldInput) (inventory.Machine, error) {
+	addMachineVerb(s, "hold", "Say why a hook is not acknowledged yet", func(ctx context.Context, who ledger.Asker, in *HoldInput) (inventory.Machine, error) {
 		return life.HoldHook(ctx, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason, who)
 	})
 	rest.Register(s.rest, rest.Operation{
@@ -73,7 +74,7 @@ func (s *Server) addMachineVerbs() {
 }
 
 // addMachineVerb registers a verb on one machine.
-func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Context, provision.Asker, *I) (inventory.Machine, error)) {
+func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Context, ledger.Asker, *I) (inventory.Machine, error)) {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPost, Path: "/machines/{name}/" + verb, ID: verb + "-machine", Scope: rest.OfPools, Tag: "machines",
 		Summary: summary,

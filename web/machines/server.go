@@ -7,8 +7,9 @@ import (
 	"context"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -40,7 +41,7 @@ func (s *Server) Register() {
 
 // Engine is what the engine does with machines.
 type Engine interface {
-	CreateMachine(ctx context.Context, m inventory.Machine, who provision.Asker) (inventory.Machine, error)
+	CreateMachine(ctx context.Context, m inventory.Machine, who ledger.Asker) (inventory.Machine, error)
 	// CheckMachine refuses what could never be installed. EditMachine checks and stores what is wanted of a machine. HoldMachine gives
 	// a machine that was created its addresses, and refuses one that would have an address or a name of somebody else. All three run
 	// in a transaction of the caller's.
@@ -49,11 +50,11 @@ type Engine interface {
 	HoldMachine(tx inventory.Tx, m *inventory.Machine) error
 	// ForeseeMachine says what a verb would do to a machine and its host, and refuses what the verb refuses.
 	ForeseeMachine(ctx context.Context, name, verb string) (foresight.Ending, error)
-	DeleteMachine(ctx context.Context, name string, force bool, who provision.Asker) (inventory.Machine, error)
-	AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, who provision.Asker) (inventory.Machine, error)
-	AckHook(ctx context.Context, name string, step inventory.HookStep, owner string, who provision.Asker) (inventory.Machine, error)
-	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who provision.Asker) (inventory.Machine, error)
-	RetryMachine(ctx context.Context, name string, who provision.Asker) (inventory.Machine, error)
-	Reinstall(ctx context.Context, name string, who provision.Asker) (inventory.Machine, error)
-	Remediate(ctx context.Context, name string, ladder []provision.Rung, who provision.Asker) (inventory.Machine, error)
+	DeleteMachine(ctx context.Context, name string, force bool, who ledger.Asker) (inventory.Machine, error)
+	AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, who ledger.Asker) (inventory.Machine, error)
+	AckHook(ctx context.Context, name string, step inventory.HookStep, owner string, who ledger.Asker) (inventory.Machine, error)
+	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who ledger.Asker) (inventory.Machine, error)
+	RetryMachine(ctx context.Context, name string, who ledger.Asker) (inventory.Machine, error)
+	Reinstall(ctx context.Context, name string, who ledger.Asker) (inventory.Machine, error)
+	Remediate(ctx context.Context, name string, ladder []operation.Rung, who ledger.Asker) (inventory.Machine, error)
 }

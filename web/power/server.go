@@ -9,7 +9,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -45,12 +45,12 @@ func (s *Server) Register() {
 
 // Engine is what can be done with the controllers of hosts.
 type Engine interface {
-	SaveBMC(ctx context.Context, b inventory.BMC, password string, who provision.Asker) (inventory.BMC, error)
+	SaveBMC(ctx context.Context, b inventory.BMC, password string, who ledger.Asker) (inventory.BMC, error)
 	// TryBMC runs fn with what is needed to connect to a controller that is not saved yet, and changes nothing.
 	TryBMC(ctx context.Context, b inventory.BMC, password string, fn func(bmc.Target, bmc.Opener) error) error
-	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who provision.Asker) (inventory.Operation, error)
-	ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, who provision.Asker) (inventory.Host, error)
-	RotateBMC(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Operation, error)
+	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who ledger.Asker) (inventory.Operation, error)
+	ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, who ledger.Asker) (inventory.Host, error)
+	RotateBMC(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Operation, error)
 	// NoteCheck stores what a check of a host's controller has found: its power, or why that cannot be read, what the controller says that it can do (nil when it was not asked), and all of it.
 	NoteCheck(ctx context.Context, h inventory.Host, is inventory.PowerState, problem error, can []string, all inventory.LastCheck)
 	WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc.Driver, b inventory.BMC) error) error

@@ -3,7 +3,7 @@ package records
 import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/claim"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -69,7 +69,7 @@ func recount(tx inventory.Tx, in *wire.Pool, err error) error {
 
 // counted adds to pools how their hosts are doing, going through the hosts once.
 func counted(tx inventory.Tx, pools []inventory.Pool) ([]wire.Pool, error) {
-	counts, err := provision.PoolCounts(tx, pools)
+	counts, err := claim.PoolCounts(tx, pools)
 	if err != nil {
 		return nil, err
 	}

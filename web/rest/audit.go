@@ -19,7 +19,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/ref"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 )
 
 // Trail is what the audit will say of one request. Handlers add to it; an edit is written in the transaction that makes
@@ -224,15 +224,15 @@ type witness struct {
 	req *Request
 }
 
-// Enter implements provision.Witness.
+// Enter implements ledger.Witness.
 func (w witness) Enter(_ context.Context, tx inventory.Tx) error { return w.f.enter(w.req, tx) }
 
-// Entered implements provision.Witness.
+// Entered implements ledger.Witness.
 func (w witness) Entered(context.Context) { entered(w.req) }
 
 // Asker is the caller, as the engine knows askers: the engine's transaction holds the entry of what it does for the caller.
-func (f *Frame) Asker(req *Request) provision.Asker {
-	return provision.Asker{By: req.By(), Witness: witness{f, req}}
+func (f *Frame) Asker(req *Request) ledger.Asker {
+	return ledger.Asker{By: req.By(), Witness: witness{f, req}}
 }
 
 // Begun writes the entry of a deed that cannot be undone and is in no transaction, such as a command to a controller. It

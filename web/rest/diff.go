@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -19,7 +19,7 @@ type Diff struct {
 	Result   any               `json:"result,omitempty" doc:"The thing as it would be; absent for a delete"`
 	Does     string            `json:"does,omitempty" doc:"What it would do besides that, as a sentence without its end"`
 	// Impact is for what decides what hosts become.
-	Impact *provision.Impact `json:"impact,omitempty" doc:"What it would do to the hosts that use it"`
+	Impact *configuration.Impact `json:"impact,omitempty" doc:"What it would do to the hosts that use it"`
 }
 
 // Bookkeeping are fields that change with every write and say nothing.

@@ -8,7 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/configuration"
 )
 
 // Noun describes a noun that is named by one text and written as a whole. All nouns that work like this share their
@@ -32,9 +32,9 @@ type Noun[T any] struct {
 	Remove  func(tx inventory.Tx, name string) error
 	// Vet says what a write would do to hosts. It runs before the write and outside of its transaction: it may render
 	// configurations, and the store's only writer must not wait for that.
-	Vet func(req *Request, item *T) (*provision.Impact, error)
+	Vet func(req *Request, item *T) (*configuration.Impact, error)
 	// VetGone does the same for a delete.
-	VetGone func(req *Request, item *T) (*provision.Impact, error)
+	VetGone func(req *Request, item *T) (*configuration.Impact, error)
 	// Burden says what a delete would lose besides the item, and no undo brings back; "" for nothing.
 	Burden func(tx inventory.Tx, item T) (string, error)
 	// Counts counts what depends on an item, by the words of foresight. How names a kind of change, and "" needs no words.
@@ -162,7 +162,7 @@ func (n Noun[T]) createOne(req *Request, f *Frame, in T, isDryRun bool) (*Writte
 
 // vetted has vet look at an input as it would be stored. What the write itself will refuse or leave alone is not looked
 // at. The name is that of a put, "" for a create.
-func (n Noun[T]) vetted(req *Request, f *Frame, in T, name string, o WriteOptions) (*provision.Impact, error) {
+func (n Noun[T]) vetted(req *Request, f *Frame, in T, name string, o WriteOptions) (*configuration.Impact, error) {
 	if n.Vet == nil || !f.vets {
 		return nil, nil
 	}
@@ -260,7 +260,7 @@ func (n Noun[T]) PutOne(req *Request, f *Frame, in *PutInput[T], done string) (*
 func (n Noun[T]) deleteOne(req *Request, f *Frame, in *deleteInput) (*Written, error) {
 	var (
 		item   T
-		impact *provision.Impact
+		impact *configuration.Impact
 		does   string
 	)
 	if n.VetGone != nil && f.vets {
@@ -315,7 +315,7 @@ func (n Noun[T]) Respond(old, item *T, isDryRun bool, status int) *Written {
 }
 
 // with adds to a dry run what it would do to hosts.
-func (w *Written) with(i *provision.Impact) *Written {
+func (w *Written) with(i *configuration.Impact) *Written {
 	if d, ok := w.Body.(Diff); ok {
 		d.Impact = i
 		w.Body = d

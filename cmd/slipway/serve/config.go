@@ -35,7 +35,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -165,8 +165,8 @@ func (c *Config) badValue() (key string, row int, err error) {
 		return "bootMenu", 0, inventory.Errorf(inventory.Invalid, "--boot-menu %s is not between 1s and 10m", c.BootMenu).WithHint("use 0 for no menu")
 	}
 	for name, d := range c.Deadlines {
-		if !slices.Contains(provision.StepNames(), name) {
-			return "deadlines", 0, inventory.Errorf(inventory.Invalid, "deadlines: %q is no step", name).WithHint("steps are: %s", strings.Join(provision.StepNames(), " "))
+		if !slices.Contains(operation.StepNames(), name) {
+			return "deadlines", 0, inventory.Errorf(inventory.Invalid, "deadlines: %q is no step", name).WithHint("steps are: %s", strings.Join(operation.StepNames(), " "))
 		}
 		if d < inventory.Duration(time.Second) {
 			return "deadlines", 0, inventory.Errorf(inventory.Invalid, "deadlines: %s for %s is shorter than a second", d, name).WithHint("leave it out for the usual one")

@@ -37,6 +37,7 @@ import (
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/dhcp6"
@@ -162,13 +163,13 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var confidential *provision.Confidential
+	var confidential *delivery.Confidential
 	if a.cfg.BootTLSPort != 0 {
 		if _, err = a.bootAuthority(); err != nil {
 			return err
 		}
 		if a.cfg.Confidential {
-			confidential = &provision.Confidential{Port: a.cfg.BootTLSPort, CA: a.authority.Pem}
+			confidential = &delivery.Confidential{Port: a.cfg.BootTLSPort, CA: a.authority.Pem}
 		}
 	}
 	a.duid = serverDUID(backup.Fingerprint(reportKey))

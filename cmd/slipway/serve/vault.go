@@ -6,7 +6,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/kubernetes/join"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -40,7 +40,7 @@ func (v secretsOf) Unseal(label string, sealed []byte) ([]byte, error) {
 
 // noteJoin hands an alarm about a join target on to the engine.
 func (a *appliance) noteJoin(ctx context.Context, alarm join.Alarm) {
-	err := a.engine.NoteJoin(ctx, provision.JoinAlarm{
+	err := a.engine.Ledger.NoteJoin(ctx, ledger.JoinAlarm{
 		Target: alarm.Target, HostID: alarm.Host, SessionID: alarm.Session, Detail: alarm.Detail, Hint: alarm.Hint,
 		IsOver: alarm.Kind == join.AlarmReachable,
 	})

@@ -78,9 +78,9 @@ func (a *appliance) look(ctx context.Context, leap time.Duration) *trouble.Healt
 	h.Files = a.gates.Look(time.Now())
 	// On a tight disk the engine stores leases and states only, so that machines still boot.
 	isTight := a.reserve.Keep(h.Disk)
-	a.engine.DiskIsTight(isTight)
+	a.engine.Gate.DiskIsTight(isTight)
 	h.Reserve = a.reserve.GivenUp()
-	h.Shed, h.ShedAt = a.alarms.NoteShed(a.engine.Shed(), time.Now())
+	h.Shed, h.ShedAt = a.alarms.NoteShed(a.engine.Gate.Shed(), time.Now())
 	if faults := a.faults.Load(); faults != nil {
 		h.Faults = *faults
 	}

@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -190,7 +190,7 @@ var moveRows = []row{
 		}
 	}},
 	{name: "adoption: a server that people made becomes a Machine by its claim, untouched, when an admin has granted that", hosts: 1, run: func(s *stage) {
-		made, err := s.r.Engine().CreateMachine(ctx, inventory.Machine{Name: "plain-" + s.ns, Profile: rig.DiskProfile, Placement: inventory.Placement{Selector: "for=" + s.ns}}, provision.By("test"))
+		made, err := s.r.Engine().CreateMachine(ctx, inventory.Machine{Name: "plain-" + s.ns, Profile: rig.DiskProfile, Placement: inventory.Placement{Selector: "for=" + s.ns}}, ledger.By("test"))
 		if err != nil {
 			s.Fatal(err)
 		}

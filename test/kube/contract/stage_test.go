@@ -36,7 +36,7 @@ import (
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/node"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -56,7 +56,7 @@ func newRig(t *testing.T, edit ...func(*rig.Options)) *rig.Rig {
 	o := rig.Options{
 		Setup: []rig.Setup{clusterapi.Setup}, Schemes: []func(*runtime.Scheme) error{clusterv1.AddToScheme},
 		Modes: []inventory.ClusterMode{inventory.ModeStandalone, inventory.ModeCAPI},
-		Nodes: func(r *rig.Rig) provision.Nodes {
+		Nodes: func(r *rig.Rig) operation.Nodes {
 			return node.New(node.Config{Store: r.Store, Secrets: r.Secrets(), Site: "lab", Now: r.Now})
 		},
 	}

@@ -20,7 +20,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/standalone"
 	v1alpha1 "slipway.dev/slipway/kubernetes/v1alpha1"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -65,7 +65,7 @@ func (s site) edit(t *testing.T, id inventory.HostID, fn func(*inventory.Host)) 
 	for {
 		h := s.row(t, id)
 		fn(&h)
-		_, err := s.Engine().UpdateHost(ctx, h, provision.By("a person"))
+		_, err := s.Engine().UpdateHost(ctx, h, ledger.By("a person"))
 		if e := new(inventory.Error); errors.As(err, &e) && e.Kind == inventory.Conflict && strings.Contains(e.Msg, "meanwhile") {
 			continue
 		}
@@ -301,7 +301,7 @@ func comesBack(t *testing.T, s site, b *rig.Robot) {
 func (s site) claim(t *testing.T, b *rig.Robot) inventory.Machine {
 	t.Helper()
 	b.Hold(rig.Boot)
-	m, err := s.Engine().CreateMachine(ctx, inventory.Machine{Name: "m-" + b.Name(), Profile: rig.DiskProfile, Placement: inventory.Placement{Host: b.Name()}}, provision.By("a person"))
+	m, err := s.Engine().CreateMachine(ctx, inventory.Machine{Name: "m-" + b.Name(), Profile: rig.DiskProfile, Placement: inventory.Placement{Host: b.Name()}}, ledger.By("a person"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func staysWhileClaimed(t *testing.T, s site, b *rig.Robot) {
 	if b.Counts().Wipes != 0 {
 		t.Errorf("deleting an object had the host wiped")
 	}
-	if _, err := s.Engine().DeleteMachine(ctx, m.Name, false, provision.By("a person")); err != nil {
+	if _, err := s.Engine().DeleteMachine(ctx, m.Name, false, ledger.By("a person")); err != nil {
 		t.Fatal(err)
 	}
 	s.shows(t, b.Name(), "the host is free, and a new object shows it", func(now *v1alpha1.MetalHost) bool {
@@ -499,7 +499,7 @@ func powerShown(t *testing.T, s site, b *rig.Robot) {
 		t.Errorf("controller %+v, was %+v", now, was)
 	}
 	b.Press(inventory.PowerOn)
-	_, err := s.Engine().Power(ctx, b.ID(), "on", provision.By("a person"))
+	_, err := s.Engine().Power(ctx, b.ID(), "on", ledger.By("a person"))
 	if err != nil {
 		t.Fatal(err)
 	}

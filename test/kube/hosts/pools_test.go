@@ -13,7 +13,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	v1alpha1 "slipway.dev/slipway/kubernetes/v1alpha1"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -64,7 +64,7 @@ func TestMetalPools(t *testing.T) {
 
 	b := s.Machine(0)
 	b.Hold(rig.Boot)
-	if _, err := s.Engine().CreateMachine(ctx, inventory.Machine{Name: "m1", Profile: rig.DiskProfile, Pool: "gold"}, provision.By("a person")); err != nil {
+	if _, err := s.Engine().CreateMachine(ctx, inventory.Machine{Name: "m1", Profile: rig.DiskProfile, Pool: "gold"}, ledger.By("a person")); err != nil {
 		t.Fatal(err)
 	}
 	s.pool(t, "gold", "the claim is counted", func(mp *v1alpha1.MetalPool) bool { return mp.Status.Claimed == 1 && mp.Status.Available == 1 })
@@ -75,7 +75,7 @@ func TestMetalPools(t *testing.T) {
 	}
 	s.pool(t, "gold", "it says that a machine names it", func(mp *v1alpha1.MetalPool) bool { return says(mp, "Deleting", "m1") })
 	b.Go(rig.Boot)
-	if _, err := s.Engine().DeleteMachine(ctx, "m1", false, provision.By("a person")); err != nil {
+	if _, err := s.Engine().DeleteMachine(ctx, "m1", false, ledger.By("a person")); err != nil {
 		t.Fatal(err)
 	}
 	s.WaitFor(t, "the pool goes when the machine is gone", func() error {

@@ -17,7 +17,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -264,7 +264,7 @@ func init() {
 		s := newStage(t, r, 1)
 		s.machine("web")
 		s.ready("web")
-		if _, err := r.Engine().DeleteMachine(context.Background(), s.view("web").Machine.Name, false, provision.By("a person")); err != nil {
+		if _, err := r.Engine().DeleteMachine(context.Background(), s.view("web").Machine.Name, false, ledger.By("a person")); err != nil {
 			t.Fatal(err)
 		}
 		s.is("web", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonHostMissing, "was deleted in Slipway")

@@ -21,7 +21,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -167,7 +167,7 @@ func webhookLife(t *testing.T, r *rig.Rig) {
 	is("the webhook is stored", func(c inventory.BMC) bool {
 		return c.Driver == inventory.Webhook && c.System == "7" && len(c.Options) >= 5
 	})
-	_, err := r.Engine().Power(t.Context(), b.ID(), "on", provision.By("a person"))
+	_, err := r.Engine().Power(t.Context(), b.ID(), "on", ledger.By("a person"))
 	if err != nil {
 		t.Fatal(err)
 	}

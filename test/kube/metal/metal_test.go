@@ -25,7 +25,7 @@ import (
 	"slipway.dev/slipway/kubernetes/standalone"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig/kubeadm"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -218,7 +218,7 @@ func (s *stage) secret(name string, pairs ...string) {
 }
 
 // drains empties nodes with the kubeconfigs of join targets, as the server does.
-func drains(r *rig.Rig) provision.Nodes {
+func drains(r *rig.Rig) operation.Nodes {
 	return node.New(node.Config{Store: r.Store, Secrets: r.Secrets(), Site: "lab", Now: r.Now})
 }
 

@@ -23,6 +23,7 @@ import (
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web"
 )
@@ -47,7 +48,7 @@ func addAll(s *runtime.Scheme, more []func(*runtime.Scheme) error) error {
 	return errors.Join(errs...)
 }
 
-func (r *Rig) newEngine(joiner provision.Minter) *provision.Engine {
+func (r *Rig) newEngine(joiner delivery.Minter) *provision.Engine {
 	cfg := provision.Config{
 		Store: r.Store, Loaders: func(string) bool { return true }, Quirks: pxe.BuiltinQuirks(), Site: r.o.Site,
 		Vendor: func(inventory.MAC) string { return "ACME" },

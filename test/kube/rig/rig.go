@@ -41,6 +41,7 @@ import (
 	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 
@@ -71,7 +72,7 @@ type Options struct {
 	// Elected has the controllers act only while they hold the lease, and is told each time that they may.
 	Elected func()
 	// Nodes empties the nodes of machines that go; nil empties none.
-	Nodes func(*Rig) provision.Nodes
+	Nodes func(*Rig) operation.Nodes
 	Log   *slog.Logger // of the engine and the controllers; none when nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/strangers"
 )
 
 // ownIssues are the types of issues that the server has with the machine it runs on. They open and close by watching.
@@ -30,7 +30,7 @@ type Alarms struct {
 	lost   error                      // why leases could not be stored
 	stuck  error                      // why the store took nothing at the last try
 	nextID int64                      // numbers of issues that the store has not got yet
-	shed   provision.Shed             // as of the last look
+	shed   strangers.Shed             // as of the last look
 	shedAt time.Time                  // when it was more than before
 }
 
@@ -116,7 +116,7 @@ func (s *Alarms) Trouble() error {
 }
 
 // NoteShed remembers how much was not stored, and when that last became more. Metrics count notes that found no room.
-func (s *Alarms) NoteShed(shed provision.Shed, now time.Time) (provision.Shed, time.Time) {
+func (s *Alarms) NoteShed(shed strangers.Shed, now time.Time) (strangers.Shed, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if shed != s.shed {

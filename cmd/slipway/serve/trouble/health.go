@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/strangers"
 )
 
 const (
@@ -42,7 +42,7 @@ type Health struct {
 	Faults     []images.Fault
 	Files      filesOpen
 	Reserve    int64 // bytes of the reserve on the disk that were given up; 0: it is there
-	Shed       provision.Shed
+	Shed       strangers.Shed
 	ShedAt     time.Time // when that was more than before; zero: not lately
 }
 

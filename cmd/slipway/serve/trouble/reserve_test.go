@@ -10,7 +10,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/strangers"
 )
 
 func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgain(t *testing.T) {
@@ -52,10 +52,10 @@ func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgain(t *testing.T) {
 
 func TestWhatIsShedIsSaidForAWhile(t *testing.T) {
 	a, now := NewAlarms(), time.Unix(1_000_000, 0)
-	if shed, at := a.NoteShed(provision.Shed{}, now); !at.IsZero() || shed != (provision.Shed{}) {
+	if shed, at := a.NoteShed(strangers.Shed{}, now); !at.IsZero() || shed != (strangers.Shed{}) {
 		t.Error("something is said of nothing")
 	}
-	shed, at := a.NoteShed(provision.Shed{OverBudget: 7, HostN: 3}, now)
+	shed, at := a.NoteShed(strangers.Shed{OverBudget: 7, HostN: 3}, now)
 	all := shedIssues(&Health{Shed: shed, ShedAt: at})
 	if len(all) != 1 || all[0].Type != inventory.IssueShed || !strings.Contains(all[0].Cause, "7 events") || !strings.Contains(all[0].Cause, "3 machines") {
 		t.Errorf("%+v", all)

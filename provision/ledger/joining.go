@@ -1,4 +1,4 @@
-package provision
+package ledger
 
 import (
 	"context"
@@ -17,8 +17,8 @@ type JoinAlarm struct {
 }
 
 // NoteJoin puts an alarm into the timeline and opens or closes its issue.
-func (e *Engine) NoteJoin(ctx context.Context, a JoinAlarm) error {
-	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+func (l *Ledger) NoteJoin(ctx context.Context, a JoinAlarm) error {
+	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		i := inventory.Issue{
 			Key: inventory.IssueTargetUnreachable + "/" + a.Target, Type: inventory.IssueTargetUnreachable,
 			Severity: inventory.SeverityError, Cause: a.Detail, Hint: a.Hint,
@@ -27,7 +27,7 @@ func (e *Engine) NoteJoin(ctx context.Context, a JoinAlarm) error {
 			i.Key, i.Type = inventory.IssueJoinRefused+"/"+string(a.HostID), inventory.IssueJoinRefused
 			i.HostIDs = []inventory.HostID{a.HostID}
 			err := tx.AddEvent(&inventory.Event{
-				At: e.cfg.Now(), Kind: inventory.EventJoinRefused, HostID: a.HostID, SessionID: a.SessionID,
+				At: l.cfg.Now(), Kind: inventory.EventJoinRefused, HostID: a.HostID, SessionID: a.SessionID,
 				Subject: "target/" + a.Target, Detail: inventory.Clean(a.Detail, 500), Data: map[string]any{"hint": a.Hint},
 			})
 			if err != nil {
@@ -35,8 +35,8 @@ func (e *Engine) NoteJoin(ctx context.Context, a JoinAlarm) error {
 			}
 		}
 		if a.IsOver {
-			return e.ledger.CloseIssue(tx, i, a.Detail)
+			return l.CloseIssue(tx, i, a.Detail)
 		}
-		return e.ledger.OpenIssue(tx, i)
+		return l.OpenIssue(tx, i)
 	})
 }

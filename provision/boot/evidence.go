@@ -1,4 +1,4 @@
-package provision
+package boot
 
 import (
 	"context"
@@ -14,13 +14,14 @@ import (
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/operation"
+	"slipway.dev/slipway/provision/power"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
 const (
-	// confirmedFor is how long a person's word counts for the next boot of a host.
-	confirmedFor = time.Hour
+	// ConfirmedFor is how long a person's word counts for the next boot of a host.
+	ConfirmedFor = time.Hour
 
 	// startsOverWithin is how long after its last sign a boot that never reported up may be repeated: firmware, installers and
 	// first boots fail and begin anew. After that its system counts as running, because not all systems report.
@@ -34,9 +35,18 @@ const (
 	onsetWithin = 20 * time.Minute
 )
 
+// Judge finds out whether a machine that boots as a host is that host.
+type Judge struct {
+	Frame
+	hasPower   bool // controllers can be asked
+	power      *power.Controllers
+	configurer *configuration.Configurer
+	operator   *operation.Operator
+}
+
 // judge says whether a machine that boots under a host's MAC is that host. What it needs is read only for a host whose
 // system runs, or that is on another switch port.
-func (e *Engine) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, c pxe.Client) (v identity.Verdict, err error) {
+func (j *Judge) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, c pxe.Client) (v identity.Verdict, err error) {
 	ev := identity.Evidence{
 		IsConfirmed: s.Proof == inventory.ProofPerson, IsSettled: isSettled(h), Heard: s.Port,
 		Known: identity.Machine{UUID: h.UUID, Serial: h.Serial}, Said: identity.Machine{UUID: c.UUID},
@@ -53,7 +63,7 @@ func (e *Engine) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return v, fmt.Errorf("read what is done with %s: %w", h.Name, err)
 	}
-	if ev.IsRunning, err = e.runsOn(tx, h, s, &op); err != nil {
+	if ev.IsRunning, err = j.runsOn(tx, h, s, &op); err != nil {
 		return v, err
 	}
 	isMoved := identity.HasMoved(ev.Learned, ev.Heard) && ev.IsSettled
@@ -63,15 +73,15 @@ func (e *Engine) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 	if !isMoved && s.Proof != "" && s.Proof != inventory.ProofNone {
 		return identity.Verdict{Proof: s.Proof}, nil // it was proven when this boot began
 	}
-	if err := e.weigh(tx, h, s, &op, &ev); err != nil {
+	if err := j.weigh(tx, h, s, &op, &ev); err != nil {
 		return v, err
 	}
 	v = identity.Judge(ev)
 	if v.IsOpen {
-		e.Glances.Want(h.ID, s.ID, e.cfg.Now())
+		j.power.Glances.Want(h.ID, s.ID, j.Now())
 	}
 	if v.Proof == inventory.ProofNone && v.Doubt == "" {
-		if p, problem, err := e.ProfileOf(tx, h); err != nil || problem == nil && p.Isolated && p.SavedByAdmin {
+		if p, problem, err := j.configurer.ProfileOf(tx, h); err != nil || problem == nil && p.Isolated && p.SavedByAdmin {
 			return identity.Verdict{}, err // level L0 asks nobody who it is
 		}
 	}
@@ -98,7 +108,7 @@ func isRunningAt(s inventory.Step) bool {
 
 // runsOn reports whether a system of the host runs as far as is known: it reported up, or, outside of an operation, it was
 // given its secrets in an earlier boot, a while ago.
-func (e *Engine) runsOn(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, op *inventory.Operation) (bool, error) {
+func (j *Judge) runsOn(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, op *inventory.Operation) (bool, error) {
 	switch {
 	case h.State == inventory.Active:
 		return true, nil
@@ -129,11 +139,11 @@ func (e *Engine) runsOn(tx inventory.Tx, h *inventory.Host, s *inventory.BootSes
 }
 
 // weigh adds to what is known of a boot all that may prove it.
-func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, op *inventory.Operation, ev *identity.Evidence) (err error) {
-	if ev.IsConfirmed, err = e.isConfirmed(tx, h, s); err != nil {
+func (j *Judge) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, op *inventory.Operation, ev *identity.Evidence) (err error) {
+	if ev.IsConfirmed, err = j.isConfirmed(tx, h, s); err != nil {
 		return err
 	}
-	if ev.IsOrdered, err = e.isOrdered(tx, h, s, op); err != nil {
+	if ev.IsOrdered, err = j.isOrdered(tx, h, s, op); err != nil {
 		return err
 	}
 	if ev.Heard != "" {
@@ -154,8 +164,8 @@ func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return fmt.Errorf("read controller of %s: %w", h.Name, err)
 	}
-	ev.HasController = err == nil && e.cfg.OpenBMC != nil && b.Driver != inventory.Manual && b.Driver != inventory.WoL
-	seen := e.Glances.Of(h.ID, s.ID, e.cfg.Now())
+	ev.HasController = err == nil && j.hasPower && b.Driver != inventory.Manual && b.Driver != inventory.WoL
+	seen := j.power.Glances.Of(h.ID, s.ID, j.Now())
 	ev.Power = seen.Power
 	if seen.RestartedAt.After(h.StateSinceAt) && identity.IsRestartOf(s.StartedAt, seen.RestartedAt) {
 		if ev.IsRestarted, err = operation.Follows(tx, h.ID, s.StartedAt, seen.RestartedAt, startsOverWithin); err != nil {
@@ -167,12 +177,12 @@ func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 }
 
 // isConfirmed reports whether a person said beforehand that the next boot of a host is its own. The word counts once.
-func (e *Engine) isConfirmed(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) (bool, error) {
+func (j *Judge) isConfirmed(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) (bool, error) {
 	if s.Proof == inventory.ProofPerson {
 		return true, nil
 	}
 	words, err := tx.ListEvents(inventory.EventFilter{HostID: h.ID, Kind: inventory.EventHostConfirmed, Before: math.MaxInt64}, 0, 1)
-	if err != nil || len(words) == 0 || words[0].SessionID != "" || e.cfg.Now().Sub(words[0].At) > confirmedFor || s.StartedAt.Before(words[0].At) {
+	if err != nil || len(words) == 0 || words[0].SessionID != "" || j.Now().Sub(words[0].At) > ConfirmedFor || s.StartedAt.Before(words[0].At) {
 		return false, err
 	}
 	latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: sessionsLooked})
@@ -187,7 +197,7 @@ func (e *Engine) isConfirmed(tx inventory.Tx, h *inventory.Host, s *inventory.Bo
 
 // isOrdered reports whether somebody has the host boot: an operation, a restart a moment ago, or an installer that may run.
 // An order of power counts for the boot that it began.
-func (e *Engine) isOrdered(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, op *inventory.Operation) (bool, error) {
+func (j *Judge) isOrdered(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, op *inventory.Operation) (bool, error) {
 	if h.IsArmed || op.ID != "" && op.Kind != inventory.OpRotate && !isRunningAt(op.Step) {
 		return true, nil
 	}
@@ -198,7 +208,7 @@ func (e *Engine) isOrdered(tx inventory.Tx, h *inventory.Host, s *inventory.Boot
 	for _, o := range ops {
 		a := operation.ParamsOf(&o).Action
 		isStart := (a == bmc.On || a == bmc.Cycle || a == bmc.Reset) && !operation.ParamsOf(&o).WasSo
-		if !isStart || o.State != inventory.OpDone || o.EndedAt.Before(h.StateSinceAt) || e.cfg.Now().Sub(o.EndedAt) >= operation.RestartedFor {
+		if !isStart || o.State != inventory.OpDone || o.EndedAt.Before(h.StateSinceAt) || j.Now().Sub(o.EndedAt) >= operation.RestartedFor {
 			continue
 		}
 		if is, err := operation.Follows(tx, h.ID, s.StartedAt, o.StartedAt, startsOverWithin); is || err != nil {
@@ -235,26 +245,6 @@ func wasOff(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, b *inv
 	return false, nil
 }
 
-// accessPort returns a relay's words when they name one port of a switch, else "".
-func accessPort(heard string) string {
-	if !identity.IsAccess(heard) {
-		return ""
-	}
-	return inventory.Clean(heard, 1024)
-}
-
-// learnPort takes over the switch port of a NIC; it is false when there is nothing new.
-func learnPort(h *inventory.Host, mac inventory.MAC, heard string) bool {
-	port := accessPort(heard)
-	for i := range h.NICs {
-		if n := &h.NICs[i]; n.MAC == mac && port != "" && n.Port != port {
-			n.Port = port
-			return true
-		}
-	}
-	return false
-}
-
 // isHeld reports whether a boot that nothing proves waits. One that would be given no secrets goes on.
 func isHeld(v identity.Verdict, config *configuration.Rendered) bool {
 	return v.Proof == inventory.ProofNone && (v.Doubt != "" || config != nil && config.HasSecret)
@@ -285,11 +275,11 @@ func confirmHint(h *inventory.Host) string {
 }
 
 // noteProof opens the issue about a boot that nothing proves, and closes it when the same boot is proven after all.
-func (q *question) noteProof(tx inventory.Tx, h *inventory.Host, before, s *inventory.BootSession, d pxe.Decision) error {
+func (j *Judge) noteProof(tx inventory.Tx, h *inventory.Host, before, s *inventory.BootSession, d pxe.Decision) error {
 	issue := unconfirmed(h)
 	switch {
 	case s.Proof != inventory.ProofNone && before.Proof == inventory.ProofNone:
-		return q.ledger.CloseIssue(tx, issue, "the boot is one of the host: "+string(s.Proof))
+		return j.Ledger.CloseIssue(tx, issue, "the boot is one of the host: "+string(s.Proof))
 	case s.Proof != inventory.ProofNone || d.Boot == pxe.BootDisk || d.Boot == pxe.BootIgnore:
 		return nil
 	}
@@ -300,7 +290,7 @@ func (q *question) noteProof(tx inventory.Tx, h *inventory.Host, before, s *inve
 	if s.Port != "" {
 		issue.Cause += "; it is on switch port " + inventory.Clean(s.Port, 200)
 	}
-	return q.ledger.OpenIssue(tx, issue)
+	return j.Ledger.OpenIssue(tx, issue)
 }
 
 // unconfirmed is the issue that nothing shows that a machine that boots as a host is that host.
@@ -313,13 +303,13 @@ func unconfirmed(h *inventory.Host) inventory.Issue {
 
 // Confirm takes a person's word that the machine that boots as a host is that host. With no such boot under way the word
 // counts for the next one, for an hour.
-func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
+func (j *Judge) Confirm(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
 	var proven inventory.BootSession
-	h, err := e.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+	h, err := j.operator.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.State == inventory.Discovered {
 			return inventory.Errorf(inventory.Conflict, "host %s is not accepted", h.Name).WithHint("slipway host accept %s", h.Name)
 		}
-		ev := inventory.Event{At: e.cfg.Now(), Kind: inventory.EventHostConfirmed, HostID: h.ID, Detail: who.By + " says that the next machine that boots as " + h.Name + " is " + h.Name, Data: map[string]any{"by": who.By}}
+		ev := inventory.Event{At: j.Now(), Kind: inventory.EventHostConfirmed, HostID: h.ID, Detail: who.By + " says that the next machine that boots as " + h.Name + " is " + h.Name, Data: map[string]any{"by": who.By}}
 		latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: 1})
 		if err != nil {
 			return fmt.Errorf("read boots of %s: %w", h.Name, err)
@@ -336,14 +326,14 @@ func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, who ledger.As
 			return err
 		}
 		for _, i := range []inventory.Issue{unconfirmed(h), delivery.SessionRefused(h.ID)} {
-			if err := e.ledger.CloseIssue(tx, i, "confirmed by "+who.By); err != nil {
+			if err := j.Ledger.CloseIssue(tx, i, "confirmed by "+who.By); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err == nil && proven.ID != "" && !who.DryRun {
-		e.sessions.Prove(proven.MAC, proven.ID)
+		j.Sessions.Prove(proven.MAC, proven.ID)
 	}
 	return h, err
 }

@@ -1,10 +1,9 @@
-package provision
+package boot
 
 import (
-	"context"
 	"fmt"
+	"log/slog"
 	"maps"
-	"net/netip"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
@@ -12,26 +11,21 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// saidSecureBoot takes over what a boot loader said of Secure Boot.
-func (e *Engine) saidSecureBoot(tx inventory.Tx, h *inventory.Host, said string) error {
-	if said == "" || h.Facts[inventory.FactSecureBoot] == said {
+// learnSecureBoot takes over what a boot loader said of Secure Boot.
+func (r *Registry) learnSecureBoot(tx inventory.Tx, h *inventory.Host, said string) error {
+	if !isSecureBootNew(h, said) {
 		return nil
 	}
-	h.Facts = withSecureBoot(h.Facts, said)
-	return e.ledger.Edit(tx, h, "Secure Boot is "+said+", as its boot loader says")
+	h.Facts = maps.Clone(h.Facts)
+	if h.Facts == nil {
+		h.Facts = map[string]string{}
+	}
+	h.Facts[inventory.FactSecureBoot] = said
+	return r.Ledger.Edit(tx, h, "Secure Boot is "+said+", as its boot loader says")
 }
 
-// withSecureBoot returns facts with what a boot loader said; "" says nothing.
-func withSecureBoot(old map[string]string, said string) map[string]string {
-	if said == "" {
-		return old
-	}
-	f := maps.Clone(old)
-	if f == nil {
-		f = map[string]string{}
-	}
-	f[inventory.FactSecureBoot] = said
-	return f
+func isSecureBootNew(h *inventory.Host, said string) bool {
+	return said != "" && h.Facts[inventory.FactSecureBoot] != said
 }
 
 const (
@@ -112,9 +106,16 @@ func judgeLoader(latest []try, facts map[string]string, unsigned, signed string)
 	return asBefore, ""
 }
 
-// learnLoader looks after a boot whether the unsigned loader of its host is refused. If so, the host gets a signed chain from
+// Loaders learns which boot loaders the firmware of hosts refuses.
+type Loaders struct {
+	log     *slog.Logger
+	ledger  *ledger.Ledger
+	planner *Planner
+}
+
+// LearnLoader looks after a boot whether the unsigned loader of its host is refused. If so, the host gets a signed chain from
 // now on, where there is one, until that turns out to be no better.
-func (e *Engine) learnLoader(tx inventory.Tx, s *inventory.BootSession) error {
+func (l *Loaders) LearnLoader(tx inventory.Tx, s *inventory.BootSession) error {
 	if s.HostID == "" || s.Firmware == inventory.BIOS || session.StepIndex(s.Step) < session.StepIndex(inventory.EventLoaderSent) {
 		return nil
 	}
@@ -130,7 +131,7 @@ func (e *Engine) learnLoader(tx inventory.Tx, s *inventory.BootSession) error {
 	if err != nil {
 		return err
 	}
-	p := e.emptyPlan(s.Subnet)
+	p := l.planner.empty(s.Subnet)
 	was := pxe.ChainFor(pxe.Question{Firmware: s.Firmware, Arch: s.Arch, Loaded: loadedOf(p)}).Loader
 	signed := pxe.ChainFor(pxe.Question{Firmware: s.Firmware, Arch: s.Arch, IsRefused: true, Loaded: loadedOf(p)}).Loader
 	v, by := judgeLoader(latest, h.Facts, was, signed)
@@ -145,7 +146,7 @@ func (e *Engine) learnLoader(tx inventory.Tx, s *inventory.BootSession) error {
 	case worksAfterAll:
 		refused, detail, said = "", by+" works after all: from now on it gets that again", "boot loader works after all"
 	}
-	e.cfg.Log.Info(said, "host", h.Name, "mac", s.MAC, "loader", by)
+	l.log.Info(said, "host", h.Name, "mac", s.MAC, "loader", by)
 	h.Facts = maps.Clone(h.Facts)
 	if h.Facts == nil {
 		h.Facts = map[string]string{}
@@ -154,7 +155,7 @@ func (e *Engine) learnLoader(tx inventory.Tx, s *inventory.BootSession) error {
 	if refused == "" {
 		delete(h.Facts, inventory.FactLoaderRefused)
 	}
-	return e.ledger.Edit(tx, &h, detail)
+	return l.ledger.Edit(tx, &h, detail)
 }
 
 // latestTries returns the latest boots of a host, the newest first, with the loaders that they were sent.
@@ -182,29 +183,4 @@ func latestTries(tx inventory.Tx, id inventory.HostID) ([]try, error) {
 
 func loadedOf(p pxe.Plan) pxe.Loaded {
 	return pxe.Loaded{Has: p.Loaders, IsSigned: p.Signatures.IsSigned, Trusts: p.Signatures.Trusts, Signers: p.Signatures.SignersOf}
-}
-
-// Initrds returns the RAM disks of a boot in order, and whether its configuration follows them as one more.
-func (e *Engine) Initrds(ctx context.Context, id inventory.SessionID, source netip.Addr) (files []inventory.ImageArtefact, hasConfig bool, err error) {
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		s, err := e.Admitted(tx, id, source, "", "artefact")
-		if err != nil {
-			return err
-		}
-		if s.Boot != string(pxe.BootImage) && s.Boot != string(pxe.BootAgent) {
-			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason)
-		}
-		i, err := tx.Images().Find(s.Image)
-		if err != nil {
-			return err
-		}
-		for _, f := range i.Files {
-			if f.Role == inventory.RoleInitrd {
-				files = append(files, f)
-			}
-		}
-		hasConfig = s.Boot == string(pxe.BootImage) && len(i.Configs) > 0 && i.Configs[0].InitrdPath != "" && s.Config != ""
-		return nil
-	})
-	return files, hasConfig, err
 }

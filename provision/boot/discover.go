@@ -1,4 +1,4 @@
-package provision
+package boot
 
 import (
 	"fmt"
@@ -7,38 +7,47 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/pxe"
 )
 
+// Registry stores what machines say of themselves, and the switch ports that relays name: machines become hosts here.
+type Registry struct {
+	Frame
+	newID    func() inventory.HostID
+	vendor   func(m inventory.MAC) string
+	operator *operation.Operator
+}
+
 // discover notes an unknown machine as a host in state discovered; it is a row as soon as the recorder commits, which
 // takes milliseconds.
-func (e *Engine) discover(c pxe.Client) {
-	h := e.newHost(c)
-	e.sessions.SetHost(h.ID, c.MAC)
-	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
-		err := e.discoverHost(tx, &h, c)
+func (r *Registry) discover(c pxe.Client) {
+	h := r.newHost(c)
+	r.Sessions.SetHost(h.ID, c.MAC)
+	r.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+		err := r.discoverHost(tx, &h, c)
 		if inventory.IsKind(err, inventory.Conflict) {
-			return e.remember(tx, c.MAC) // somebody was faster
+			return r.remember(tx, c.MAC) // somebody was faster
 		}
 		return err
 	}})
 }
 
 // newHost is the host that one packet of an unknown machine tells about.
-func (e *Engine) newHost(c pxe.Client) inventory.Host {
-	now := e.cfg.Now()
+func (r *Registry) newHost(c pxe.Client) inventory.Host {
+	now := r.Now()
 	return inventory.Host{
-		ID: e.cfg.NewID(), Name: strangers.NameOf(c.MAC), State: inventory.Discovered, StateSinceAt: now,
+		ID: r.newID(), Name: strangers.NameOf(c.MAC), State: inventory.Discovered, StateSinceAt: now,
 		StateReason: strangers.HeardFirst, Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
-		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true, Port: accessPort(c.Port)}}, Facts: withPort(nil, c),
+		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: r.vendor(c.MAC), IsBoot: true, Port: accessPort(c.Port)}}, Facts: withPort(nil, c),
 	}
 }
 
 // discoverHost stores a new host with the event and the issues that it brings, and accepts it if a rule says so.
-func (e *Engine) discoverHost(tx inventory.Tx, h *inventory.Host, c pxe.Client) error {
-	now := e.cfg.Now()
+func (r *Registry) discoverHost(tx inventory.Tx, h *inventory.Host, c pxe.Client) error {
+	now := r.Now()
 	if err := tx.CreateHost(h, now); err != nil {
 		return err
 	}
@@ -49,10 +58,14 @@ func (e *Engine) discoverHost(tx inventory.Tx, h *inventory.Host, c pxe.Client) 
 	if err := tx.AddEvent(&ev); err != nil {
 		return err
 	}
-	if err := e.checkHints(tx, h); err != nil {
+	if err := r.CheckHints(tx, h); err != nil {
 		return err
 	}
-	return e.acceptByRule(tx, h)
+	rule, err := ruleFor(tx, h)
+	if err != nil || rule == "" {
+		return err
+	}
+	return r.acceptBy(tx, h, rule)
 }
 
 // where says where a machine was heard.
@@ -64,26 +77,26 @@ func where(c pxe.Client) string {
 }
 
 // remember puts the owner of a MAC into the sessions' memory.
-func (e *Engine) remember(tx inventory.Tx, mac inventory.MAC) error {
+func (r *Registry) remember(tx inventory.Tx, mac inventory.MAC) error {
 	h, err := tx.FindHostByMAC(mac)
 	if err == nil {
-		e.sessions.SetHost(h.ID, mac)
+		r.Sessions.SetHost(h.ID, mac)
 	}
 	return err
 }
 
-// seenEvery is how often a host's row says again that it was seen.
-const seenEvery = time.Minute
+// SeenEvery is how often a host's row says again that it was seen.
+const SeenEvery = time.Minute
 
 // seen notes that a host sent a packet, for those that never ask for a script; it does not wait for the store.
-func (e *Engine) seen(h *inventory.Host) {
-	now, id := e.cfg.Now(), h.ID
-	if now.Sub(h.LastSeenAt) < seenEvery {
+func (r *Registry) seen(h *inventory.Host) {
+	now, id := r.Now(), h.ID
+	if now.Sub(h.LastSeenAt) < SeenEvery {
 		return
 	}
-	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+	r.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		h, err := tx.FindHost(id)
-		if inventory.IsKind(err, inventory.NotFound) || err == nil && now.Sub(h.LastSeenAt) < seenEvery {
+		if inventory.IsKind(err, inventory.NotFound) || err == nil && now.Sub(h.LastSeenAt) < SeenEvery {
 			return nil
 		}
 		if err != nil {
@@ -94,12 +107,18 @@ func (e *Engine) seen(h *inventory.Host) {
 	}})
 }
 
-// identify takes over what a machine says of itself. It reports whether the host has to be stored. MACs that belong
-// to another host stay there: hints never move an identity, and the conflict becomes an issue that names both.
-func (e *Engine) identify(tx inventory.Tx, h *inventory.Host, c pxe.Client) (changed bool, err error) {
+// learnt is what a machine says of itself that its host did not have.
+type learnt struct {
+	isNew     bool              // the host has to be stored
+	conflicts []inventory.Issue // what another host has as well
+}
+
+// identify puts into h what a machine says of itself; it only reads the store. MACs that belong to another host stay there:
+// hints never move an identity, and the conflict becomes an issue that names both.
+func (r *Registry) identify(tx inventory.Tx, h *inventory.Host, c pxe.Client) (l learnt, err error) {
 	before := *h
 	before.NICs, before.Facts = slices.Clone(h.NICs), maps.Clone(h.Facts)
-	now := e.cfg.Now()
+	now := r.Now()
 	if c.Arch != "" {
 		h.Arch = c.Arch
 	}
@@ -123,20 +142,43 @@ func (e *Engine) identify(tx inventory.Tx, h *inventory.Host, c pxe.Client) (cha
 		}
 		h.Facts = facts(h.Facts, id)
 		for _, m := range id.MACs {
-			if err := e.addNIC(tx, h, m); err != nil {
-				return false, err
+			issue, err := r.addNIC(tx, h, m)
+			if err != nil {
+				return l, err
+			}
+			if issue != nil {
+				l.conflicts = append(l.conflicts, *issue)
 			}
 		}
 	}
-	changed = !sameIdentity(&before, h)
-	if changed || before.IdentifiedAt.IsZero() || now.Sub(before.LastSeenAt) >= seenEvery {
+	l.isNew = !sameIdentity(&before, h) || before.IdentifiedAt.IsZero() || now.Sub(before.LastSeenAt) >= SeenEvery
+	if l.isNew {
 		h.LastSeenAt = now
 		if c.Identity != nil {
 			h.IdentifiedAt = now
 		}
-		changed = true
 	}
-	return changed, nil
+	return l, nil
+}
+
+// learn stores what identify has put into a host.
+func (r *Registry) learn(tx inventory.Tx, h *inventory.Host, l learnt) error {
+	if err := r.openAll(tx, l.conflicts); err != nil || !l.isNew {
+		return err
+	}
+	if err := tx.UpdateHost(h, r.Now()); err != nil {
+		return fmt.Errorf("store host %s: %w", h.Name, err)
+	}
+	return r.CheckHints(tx, h)
+}
+
+func (r *Registry) openAll(tx inventory.Tx, all []inventory.Issue) error {
+	for _, i := range all {
+		if err := r.Ledger.OpenIssue(tx, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func sameIdentity(a, b *inventory.Host) bool {
@@ -162,29 +204,38 @@ func facts(old map[string]string, id *pxe.Identity) map[string]string {
 	return f
 }
 
-// addNIC adds a MAC that the machine reported, unless another host owns it.
-func (e *Engine) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) error {
+// AddNIC adds a MAC that the machine reported, unless another host owns it: that is an issue.
+func (r *Registry) AddNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) error {
+	issue, err := r.addNIC(tx, h, m)
+	if err != nil || issue == nil {
+		return err
+	}
+	return r.Ledger.OpenIssue(tx, *issue)
+}
+
+func (r *Registry) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) (*inventory.Issue, error) {
 	most := 64
 	if h.State == inventory.Discovered {
 		most = strangers.StrangerNICs
 	}
 	if slices.Contains(h.MACs(), m) || len(h.NICs) >= most {
-		return nil
+		return nil, nil
 	}
 	owner, err := tx.FindHostByMAC(m)
 	switch {
 	case inventory.IsKind(err, inventory.NotFound):
-		h.NICs = append(h.NICs, inventory.NIC{MAC: m, Vendor: e.cfg.Vendor(m)})
-		return nil
+		h.NICs = append(h.NICs, inventory.NIC{MAC: m, Vendor: r.vendor(m)})
+		return nil, nil
 	case err != nil:
-		return fmt.Errorf("read owner of %s: %w", m, err)
+		return nil, fmt.Errorf("read owner of %s: %w", m, err)
 	}
-	return e.ledger.OpenIssue(tx, conflict(h, &owner, "MAC "+string(m)))
+	issue := conflict(h, &owner, "MAC "+string(m))
+	return &issue, nil
 }
 
-// checkHints opens an issue for each other host that has the same UUID or serial. Which host boots is decided by MAC
+// CheckHints opens an issue for each other host that has the same UUID or serial. Which host boots is decided by MAC
 // alone, so nothing moves; a person finds out which of the two is wrong.
-func (e *Engine) checkHints(tx inventory.Tx, h *inventory.Host) error {
+func (r *Registry) CheckHints(tx inventory.Tx, h *inventory.Host) error {
 	others, err := tx.FindHostsByHint(h.UUID, h.Serial)
 	if err != nil {
 		return fmt.Errorf("read hosts with the hints of %s: %w", h.Name, err)
@@ -197,7 +248,7 @@ func (e *Engine) checkHints(tx inventory.Tx, h *inventory.Host) error {
 		if h.UUID != "" && h.UUID == o.UUID {
 			what = "UUID " + h.UUID
 		}
-		if err := e.ledger.OpenIssue(tx, conflict(h, &o, what)); err != nil {
+		if err := r.Ledger.OpenIssue(tx, conflict(h, &o, what)); err != nil {
 			return err
 		}
 	}
@@ -216,23 +267,27 @@ func conflict(a, b *inventory.Host, what string) inventory.Issue {
 	}
 }
 
-// acceptByRule accepts a discovered host that an accept rule matches.
-func (e *Engine) acceptByRule(tx inventory.Tx, h *inventory.Host) error {
+// ruleFor returns the name of the accept rule that matches a discovered host, "" for none.
+func ruleFor(tx inventory.Tx, h *inventory.Host) (string, error) {
 	if h.State != inventory.Discovered {
-		return nil
+		return "", nil
 	}
 	rules, err := tx.AcceptRules().List(inventory.Page{})
 	if err != nil {
-		return fmt.Errorf("read accept rules: %w", err)
+		return "", fmt.Errorf("read accept rules: %w", err)
 	}
 	for _, r := range rules {
-		sel, err := inventory.ParseSelector(r.Selector)
-		if err == nil && sel.Matches(h) {
-			if err := e.ledger.Move(tx, h, inventory.Accept, "", "accepted by rule "+r.Name); err != nil {
-				return err
-			}
-			return e.InspectAccepted(tx, h, "rule "+r.Name)
+		if sel, err := inventory.ParseSelector(r.Selector); err == nil && sel.Matches(h) {
+			return r.Name, nil
 		}
 	}
-	return nil
+	return "", nil
+}
+
+// acceptBy accepts a discovered host by a rule.
+func (r *Registry) acceptBy(tx inventory.Tx, h *inventory.Host, rule string) error {
+	if err := r.Ledger.Move(tx, h, inventory.Accept, "", "accepted by rule "+rule); err != nil {
+		return err
+	}
+	return r.operator.InspectAccepted(tx, h, "rule "+rule)
 }
