@@ -45,13 +45,23 @@ users:
 
 const fleetSite = "time: {ntpServers: [ntp1.site.example, ntp2.site.example]}\n"
 
-// fleetConfig is what a web server of a site becomes: it has a secret, a template, a unit, a network, and tuning.
-const fleetConfig = `
+// fleetConfig is what a web server of a site becomes: a template, a unit, a network, tuning and a secret.
+const fleetConfig = fleetFiles + fleetSecret + fleetTuning
+
+// fleetOpenConfig is the same without the secret. A running host that nobody has restarted gets no secret before a person or its
+// controller confirms the boot, so that benchmarks of repeated boots cannot have one.
+const fleetOpenConfig = fleetFiles + fleetTuning
+
+const fleetFiles = `
 network: {interfaces: [{name: eno1, mac: boot, dhcp4: true, routes: [{to: 10.200.0.0/16, via: 10.0.0.1}], dns: [10.0.0.2]}]}
 files:
 - {path: /etc/motd, text: "This is {{ .Host.Name }} in {{ .Host.Place.Rack }}\n"}
-- {path: /etc/app/key, mode: "0600", secret: secret://app-key}
-- {path: /etc/app/conf, text: "listen = 0.0.0.0:8080\n"}
+`
+
+const fleetSecret = `- {path: /etc/app/key, mode: "0600", secret: secret://app-key}
+`
+
+const fleetTuning = `- {path: /etc/app/conf, text: "listen = 0.0.0.0:8080\n"}
 units: [{name: app.service, enabled: true, contents: "[Service]\nExecStart=/opt/app/bin/app\n[Install]\nWantedBy=multi-user.target\n"}]
 kernel: {sysctl: {net.ipv4.ip_forward: "1"}, modules: [br_netfilter]}
 commands: [{shell: "systemctl restart systemd-sysctl"}]

@@ -222,7 +222,7 @@ func scriptHosts(ctx context.Context, dir string, n int) (known []scriptMachine,
 		return nil, err
 	}
 	defer fl.store.Close()
-	p, err := fl.draft(ctx, cloudImage, fleetConfig)
+	p, err := fl.draft(ctx, cloudImage, fleetOpenConfig)
 	if err != nil {
 		return nil, err
 	}
