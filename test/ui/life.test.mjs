@@ -12,7 +12,7 @@ let page
 before(async () => {
   rack = await Rack.start(`slipway-life-${process.pid}`)
   for (const [name, size] of [['kernel', 30_000], ['initrd', 90_000], ['disk.raw', 500_000]])
-    await writeFile(join(rack.data, name), Buffer.alloc(size, name))
+    await writeFile(join(rack.data, name), Buffer.alloc(size, `${name}\0`))
   const file = (name) => join(rack.data, name)
   await rack.cli('image', 'import', 'agent-x86-64', '--kernel', file('kernel'), '--initrd', file('initrd'), '--arg', 'slipway.session=${base}/boot/${session}')
   await rack.cli('image', 'import', 'debian12', '--os', 'debian', '--release', '12', '--disk', file('disk.raw'), '--config', 'cloud-init=24.1')
