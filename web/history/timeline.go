@@ -19,8 +19,8 @@ import (
 // Timeline is what was done with a host, in boots and operations, and what should happen next.
 type Timeline struct {
 	Expects *watch.Expected `json:"expects,omitempty" doc:"Absent when nothing is under way"`
-	Groups  []TimelineGroup     `json:"groups" doc:"Latest first"`
-	Next    string              `json:"next,omitempty" doc:"Ask with this as after for the rest; absent at the end"`
+	Groups  []TimelineGroup `json:"groups" doc:"Latest first"`
+	Next    string          `json:"next,omitempty" doc:"Ask with this as after for the rest; absent at the end"`
 }
 
 // TimelineGroup is one boot or one operation.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,6 +173,9 @@ func TestWhatIsNoWholeBackupIsRefused(t *testing.T) {
 	for i := 20; i < len(whole)-8; i += len(whole) / 23 {
 		broken := bytes.Clone(whole)
 		broken[i] ^= 0x10
+		if bytes.Equal(unzipped(broken), unzipped(whole)) {
+			continue // a bit that only fills a byte up: nothing is lost
+		}
 		refused(fmt.Sprintf("byte %d flipped", i), broken)
 	}
 	db := databaseIn(t, whole)
@@ -184,6 +188,19 @@ func TestWhatIsNoWholeBackupIsRefused(t *testing.T) {
 	}
 	refused("a damaged database that is as its manifest says", repack(t, func(*Manifest) {}, broken))
 	refused("a database cut short", repack(t, func(*Manifest) {}, db[:len(db)/2/4096*4096]))
+}
+
+// unzipped returns what gzip reads of a file, nil for a damaged one.
+func unzipped(file []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		return nil
+	}
+	all, err := io.ReadAll(z)
+	if err != nil {
+		return nil
+	}
+	return all
 }
 
 // databaseIn returns the database of a backup.
