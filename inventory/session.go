@@ -146,8 +146,7 @@ const (
 	EventIssueOpened     = "issue.opened"
 	EventIssueClosed     = "issue.closed"
 	EventChanged         = "inventory.changed" // subnet, reservation, image, profile, token: see Subject
-	EventImport          = "artefact.imported"
-	EventServer          = "server" // started, stopped, self-check
+	EventServer          = "server"            // started, stopped, self-check
 )
 
 // Steps returns the kinds of events that show how far a boot has come, in order.
@@ -193,7 +192,6 @@ const (
 	IssueForeignDHCP       = "foreign-dhcp"        // another DHCP server answers on a network that is ours
 	IssueWrongPort         = "wrong-port"          // a machine is on another switch port than it is pinned to
 	IssuePoolExhausted     = "pool-exhausted"      // no address left to lease
-	IssueProfileTie        = "profile-tie"         // two profiles match with equal priority
 	IssueBootRefused       = "boot-refused"        // a boot could not be given: image, loader, memory
 	IssueTargetUnreachable = "target-unreachable"  // a join target's API server does not answer
 	IssueCluster           = "cluster-unreachable" // an attached cluster does not answer, or its controllers cannot run
@@ -202,8 +200,6 @@ const (
 	IssueUnconfirmed       = "boot-unconfirmed"    // nothing shows that a machine that boots as a running host is that host
 	IssueSessionRefused    = "session-refused"     // somebody used the URL of a host's boot who is not that host
 	IssueBootLoop          = "boot-loop"           // too many boots without an arrival
-	IssueTransferFailed    = "transfer-failed"     // a loader or artefact did not arrive
-	IssueNameTaken         = "hostname-taken"      // a machine uses another host's name
 	IssueInspection        = "inspection-failed"   // our agent could not look at the hardware
 	IssueHardware          = "hardware-changed"    // it is not what it was
 	IssueGolden            = "hardware-lacking"    // it is not what it should be
