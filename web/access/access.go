@@ -44,6 +44,8 @@ type Access struct {
 func New(cfg Config) *Access {
 	now, log, seal := cfg.Frame.Now, cfg.Frame.Log, newSeal(cfg.Key)
 	passwords := newPasswords(cfg.Store, now)
+	// Wrong tokens and wrong passwords share one counter by address. Somebody who is refused with the one cannot go on with the
+	// other.
 	seconds := &secondFactors{store: cfg.Store, box: cfg.Secrets, from: cfg.FactorFrom, names: passwords.names, seal: seal, now: now}
 	return &Access{
 		frame: cfg.Frame, store: cfg.Store, passwords: passwords, seconds: seconds,
@@ -78,6 +80,7 @@ func (a *Access) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.keeper.admit(r)
 		if err != nil {
+			// A request without a token leaves no row: an open page whose login has ended asks again and again.
 			if inventory.IsKind(err, inventory.Unauthorized) && r.Header.Get("Authorization") != "" {
 				a.tokenRefused(r, c, err)
 			}
@@ -95,6 +98,7 @@ func (a *Access) Guard(next http.Handler) http.Handler {
 // tokenRefused notes that somebody came with a token that is unknown, has expired, or whose user may not come in.
 func (a *Access) tokenRefused(r *http.Request, c rest.Caller, err error) {
 	req := rest.RequestOf(r.Context())
+	// The row names the token and the address. It gets no roles and no user, for the caller did not get in.
 	req.Caller = rest.Caller{Name: c.Name, Source: c.Source}
 	row := rest.RowOf(req, "use-token", "token")
 	row.Name, row.Status = c.Token, http.StatusUnauthorized
@@ -112,6 +116,8 @@ func (a *Access) Provider(ctx context.Context) (*OIDC, error) {
 	if a.sso == nil {
 		return nil, nil
 	}
+	// The answer may be an hour old. After a failure the provider is asked again only after some seconds, however often this is
+	// called.
 	_, err := a.sso.provider(ctx)
 	return &a.sso.OIDC, err
 }

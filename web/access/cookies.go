@@ -32,9 +32,11 @@ const (
 
 // browser reads the cookie of a known browser; without one it is a new one.
 func (c *cookies) browser(cookie string) (b browser) {
+	// Eight users need far less than 2,048 bytes. A longer cookie is not ours, and costs no HMAC.
 	if len(cookie) > 2048 || !c.seal.signed("known browser", cookie, &b) || b.ID == "" {
 		return browser{}
 	}
+	// Each user's entry ages by itself, because every login in this browser renews the cookie as a whole.
 	for name, day := range b.Users {
 		if at, err := time.Parse(time.DateOnly, day); err != nil || c.now().Sub(at) > knownFor {
 			delete(b.Users, name)
@@ -52,11 +54,13 @@ func (b browser) isNew() bool { return len(b.Users) == 0 }
 // ofBrowser remembers that a user has logged in with a browser. The one who did so first is forgotten when there are many.
 func (c *cookies) ofBrowser(b browser, user string, isSecure bool) http.Cookie {
 	if b.ID == "" {
+		// The id is random, so that two browsers of one user have separate counts of wrong passwords.
 		b = browser{ID: newLoginID(), Users: map[string]string{}}
 	}
 	b.Users[user] = c.now().UTC().Format(time.DateOnly)
 	for len(b.Users) > knownUsersMax {
 		oldest := user
+		// Sorted: of two names with the same day always the same one goes. The user who logs in now never does.
 		for _, name := range slices.Sorted(maps.Keys(b.Users)) {
 			if name != user && (oldest == user || b.Users[name] < b.Users[oldest]) {
 				oldest = name
@@ -64,6 +68,7 @@ func (c *cookies) ofBrowser(b browser, user string, isSecure bool) http.Cookie {
 		}
 		delete(b.Users, oldest)
 	}
+	// The path limits the cookie to requests for logins. No other request shows who uses this browser.
 	return http.Cookie{
 		Name: knownCookie, Value: c.seal.sign("known browser", b), Path: "/api/v1/logins", MaxAge: int(knownFor.Seconds()),
 		HttpOnly: true, Secure: c.isOutsideSecure(isSecure), SameSite: http.SameSiteLaxMode,

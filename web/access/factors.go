@@ -78,6 +78,7 @@ func (o *factorOps) add() {
 
 // ofUser finds the user whose second factor is meant, and whether it is the caller's own.
 func (o *factorOps) ofUser(req *rest.Request, name string) (u inventory.User, isOwn bool, err error) {
+	// A user's token is not the user: a stolen one must not be enough to change what guards the password.
 	c := req.Caller
 	isOwn = c.User == name && c.Token == ""
 	if !isOwn && c.Grants.Everywhere() != inventory.Admin {
@@ -98,6 +99,7 @@ func (o *factorOps) beginFactor(req *rest.Request, in *factorBegin) (*rest.One[w
 	if err != nil {
 		return nil, err
 	}
+	// The ticket is signed and not encrypted. Its client needs the secret in any case, for the app.
 	t := ticket{User: u.Name, Secret: totp.NewSecret(), At: o.frame.Now()}
 	req.Trail.Fix("nothing is stored yet")
 	return &rest.One[wire.SecondFactor]{Body: wire.SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: o.seconds.seal.sign("second factor", t)}}, nil
@@ -112,9 +114,12 @@ func (o *factorOps) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[R
 	if !o.seconds.seal.signed("second factor", in.Body.Ticket, &t) || t.User != u.Name {
 		return nil, inventory.Errorf(inventory.Invalid, "the ticket is not of this user").WithHint("begin again: POST /api/v1/users/%s/second-factor", u.Name)
 	}
+	// A negative age means that the server's clock was set back. Then nobody knows how old the ticket is.
 	if age := o.frame.Now().Sub(t.At); age < 0 || age > ticketFor {
 		return nil, inventory.Errorf(inventory.Invalid, "it was begun more than %d minutes ago", int(ticketFor.Minutes())).WithHint("begin again")
 	}
+	// The password once more, so that an unattended screen is not enough to replace the app. An admin does not know it, and
+	// needs none.
 	if isOwn && u.HasPassword {
 		if err := o.passwords.checkOld(req, u, in.Body.Password); err != nil {
 			return nil, err
@@ -127,6 +132,7 @@ func (o *factorOps) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[R
 	codes, hashes := totp.NewRecovery()
 	c := req.Caller
 	err = o.frame.Write(req, false, func(tx inventory.Tx) error {
+		// Read again: another request may have changed the factors since ofUser read them outside of this transaction.
 		u, f, err := o.seconds.of(tx, u.Name)
 		if err != nil {
 			return err
@@ -146,6 +152,7 @@ func (o *factorOps) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}
 	if !u.HasSecondFactor {
 		return nil, inventory.Errorf(inventory.NotFound, "user %s has no second factor", u.Name).WithHint("slipway user list shows who has one")
 	}
+	// Wrong codes count for this login alone, so that they do not close the login page to the user.
 	if isOwn {
 		if err := o.seconds.useCode(req, u.Name, "login "+req.Caller.Login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
 			return nil, inventory.Errorf(inventory.Forbidden, "the code is wrong, was used before, or is no longer good").WithHint("give the next code of the app, or a recovery code")
@@ -180,6 +187,7 @@ func (o *factorOps) factorSet(req *rest.Request, tx inventory.Tx, u *inventory.U
 	}
 	rest.Edited(req, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": !f.isNone()}, u.Version)
 	req.Trail.Fix("second factors are not kept")
+	// The caller's own login stays: that user has just given a code or a password. One of the others may belong to a thief.
 	if login != "" {
 		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, login, ""); err != nil {
 			return err
@@ -192,6 +200,7 @@ func (o *factorOps) getFactors(req *rest.Request, in *factorBegin) (*rest.One[wi
 	if _, _, err := o.ofUser(req, in.Name); err != nil {
 		return nil, err
 	}
+	// The secret of the app and the hashes of recovery codes never leave the server. Only names, times and a number do.
 	out := wire.SecondFactors{SecurityKeys: []wire.SecurityKey{}}
 	err := o.store.Read(req, func(tx inventory.Tx) error {
 		_, f, err := o.seconds.of(tx, in.Name)

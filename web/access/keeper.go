@@ -31,6 +31,7 @@ const (
 
 // isOpen reports whether a request needs nobody to be logged in.
 func isOpen(r *http.Request) bool {
+	// The method counts, too: GET /logins lists logins, and needs one.
 	switch r.URL.Path {
 	case "/api/v1/logins", "/api/v1/logins/security-key":
 		return r.Method == http.MethodPost
@@ -53,6 +54,7 @@ func (k *keeper) admit(r *http.Request) (c rest.Caller, err error) {
 	default:
 		c, err = k.admitCookie(r)
 	}
+	// Also for a refused caller: the counters and the audit need the address.
 	c.Source, c.Secure = from.Addr, from.IsTLS
 	return c, err
 }
@@ -78,10 +80,12 @@ func (k *keeper) sameOrigin(r *http.Request) error {
 // admitToken looks the token up first: a good one passes, whatever others have tried from its address.
 func (k *keeper) admitToken(r *http.Request, source netip.Addr) (c rest.Caller, err error) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	// Another scheme leads to an empty secret, which counts as a wrong token like any other.
 	if !strings.EqualFold(scheme, "Bearer") {
 		secret = ""
 	}
 	c, err = k.byToken(r.Context(), strings.TrimSpace(secret))
+	// Consoles and streams last longer than a request. They ask Again, so that a deleted token ends them.
 	c.Again = func(ctx context.Context) (rest.Caller, error) { return k.byToken(ctx, strings.TrimSpace(secret)) }
 	return c, k.countToken(source, err)
 }
@@ -107,6 +111,7 @@ func (k *keeper) byToken(ctx context.Context, secret string) (c rest.Caller, err
 	}
 	var t inventory.Token
 	err = k.store.Read(ctx, func(tx inventory.Tx) error {
+		// By hash: the secret itself is in no row, and the time of the comparison reveals no part of it.
 		if t, err = tx.FindTokenByHash(HashToken(secret)); err != nil {
 			return err
 		}
@@ -138,6 +143,7 @@ func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (rest.Caller, error)
 	if t.User == "" {
 		return c, nil
 	}
+	// The user is read with each request. A role that an admin takes away is gone with the next one.
 	u, err := tx.Users().Find(t.User)
 	if err != nil {
 		return c, err
@@ -145,6 +151,7 @@ func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (rest.Caller, error)
 	if u.IsDisabled {
 		return c, errDisabled(u.Name)
 	}
+	// The token may be older than the roles of its user. A role that the user has lost is lost for the token.
 	c.Grants = t.Grants.Within(u.Grants)
 	return c, nil
 }
@@ -154,6 +161,7 @@ func (k *keeper) admitCookie(r *http.Request) (c rest.Caller, err error) {
 	if err != nil || cookie.Value == "" {
 		return c, inventory.Errorf(inventory.Unauthorized, "this needs a login or a token").WithHint(loginHint)
 	}
+	// A browser sends the cookie by itself, also for the page of another site. This check needs no look into the store.
 	if err := k.sameOrigin(r); err != nil {
 		return c, err
 	}
@@ -175,6 +183,7 @@ func (k *keeper) byCookie(ctx context.Context, secret string) (c rest.Caller, er
 		if l, err = tx.FindLoginByHash(HashToken(secret)); err != nil {
 			return err
 		}
+		// The row may outlive the login: old ones are deleted only when somebody logs in.
 		if now := k.now(); !now.Before(l.ExpiresAt) || now.Sub(l.SeenAt) >= loginIdle {
 			return ended
 		}

@@ -51,6 +51,7 @@ func (s *secondFactors) ceremony(purpose, user string, options json.RawMessage, 
 
 // ticketOf reads a ticket of a user.
 func (s *secondFactors) ticketOf(purpose, user, given string) (t keyTicket, err error) {
+	// A ticket is for one user. Otherwise an attacker could have a victim's browser register the attacker's key.
 	if !s.seal.signed(purpose, given, &t) || t.User != user {
 		return t, inventory.Errorf(inventory.Invalid, "the ticket is not of this user").WithHint("begin again")
 	}
@@ -62,6 +63,7 @@ func (s *secondFactors) ticketOf(purpose, user, given string) (t keyTicket, err 
 
 // useKey checks the answer of a security key. A challenge is good for one login.
 func (s *secondFactors) useKey(ctx context.Context, user, from, origin string, a *KeyAnswer) error {
+	// The browser sets Origin by itself, and the key signs it. A page that imitates ours gets no answer that is good here.
 	site, err := securitykey.SiteOf(origin)
 	if err != nil {
 		return err
@@ -71,6 +73,7 @@ func (s *secondFactors) useKey(ctx context.Context, user, from, origin string, a
 		return err
 	}
 	return s.useFactor(ctx, user, from, func(f *factors) error {
+		// Old answers go first, so that the sealed row stays small. Their tickets have expired, and cannot come again.
 		f.Answered = slices.DeleteFunc(f.Answered, func(x answered) bool { return s.now().Sub(x.At) > keyTicketFor })
 		challenge := securitykey.ChallengeOf(&t.Session)
 		if slices.ContainsFunc(f.Answered, func(x answered) bool { return x.Challenge == challenge }) {
@@ -80,6 +83,7 @@ func (s *secondFactors) useKey(ctx context.Context, user, from, origin string, a
 		if err != nil {
 			return err
 		}
+		// The list is stored in this transaction. Of two requests with the same answer only one passes.
 		f.Keys, f.Answered = keys, append(f.Answered, answered{Challenge: challenge, At: t.At})
 		return nil
 	})

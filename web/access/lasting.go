@@ -44,6 +44,7 @@ func StillIn(req *rest.Request) bool {
 	if c.Again == nil {
 		return true
 	}
+	// Again reads the store: the token, the login or the user may be gone since the request began.
 	now, err := c.Again(req)
 	if err != nil {
 		return !inventory.IsKind(err, inventory.Unauthorized)

@@ -23,9 +23,11 @@ const loginsMax = 50
 
 // begin stores a login and returns its cookie's secret.
 func (r *loginRows) begin(ctx context.Context, l *inventory.Login) (secret string, err error) {
+	// The secret leaves only in the cookie. A copy of the database has its hash, and lets nobody in.
 	secret, now := NewSecret(), r.now()
 	l.ID, l.Hash = newLoginID(), HashToken(secret)
 	return secret, r.store.Write(ctx, func(tx inventory.Tx) error {
+		// At most 1,000 rows at once: a login after a long pause must not wait for all of them.
 		if _, err := tx.ForgetLogins(now, now.Add(-loginIdle), 1000); err != nil {
 			return err
 		}

@@ -112,6 +112,7 @@ func (o *loginOps) me(ctx context.Context, c rest.Caller) (wire.Me, error) {
 func (o *loginOps) offers(req *rest.Request, in *offersInput) (*rest.One[Offers], error) {
 	out := Offers{OIDC: o.sso.offer(in.Refused)}
 	err := o.store.Read(req, func(tx inventory.Tx) error {
+		// Anybody may ask this before a login. The answer shows that passwords are in use, and not whose.
 		users, err := tx.Users().List(inventory.Page{})
 		out.Password = slices.ContainsFunc(users, func(u inventory.User) bool { return u.HasPassword })
 		return err
@@ -125,6 +126,7 @@ func (o *loginOps) logIn(req *rest.Request, in *loginInput) (*loginOutput, error
 	if c.Source.IsValid() {
 		l.Source = c.Source.String()
 	}
+	// With both ways in one request nobody could say which failure counts, and whose login it is.
 	byPassword, byToken := in.Body.User != "" || in.Body.Password != "", in.Body.Token != ""
 	if byPassword == byToken {
 		return nil, inventory.Errorf(inventory.Invalid, "say who you are in one way").WithHint("give user and password, or a token")
@@ -136,10 +138,12 @@ func (o *loginOps) logIn(req *rest.Request, in *loginInput) (*loginOutput, error
 		who, err = o.keeper.byToken(req, strings.TrimSpace(in.Body.Token))
 		err = o.keeper.countToken(c.Source, err)
 		l.Token = who.Token
+		// The token of a cluster has no roles. A login with it could open no page.
 		if err == nil && who.Cluster != "" {
 			err = rest.ErrOfCluster(who)
 		}
 	} else {
+		// Noted before the check, so that the audit also names the user of a login that failed.
 		req.Trail.About("login", inventory.Clean(in.Body.User, 63))
 		who, err = o.byPassword(req, browser, in)
 		l.User = who.User
@@ -155,6 +159,7 @@ func (o *loginOps) logIn(req *rest.Request, in *loginInput) (*loginOutput, error
 	who.Via, who.Login = rest.ViaLogin, l.ID
 	me, err := o.me(req, who)
 	cookies := []http.Cookie{o.cookies.ofLogin(secret, c.Secure, int(loginFor.Seconds()))}
+	// A token says nothing about the person at the browser. Only a user makes a browser a known one.
 	if who.User != "" {
 		cookies = append(cookies, o.cookies.ofBrowser(browser, who.User, c.Secure))
 	}
@@ -164,6 +169,7 @@ func (o *loginOps) logIn(req *rest.Request, in *loginInput) (*loginOutput, error
 // byPassword finds the user with a name, a password, and a second factor where the user has one.
 func (o *loginOps) byPassword(req *rest.Request, b browser, in *loginInput) (c rest.Caller, err error) {
 	u, err := o.passwords.withPassword(req, b, in.Body.User, in.Body.Password)
+	// The password comes first: the question for a code would otherwise show who has a second factor.
 	if err == nil && u.HasSecondFactor {
 		err = o.secondFactor(req, b, &u, in)
 	}
@@ -175,6 +181,7 @@ func (o *loginOps) byPassword(req *rest.Request, b browser, in *loginInput) (c r
 
 // secondFactor asks a user who has given the right password for a code, or for the answer of a security key.
 func (o *loginOps) secondFactor(ctx context.Context, b browser, u *inventory.User, in *loginInput) error {
+	// A known browser has its own count of wrong codes. Somebody who knows only the password cannot lock its user out there.
 	from := "from anywhere"
 	if b.knows(u.Name) {
 		from = "browser " + b.ID
@@ -206,6 +213,7 @@ func loginsOf(req *rest.Request, user string) (f inventory.LoginFilter, err erro
 	c := req.Caller
 	switch {
 	case user != "" && user != c.User:
+		// An admin of one pool is none here, because logins belong to no pool.
 		if c.Grants.Everywhere() != inventory.Admin {
 			return f, rest.Refused(c, inventory.Admin, " everywhere", c.Grants.Everywhere())
 		}
@@ -228,6 +236,7 @@ func (o *loginOps) listLogins(req *rest.Request, in *loginsInput) (*rest.Listed[
 	err = o.store.Read(req, func(tx inventory.Tx) error {
 		all, err := tx.ListLogins(f)
 		for _, l := range all {
+			// Logins that have ended stay in the store until the next user logs in.
 			if now.Before(l.ExpiresAt) && now.Sub(l.SeenAt) < loginIdle {
 				out.Body.Items = append(out.Body.Items, OneLogin{Login: l, IsCurrent: l.ID == req.Caller.Login})
 			}
@@ -246,6 +255,7 @@ func (o *loginOps) ended(req *rest.Request, isOwn bool) *logOutOutput {
 	if !isOwn {
 		return &logOutOutput{}
 	}
+	// A negative age makes the browser delete its cookie (RFC 6265 section 5.2.2).
 	return &logOutOutput{SetCookie: []http.Cookie{o.cookies.ofLogin("", req.Caller.Secure, -1)}}
 }
 
@@ -258,6 +268,7 @@ func (o *loginOps) logOut(req *rest.Request, in *rest.NameInput) (*logOutOutput,
 		id = c.Login
 	}
 	err := o.store.Write(req, func(tx inventory.Tx) error {
+		// All of them, because an admin may end the logins of others. Whether the caller owns it is checked below.
 		all, err := tx.ListLogins(inventory.LoginFilter{})
 		if err != nil {
 			return err

@@ -42,6 +42,7 @@ type begun struct {
 
 // part is one of the values that belong to a login: state, nonce, verifier.
 func (b begun) part(what string) string {
+	// The state travels in the address bar. It must not reveal the verifier, which proves who began (RFC 7636).
 	m := hmac.New(sha256.New, b.Secret)
 	m.Write([]byte(what))
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
@@ -94,6 +95,7 @@ type careful struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
+	// This also covers the endpoints that the provider names: without TLS, one of them would show the client secret.
 	if !isPrivate(r.URL) {
 		return nil, fmt.Errorf("the provider names %s, which has no TLS", inventory.Clean(r.URL.Redacted(), 200))
 	}
@@ -113,9 +115,11 @@ func (p *sso) provider(ctx context.Context) (*oidc.Provider, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	// The holder of asking is alone here, so known, at and away need no other lock. mu guards used only.
 	age := p.now().Sub(p.at)
 	switch {
 	case p.known != nil && age < ssoFresh:
+		// A negative age means that the clock was set back: then Slipway asks again.
 		return p.known, nil
 	case p.away != nil && age >= 0 && age < ssoRetry:
 		return p.known, p.away
@@ -163,6 +167,7 @@ func (p *sso) identify(ctx context.Context, b begun, code string) (who identity,
 	if err != nil {
 		return who, p.exchangeFailed(err)
 	}
+	// A missing id_token is an empty text, which Verify refuses as malformed.
 	raw, _ := token.Extra("id_token").(string)
 	// The expiry is checked below with ssoSkew: the library knows no tolerance, and clocks of servers are minutes apart at
 	// times.
@@ -177,6 +182,7 @@ func (p *sso) identify(ctx context.Context, b begun, code string) (who identity,
 	if err := p.checkToken(id, said, b); err != nil {
 		return who, err
 	}
+	// UserInfo is one more request. It is needed only when the signed token has no groups.
 	if _, hasGroups := claim(said, p.GroupsClaim); !hasGroups && at.UserInfoEndpoint() != "" {
 		more, err := at.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
@@ -201,6 +207,7 @@ func (p *sso) identify(ctx context.Context, b begun, code string) (who identity,
 // checkToken looks at what makes a token one for this login, now.
 func (p *sso) checkToken(id *oidc.IDToken, said map[string]any, b begun) error {
 	now := p.now()
+	// OpenID Connect does not ask for nbf, but some providers send it. Without it the time is 1970, which passes.
 	notBefore, _ := said["nbf"].(float64)
 	azp, _ := said["azp"].(string)
 	switch {
@@ -211,8 +218,10 @@ func (p *sso) checkToken(id *oidc.IDToken, said map[string]any, b begun) error {
 		return p.refuse(fmt.Sprintf("its answer has expired %s ago by this server's clock; are both clocks right?", now.Sub(id.Expiry).Round(time.Second)), nil)
 	case id.IssuedAt.After(now.Add(ssoSkew)) || time.Unix(int64(notBefore), 0).After(now.Add(ssoSkew)):
 		return p.refuse(fmt.Sprintf("its answer is from the future, by %s on this server's clock; are both clocks right?", id.IssuedAt.Sub(now).Round(time.Second)), nil)
+	// azp names the client that a token with several audiences is for (section 3.1.3.7, step 5).
 	case azp != "" && azp != p.ClientID:
 		return p.refuse("its answer is for another program", fmt.Errorf("azp %q", azp))
+	// A subject has at most 255 characters (section 2).
 	case id.Subject == "" || len(id.Subject) > 255:
 		return p.refuse("it gives you no usable identifier", errors.New("sub"))
 	}
@@ -229,6 +238,7 @@ func (p *sso) exchangeFailed(err error) error {
 	if !errors.As(err, &said) {
 		return &inventory.Error{Kind: inventory.Unavailable, Msg: p.Title + " does not answer", Hint: "try it again later, or log in with a password or a token of Slipway itself", Err: err}
 	}
+	// Both mean that the settings are wrong. Another try of the same user does not help.
 	if said.ErrorCode == "invalid_client" || said.ErrorCode == "unauthorized_client" {
 		return &inventory.Error{Kind: inventory.Unauthorized, Msg: p.Title + " does not know this Slipway", Hint: "an admin looks at oidc.clientID and oidc.clientSecretFile; see docs/sso.md", Err: err}
 	}

@@ -237,9 +237,11 @@ func (o *oidcOps) external(req *rest.Request, who identity) (u inventory.User, e
 		if isNew {
 			return o.newExternal(req, tx, who, grants, &u)
 		}
+		// The provider does not know that an admin has disabled the user here, and cannot undo it.
 		if u.IsDisabled {
 			refusal = errDisabled(u.Name)
 		}
+		// The usual case: a login that changes nothing writes nothing.
 		if slices.Equal(u.Grants, grants) && u.DisplayName == who.displayName {
 			return nil
 		}
@@ -249,6 +251,8 @@ func (o *oidcOps) external(req *rest.Request, who identity) (u inventory.User, e
 		}
 		return o.frame.Changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
 	})
+	// The refusal is not the transaction's error. A user who has lost all roles loses them in the store, though this login
+	// fails.
 	if err == nil {
 		err = refusal
 	}
@@ -257,6 +261,7 @@ func (o *oidcOps) external(req *rest.Request, who identity) (u inventory.User, e
 
 // newExternal makes a user. A name that somebody else has is not taken over: the provider does not vouch for that one.
 func (o *oidcOps) newExternal(req *rest.Request, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
+	// Otherwise a person at the provider could choose the name of a local admin, and get the roles of that user.
 	if other, err := tx.Users().Find(who.name); err == nil {
 		return inventory.Errorf(inventory.Conflict, "there is another user %s already", other.Name).
 			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", o.sso.Issuer, who.subject)
@@ -308,6 +313,7 @@ func (o *oidcOps) ssoRefused(req *rest.Request, accept, back string, err error) 
 	problem := rest.ProblemOf(req, o.frame.Log, err)
 	o.frame.Finish(req, problem.Status, problem.Detail)
 	why := Refusal{Message: inventory.Clean(problem.Detail, 600), Hint: inventory.Clean(problem.Hint, 400), RequestID: problem.RequestID}
+	// The cookie of the login that failed is deleted. The reason lives for a minute, and only the login page gets it.
 	return &ssoOutput{
 		Location: landing(back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
@@ -324,6 +330,7 @@ func (p *sso) offer(refused string) *OIDCOffer {
 	}
 	o := &OIDCOffer{Title: p.Title}
 	var why Refusal
+	// The signature keeps other sites from choosing the text that our login page shows.
 	if p.seal.signed("refused", refused, &why) {
 		o.Refused = &why
 	}

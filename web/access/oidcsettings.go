@@ -51,6 +51,7 @@ func (o *OIDC) Validate() error {
 	if len(o.Groups) == 0 {
 		return inventory.Errorf(inventory.Invalid, "oidc: no group has a role, so nobody could log in").WithHint("groups: {slipway-admins: [{role: admin}]}")
 	}
+	// Sorted, so that one configuration with two faults always gets the same message.
 	for _, group := range slices.Sorted(maps.Keys(o.Groups)) {
 		if err := o.Groups[group].Validate(); err != nil || len(o.Groups[group]) == 0 {
 			return inventory.Errorf(inventory.Invalid, "oidc: group %q: %s", inventory.Clean(group, 100), orText(err, "it has no role")).WithHint("roles are viewer, operator and admin: [{role: operator, pool: web}]")
@@ -74,6 +75,7 @@ func isPrivate(u *url.URL) bool {
 	if u.Scheme == "https" {
 		return true
 	}
+	// Nothing on the loopback leaves this machine. A provider on the same server needs no certificate.
 	a, err := netip.ParseAddr(u.Hostname())
 	return u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && a.IsLoopback())
 }

@@ -54,6 +54,7 @@ func (p phc) String() string {
 // parsePHC reads what String wrote, and hashes of other programs within the bounds above.
 func parsePHC(text string) (p phc, err error) {
 	bad := func(what string) (phc, error) { return phc{}, fmt.Errorf("stored password: %s", what) }
+	// The bound comes first: a row of a changed backup may be as long as anybody likes.
 	if len(text) > 512 {
 		return bad("it is too long")
 	}
@@ -64,9 +65,11 @@ func parsePHC(text string) (p phc, err error) {
 	if parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
 		return bad("it is of another version of argon2")
 	}
+	// The semicolon ends the last number. Without it Sscanf would accept any text behind that.
 	if n, err := fmt.Sscanf(parts[3]+";", "m=%d,t=%d,p=%d;", &p.memoryKiB, &p.time, &p.threads); n != 3 || err != nil {
 		return bad("its cost cannot be read")
 	}
+	// RFC 9106 section 3.1 asks for at least 8 KiB of memory for each thread.
 	if p.threads < 1 || p.threads > hashThreadsMax || p.time < 1 || p.time > hashTimeMax ||
 		p.memoryKiB < 8*uint32(p.threads) || p.memoryKiB > hashMemoryMaxKiB {
 		return bad("its cost is out of bounds")
@@ -112,6 +115,7 @@ func newHashers(n int) *hashers {
 
 // turn waits for a turn; the caller gives it back.
 func (h *hashers) turn(req *rest.Request) (back func(), err error) {
+	// The bound for one address comes first. Otherwise that address could fill the queue of all.
 	leave, ok := h.enter(rest.SourceKey(req.Caller.Source))
 	if !ok {
 		return nil, tooManyLogins()
@@ -123,6 +127,7 @@ func (h *hashers) turn(req *rest.Request) (back func(), err error) {
 		leave()
 		return nil, tooManyLogins()
 	}
+	// The place in the queue is given back only after the hash: the size of the queue counts waiting and working callers.
 	select {
 	case h.turns <- struct{}{}:
 		return func() { <-h.turns; <-h.queue; leave() }, nil
@@ -151,6 +156,7 @@ func (h *hashers) enter(source netip.Addr) (leave func(), ok bool) {
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		// A source without a hash has no entry, so the map is never larger than the queue.
 		if h.of[source]--; h.of[source] == 0 {
 			delete(h.of, source)
 		}
@@ -189,6 +195,7 @@ func (h *hashers) matches(req *rest.Request, stored, password string) (bool, err
 		return false, err
 	}
 	defer back()
+	// The hash is computed in every case. The time shows neither whether the user exists nor how much of the password is right.
 	return subtle.ConstantTimeCompare(p.derive(password), p.hash) == 1 && isReal, nil
 }
 
@@ -197,6 +204,7 @@ func checkPassword(user inventory.User, password string) error {
 	invalid := func(format string, args ...any) error {
 		return inventory.Errorf(inventory.Invalid, format, args...).WithHint("a few words in a row that do not belong together are easy to remember and hard to guess")
 	}
+	// The least length is in characters, because people count those. The greatest is in bytes, because hashing has to read them.
 	switch {
 	case !utf8.ValidString(password) || strings.ContainsRune(password, 0):
 		return invalid("the password is not text")

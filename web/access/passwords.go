@@ -36,6 +36,7 @@ func newPasswords(store inventory.Store, now func() time.Time) *passwords {
 // long it takes. Wrong ones are counted by address, and by user and address; a browser in which the user has logged in before is
 // counted by itself, so that strangers keep nobody out.
 func (p *passwords) withPassword(req *rest.Request, b browser, name, password string) (u inventory.User, err error) {
+	// Blanks and capitals do not make another user, so they must not lead to another count of tries.
 	name = strings.ToLower(strings.TrimSpace(inventory.Clean(name, 63)))
 	source := rest.SourceKey(req.Caller.Source)
 	hashes, isKnown, key := p.hashes, b.knows(name), name+" from "+source.String()
@@ -44,6 +45,7 @@ func (p *passwords) withPassword(req *rest.Request, b browser, name, password st
 	} else if err := p.sources.allowed(source, "too many wrong tokens and passwords from this address"); err != nil {
 		return u, err
 	}
+	// Both checks come before the hash: a refused try costs next to nothing.
 	if err := p.names.allowed(key, "too many wrong passwords for this user"); err != nil {
 		return u, err
 	}
@@ -51,6 +53,7 @@ func (p *passwords) withPassword(req *rest.Request, b browser, name, password st
 		u, err = tx.Users().Find(name)
 		return err
 	})
+	// An unknown name goes on with an empty hash, which costs as much time as a real one.
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return u, err
 	}
@@ -60,6 +63,7 @@ func (p *passwords) withPassword(req *rest.Request, b browser, name, password st
 	}
 	if !isRight {
 		p.names.failed(key)
+		// Wrong passwords from a known browser do not count against its address, which a whole office may share.
 		if !isKnown {
 			p.sources.failed(source)
 		}

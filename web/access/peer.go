@@ -20,6 +20,7 @@ type peerKey struct{}
 // RememberPeer notes the user at the other end of a Unix socket, and the connection's place at its listener.
 func RememberPeer(ctx context.Context, c net.Conn) context.Context {
 	ctx = door.Context(ctx, c)
+	// The listener wraps its connections to count them. The kernel knows only the one inside.
 	if placed, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = placed.NetConn()
 	}
@@ -55,6 +56,7 @@ func peerOf(c *net.UnixConn) string {
 		return ""
 	}
 	id := strconv.FormatUint(uint64(cred.Uid), 10)
+	// A container may have no database of users. The number is then the best name.
 	if u, err := user.LookupId(id); err == nil {
 		return u.Username
 	}

@@ -36,6 +36,7 @@ func (s *seal) sign(what string, v any) string {
 
 // signed reads what sign has made for the same purpose.
 func (s *seal) signed(what, value string, v any) bool {
+	// The MAC is checked before the JSON is decoded, so that no foreign text reaches the decoder.
 	raw, err := base64.RawURLEncoding.DecodeString(value)
 	return err == nil && len(raw) > sha256.Size && hmac.Equal(raw[:sha256.Size], s.mac(what, raw[sha256.Size:])) && json.Unmarshal(raw[sha256.Size:], v) == nil
 }

@@ -44,6 +44,7 @@ func (f *factors) isNone() bool { return f.Secret == "" && len(f.Keys) == 0 }
 
 // useCode checks a code of the app, else a recovery code, and uses it up.
 func (f *factors) useCode(code string, now time.Time) (isRight bool) {
+	// A code is refused when its step is not after Used: each works once (RFC 6238 section 5.2).
 	if f.Secret != "" {
 		if at, ok := totp.Check(f.Secret, code, now, f.Used); ok {
 			f.Used = at
@@ -68,6 +69,7 @@ func (s *secondFactors) of(tx inventory.Tx, name string) (u inventory.User, f fa
 	if u, err = tx.Users().Find(name); err != nil || !u.HasSecondFactor {
 		return u, f, err
 	}
+	// Without the key that opens them no factor can be checked. The login is then refused, and not let through.
 	box, canOpen := s.box.(Opener)
 	if !canOpen {
 		return u, f, errNoKey()
@@ -103,6 +105,7 @@ func errNoKey() error {
 
 // useCode checks a code of the app or a recovery code, and uses it up.
 func (s *secondFactors) useCode(ctx context.Context, user, from, code string) error {
+	// The same message for each cause, so that it does not help somebody who guesses.
 	e := inventory.Errorf(inventory.Unauthorized, "the code is wrong, was used before, or is no longer good").
 		WithHint("wait for the next code of the app, or give a recovery code. An admin can remove the second factor: slipway user second-factor remove %s", user)
 	e.Field = "code"
@@ -127,6 +130,7 @@ func (s *secondFactors) useFactor(ctx context.Context, user, from string, use fu
 		if err != nil {
 			return err
 		}
+		// Nothing is stored after a refusal. The failure is counted below, in memory.
 		if refused = use(&f); refused != nil {
 			return nil
 		}
@@ -135,6 +139,7 @@ func (s *secondFactors) useFactor(ctx context.Context, user, from string, use fu
 	if err != nil {
 		return err
 	}
+	// An expired ticket or an answer for another site is no guess, and is not counted.
 	if inventory.IsKind(refused, inventory.Unauthorized) {
 		s.names.failed(key)
 	}

@@ -76,6 +76,7 @@ func (o *keyOps) beginKey(req *rest.Request, in *keyBegin) (*rest.One[KeyCeremon
 	if err != nil {
 		return nil, err
 	}
+	// Register tells the browser which keys the user has, so that nobody registers one twice.
 	var f factors
 	if err := o.store.Read(req, func(tx inventory.Tx) error {
 		_, f, err = o.seconds.of(tx, u.Name)
@@ -101,6 +102,7 @@ func (o *keyOps) putKey(req *rest.Request, in *keyPut) (*rest.One[RecoveryCodes]
 	if err != nil {
 		return nil, err
 	}
+	// The password once more: an unattended browser must not be enough to add somebody else's key.
 	if err := o.passwords.checkOld(req, u, in.Body.Password); err != nil {
 		return nil, err
 	}
@@ -128,6 +130,7 @@ func (o *keyOps) beginKeyLogin(req *rest.Request, in *keyLogin) (*rest.One[KeyCe
 	if err != nil {
 		return nil, err
 	}
+	// The password comes first. Otherwise anybody could learn which keys a user has.
 	u, err := o.passwords.withPassword(req, o.cookies.browser(in.Known), in.Body.User, in.Body.Password)
 	if err != nil {
 		return nil, err

@@ -137,6 +137,7 @@ func mayMake(tx inventory.Tx, c rest.Caller, t *inventory.Token) error {
 	if err := checkGrants(tx, t.Grants); err != nil {
 		return err
 	}
+	// A token must not make one that outlives it: a thief could renew the access without end.
 	if c.Token == "" {
 		return nil
 	}

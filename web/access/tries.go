@@ -68,11 +68,13 @@ func (t *tries[K]) failed(key K) {
 
 func (t *tries[K]) forget() {
 	now := t.now()
+	// A full limiter has waited long enough. It refuses nothing, like one that does not exist.
 	for key, l := range t.failAt {
 		if l.TokensAt(now) >= float64(t.burst) {
 			delete(t.failAt, key)
 		}
 	}
+	// The order of a map is random: nobody can choose whose count is forgotten.
 	for key := range t.failAt {
 		if len(t.failAt) < triedMax {
 			return

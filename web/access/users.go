@@ -19,6 +19,7 @@ type userOps struct {
 // add registers the operations on users. Passwords have one of their own: no other takes or tells them.
 func (o *userOps) add() {
 	n := rest.Plain(noun.Users, o.frame.Now, func(tx inventory.Tx, in, old *inventory.User) error {
+		// A request never sets these fields. They have operations of their own, which check what is given.
 		in.PasswordHash, in.HasPassword, in.HasSecondFactor, in.SealedFactors = "", false, false, nil
 		if old != nil {
 			in.PasswordHash, in.HasPassword, in.LoginAt = old.PasswordHash, old.HasPassword, old.LoginAt
@@ -38,6 +39,7 @@ func (o *userOps) add() {
 			if err := update(tx, in); err != nil || !in.IsDisabled {
 				return err
 			}
+			// Each request of a disabled user is refused in any case. The rows go, so that enabling the user does not revive old logins.
 			_, err := endLogins(tx, inventory.LoginFilter{User: in.Name}, "", "")
 			return err
 		})
@@ -77,6 +79,7 @@ func isWayIn(u *inventory.User) bool {
 
 // keepingAdmin runs a change of a user, and refuses it when the last who could come in as admin is gone with it.
 func keepingAdmin(tx inventory.Tx, name string, change func() error) error {
+	// A system that has no such admin may still be changed. Only the loss of the last one is refused.
 	count := func() (n int, err error) {
 		users, err := tx.Users().List(inventory.Page{})
 		for i := range users {
@@ -149,6 +152,7 @@ func (o *userOps) putPassword(req *rest.Request, in *passwordInput) (*rest.Writt
 		if err != nil {
 			return err
 		}
+		// The old password was checked against the stored hash, outside of this transaction. Another request may have been faster.
 		if u.PasswordHash != stored.PasswordHash {
 			return inventory.Errorf(inventory.Conflict, "the password of user %s has changed meanwhile", u.Name).WithHint("try it again")
 		}
