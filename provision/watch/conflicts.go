@@ -56,6 +56,7 @@ const (
 // Conflict notes that somebody else uses one of our addresses, and opens the issue of its network.
 func (in *Intruders) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
 	now := in.cfg.Now()
+	// The text is counted at once and stored later: the caller answers packets, and must not wait for the disk.
 	issue, isTold := in.conflicts.Add(a, subnet, detail, now)
 	in.cfg.Recorder.Take(recorder.Note{
 		Event: inventory.Event{At: now, Kind: inventory.EventConflict, MAC: who, Subject: "subnet/" + subnet, Detail: detail},
@@ -74,6 +75,7 @@ func (c *conflicts) Add(a netip.Addr, subnet, detail string, now time.Time) (i i
 	defer c.mu.Unlock()
 	prefix := inventory.IssueAddressConflict + "/" + subnet + "/"
 	key := prefix + wordsOf(detail)
+	// Causes beyond ContestedKinds share one issue, so that a machine cannot fill the list of issues.
 	if c.byKey[key] == nil && c.kindsOf(prefix) >= ContestedKinds {
 		key = prefix + "other"
 	}
@@ -86,6 +88,7 @@ func (c *conflicts) Add(a netip.Addr, subnet, detail string, now time.Time) (i i
 		c.byKey[key] = x
 	}
 	isNew := x.see(a, now)
+	// Up to contestedNames the issue changes with each address, and says so at once. After that once a minute is enough.
 	isTold = now.Sub(x.toldAt) < toldEvery && (!isNew || len(x.seen) > contestedNames)
 	if !isTold {
 		x.toldAt = now
@@ -112,6 +115,7 @@ func (c *conflicts) kindsOf(prefix string) (n int) {
 
 // see notes an address; those of a day ago are forgotten.
 func (x *contested) see(a netip.Addr, now time.Time) (isNew bool) {
+	// A full list takes no new address. Otherwise one machine that answers for everything would fill the memory.
 	if _, known := x.seen[a]; !known && len(x.seen) >= contestedMost {
 		return false
 	} else if isNew = !known; isNew {
@@ -139,6 +143,7 @@ func sayAddresses(all []netip.Addr) string {
 
 // wordsOf is what a text says without its addresses and numbers.
 func wordsOf(detail string) string {
+	// IPv6 and MAC addresses may have no digit. They all have a colon.
 	words := slices.DeleteFunc(strings.Fields(detail), func(w string) bool { return strings.ContainsAny(w, "0123456789:") })
 	return inventory.Clean(strings.Join(words, "-"), 80)
 }

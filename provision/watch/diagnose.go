@@ -94,6 +94,7 @@ func (dg *Diagnoser) diagnose(tx inventory.Tx, id inventory.HostID, mac inventor
 			return d, err
 		}
 		c.Host, d.Host = &h, h.Name
+		// A host may have several ports. The question is about the one that sent something last.
 		if mac == "" {
 			mac = dg.heardPort(&h)
 		}
@@ -102,6 +103,7 @@ func (dg *Diagnoser) diagnose(tx inventory.Tx, id inventory.HostID, mac inventor
 		}
 	}
 	d.MAC = mac
+	// A diagnosis works without a record, too. It then knows the inventory and the boot only.
 	if dg.cfg.Wire != nil && mac != "" {
 		c.Packets, c.Notes = dg.cfg.Wire.Packets(mac, c.Now.Add(-recordFor)), dg.cfg.Wire.Notes(mac)
 	}
@@ -116,6 +118,7 @@ func (dg *Diagnoser) diagnose(tx inventory.Tx, id inventory.HostID, mac inventor
 	if waits && c.Session.ID != "" {
 		d.Expects, d.By, d.IsLate = next.expect, by, c.Now.After(by)
 	}
+	// The packets are cut to the latest for people. The rules below see all of them.
 	d.Packets = linesOf(c.Packets, c.Ours)
 	if d.Options, err = givenOptions(tx, mac, c.Subnet, c.Packets); err != nil {
 		return d, err
@@ -125,8 +128,10 @@ func (dg *Diagnoser) diagnose(tx inventory.Tx, id inventory.HostID, mac inventor
 	if err != nil {
 		return d, err
 	}
+	// Evidence from before the end would blame the last attempt for the trouble of this one.
 	c.End(ended)
 	d.Causes = []diagnosis.Cause{}
+	// Without trouble there are no causes: a healthy machine must not get advice.
 	if d.Trouble = c.Trouble(); d.Trouble != "" {
 		d.Causes = append(d.Causes, diagnosis.Explain(c)...)
 	}
@@ -144,6 +149,7 @@ func (dg *Diagnoser) evidenceEnds(tx inventory.Tx, c *diagnosis.Case) (at time.T
 			at = t
 		}
 	}
+	// A boot over the network is wanted since the power went on. Packets before that belong to an earlier boot.
 	if c.WantsNetboot {
 		latest(c.PowerOnAt)
 	}
@@ -156,6 +162,7 @@ func (dg *Diagnoser) evidenceEnds(tx inventory.Tx, c *diagnosis.Case) (at time.T
 			latest(ev.At)
 		}
 	}
+	// Two, because the newest may still be open, and has no end yet.
 	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: c.Host.ID}, inventory.Page{Limit: 2})
 	for _, o := range ops {
 		latest(o.EndedAt)
@@ -212,6 +219,7 @@ func (dg *Diagnoser) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory
 	if c.Issues, err = tx.ListIssues(false, h.ID); err != nil {
 		return err
 	}
+	// No open operation is the usual case, and no error.
 	if c.Operation, err = tx.FindOpenOperation(h.ID); err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
@@ -229,6 +237,7 @@ func (dg *Diagnoser) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory
 // bootFacts adds the latest boot of the port, and what the host would boot now.
 func (dg *Diagnoser) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
 	s, ok := dg.cfg.Sessions.Of(mac)
+	// After a restart of the server only the store knows the boot.
 	if !ok && c.Host != nil {
 		last, err := tx.ListSessions(c.Host.ID, inventory.Page{Limit: 1})
 		if err != nil {
@@ -249,8 +258,10 @@ func (dg *Diagnoser) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory
 			c.Notes = append(c.Notes, trace.Note{At: e.At, Subnet: s.Subnet, Reason: fmt.Sprint(fields["reason"])})
 		}
 	}
+	// Both sources in the order of time: the loop below wants the latest note.
 	slices.SortStableFunc(c.Notes, func(a, b trace.Note) int { return a.At.Compare(b.At) })
 	subnet := s.Subnet
+	// The boot of a machine without an address may have no subnet. The notes say where it asked.
 	for i := len(c.Notes) - 1; i >= 0 && subnet == ""; i-- {
 		subnet = c.Notes[i].Subnet
 	}
@@ -288,6 +299,7 @@ func (dg *Diagnoser) Likeliest(tx inventory.Tx, id inventory.HostID, mac invento
 		dg.cfg.Log.Warn("boot not diagnosed", "host", id, "err", err)
 		return diagnosis.Cause{}, false
 	}
+	// A cause that only slows the boot down must not stand as the reason in an issue.
 	if len(d.Causes) == 0 || d.Causes[0].Weight < stops {
 		return diagnosis.Cause{}, false
 	}
@@ -302,6 +314,7 @@ func (dg *Diagnoser) Record(ctx context.Context, id inventory.HostID, mac invent
 	if dg.cfg.Wire == nil {
 		return nil, nil
 	}
+	// A MAC alone needs no look into the store, so this also works for machines that are not listed.
 	if mac != "" || id == "" {
 		return dg.cfg.Wire.Frames(mac), nil
 	}

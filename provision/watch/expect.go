@@ -118,6 +118,7 @@ var (
 // owesAsking reports whether a machine that was told to wait owes another question: only while something is being done with its
 // host. One that waits for a person, or whose work is done, may be switched off at any time.
 func owesAsking(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
+	// An operation that waits, for a person say, may leave its machine off.
 	op, err := tx.FindOpenOperation(s.HostID)
 	return err == nil && op.State == inventory.OpRunning, ledger.IgnoreNotFound(err)
 }
@@ -150,6 +151,7 @@ func owesRunning(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
 	if err != nil {
 		return false, ledger.IgnoreNotFound(err)
 	}
+	// The files that came tell whether the boot is complete. Each name counts once, because a machine may fetch a file again.
 	events, err := tx.ListEvents(inventory.EventFilter{SessionID: s.ID}, 0, eventsLooked)
 	if err != nil {
 		return false, err
@@ -182,6 +184,7 @@ func owesReport(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
 	if err != nil {
 		return false, ledger.IgnoreNotFound(err)
 	}
+	// A configuration that never mentions the address for reports leads to a system that never reports.
 	return slices.ContainsFunc(r.Documents, func(d inventory.RenderedDocument) bool {
 		return machineconfig.RefersTo(d.Text, "session://report")
 	}), nil
@@ -197,6 +200,7 @@ func (e *Expectations) next(s *inventory.BootSession, at session.Step) (x sign, 
 	}
 	from := s.LastAt
 	switch now := e.cfg.Now(); {
+	// A transfer is under way. The deadline moves with the clock until that ends or takes too long.
 	case at.IsLoading(now):
 		from = now
 	case !x.isRenewed && !at.At.IsZero():
@@ -244,6 +248,7 @@ func (e *Expectations) Expects(tx inventory.Tx, h inventory.Host) (*Expected, er
 		if !waits {
 			continue
 		}
+		// The nearer deadline wins. A boot that is older than what the operation waits for says nothing of it.
 		if x != nil && (!x.By.IsZero() && x.By.Before(by) || s.StartedAt.Before(x.Since) || s.Boot == string(pxe.BootWait)) {
 			continue
 		}
@@ -262,6 +267,7 @@ func (e *Expectations) Expects(tx inventory.Tx, h inventory.Host) (*Expected, er
 
 // expectsPerson is what a machine waits for that was told to wait; nil when it does not wait.
 func (e *Expectations) expectsPerson(h *inventory.Host) *Expected {
+	// A host with several ports may have several boots. The first one that waits is as good as any.
 	for _, s := range e.cfg.Sessions.Boots(h.ID) {
 		if s.Boot != string(pxe.BootWait) || !s.EndedAt.IsZero() {
 			continue

@@ -14,11 +14,13 @@ import (
 // Foreign notes another DHCP server. On a network of our own it is an issue: an error after its own packet, a warning when
 // only a machine named it.
 func (in *Intruders) Foreign(f pxe.ForeignServer) {
+	// By the recorder, because the capture of packets must not wait for a transaction.
 	in.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		n, err := tx.Subnets().Find(f.Subnet)
 		if err != nil {
 			return ledger.IgnoreNotFound(err)
 		}
+		// In the modes proxy and off another server is meant to give the addresses.
 		if n.Mode != inventory.ModeFull {
 			return nil // it is expected there
 		}
@@ -75,6 +77,7 @@ func (in *Intruders) ForeignGone(noticed []pxe.ForeignServer, listened time.Dura
 			}
 			why := "it has not been noticed for an hour"
 			isNoticed := slices.ContainsFunc(noticed, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key })
+			// Nothing is concluded from silence before it has lasted an hour: after a restart the list of servers is empty.
 			if isNoticed || listened < pxe.ForeignForgotten {
 				n, err := tx.Subnets().Find(i.Subnet)
 				if err != nil && !inventory.IsKind(err, inventory.NotFound) {

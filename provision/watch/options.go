@@ -27,6 +27,7 @@ func givenOptions(tx inventory.Tx, mac inventory.MAC, subnet *inventory.Subnet, 
 	if err != nil {
 		return nil, err
 	}
+	// A client without a boot still has the subnet of its lease.
 	if subnet == nil && len(leases) > 0 {
 		s, err := tx.Subnets().Find(leases[0].Subnet)
 		if err != nil {
@@ -48,6 +49,7 @@ func givenOptions(tx inventory.Tx, mac inventory.MAC, subnet *inventory.Subnet, 
 	if of.Reservation, err = reservedFor(tx, mac, subnet.Name, leases); err != nil {
 		return nil, err
 	}
+	// The same choice as in the DHCP server, so that this list cannot differ from what is sent.
 	for _, c := range dhcpoption.Choose(of) {
 		g := GivenOption{Option: c.Label(), Value: c.Value, From: c.From}
 		switch why := dhcpoption.Withheld(&c.Option, client.Stage != pxe.StageOS && heard, subnet.Is6()); {
@@ -60,6 +62,7 @@ func givenOptions(tx inventory.Tx, mac inventory.MAC, subnet *inventory.Subnet, 
 		}
 		all = append(all, g)
 	}
+	// Nobody can say whether a machine is in such a class before it has sent a packet.
 	for _, c := range classes {
 		if !heard && c.NeedsPacket() && len(c.OptionsOf(subnet.Is6())) > 0 {
 			all = append(all, GivenOption{Option: "?", From: "class " + c.Name, Note: "no packet of the client is kept that tells whether it is in the class"})
@@ -86,6 +89,7 @@ func reservedFor(tx inventory.Tx, mac inventory.MAC, subnet string, leases []inv
 	}
 	for i := range all {
 		isHeld := slices.ContainsFunc(leases, func(l inventory.Lease) bool { return l.Address == all[i].Address })
+		// A reservation with a MAC is for that machine alone, whichever client holds the address now.
 		if all[i].MAC == mac || isHeld && all[i].MAC == "" {
 			return &all[i], nil
 		}

@@ -36,6 +36,7 @@ func (w *Watch) Serve(ctx context.Context) error {
 	wait := lookEvery
 	for ledger.IsAfter(ctx, wait) {
 		hasMore, err := w.WatchBoots(ctx)
+		// A failed look is repeated after two seconds: the boots that were due stay due.
 		if err != nil && ctx.Err() == nil {
 			w.cfg.Log.Warn("boots not checked", "err", err)
 		}
@@ -80,17 +81,20 @@ const (
 // after that when hasMore.
 func (w *Watch) WatchBoots(ctx context.Context) (hasMore bool, err error) {
 	w.stalled.mu.Lock()
+	// The lock is held during the transaction, so that memory and store change together.
 	defer w.stalled.mu.Unlock()
 	if !w.stalled.known {
 		if err := w.recallStalled(ctx); err != nil {
 			return false, err
 		}
 	}
+	// First the machines without an answer. Their boots begin with that, and have their own deadlines.
 	if err := w.cfg.Silences.hear(ctx); err != nil {
 		return false, err
 	}
 	now := w.cfg.Now()
 	late, silent, hasMore := w.cfg.Sessions.Take()
+	// Judged before the new boots are added, because an end in this look must win over a new delay.
 	over := map[inventory.HostID]string{}
 	for id, was := range w.stalled.hosts {
 		if why := wentOn(&was, w.cfg.Sessions.Boots(id), now); why != "" {
@@ -101,6 +105,7 @@ func (w *Watch) WatchBoots(ctx context.Context) (hasMore bool, err error) {
 		w.cfg.Ledger.End(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
 	}
 	if err := w.tellStalled(ctx, w.stalledAnew(late, now), over, now); err != nil {
+		// The store failed. The queue gave these boots away, and has to have them again.
 		for _, s := range late {
 			w.cfg.Sessions.LookAgain(s.MAC, now)
 		}
@@ -116,6 +121,7 @@ func (w *Watch) stalledAnew(late []session.Running, now time.Time) map[inventory
 	for _, s := range late {
 		was, ok := w.stalled.hosts[s.HostID]
 		switch {
+		// The same boot at the same step has its issue already.
 		case ok && (s.ID == was.Told && s.Step == was.ToldStep || !s.LastAt.After(was.Boot.LastAt)):
 		case ok && now.Sub(was.toldAt) < tellEvery:
 			w.cfg.Sessions.LookAgain(s.MAC, was.toldAt.Add(tellEvery))
@@ -134,6 +140,7 @@ func (w *Watch) tellStalled(ctx context.Context, begun map[inventory.HostID]sess
 		return nil
 	}
 	excused := map[inventory.HostID]bool{}
+	// All issues of one look in one transaction: each commit costs a write to disk.
 	err := w.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		for id, why := range over {
 			was := w.stalled.hosts[id]
@@ -156,6 +163,7 @@ func (w *Watch) tellStalled(ctx context.Context, begun map[inventory.HostID]sess
 	if err != nil {
 		return err
 	}
+	// Memory changes only after the commit. A failed transaction leaves both as they were.
 	for id := range over {
 		delete(w.stalled.hosts, id)
 		delete(begun, id)
@@ -180,6 +188,7 @@ func (w *Watch) openStalled(tx inventory.Tx, s inventory.BootSession) (owes bool
 	if err != nil || !owes {
 		return false, err
 	}
+	// The host may have been deleted since the boot became late.
 	if _, err := tx.FindHost(s.HostID); err != nil {
 		return false, ledger.IgnoreNotFound(err)
 	}
@@ -196,6 +205,7 @@ func wentOn(was *StalledBoot, boots []session.Running, now time.Time) string {
 	isHere := false
 	for _, s := range boots {
 		isHere = isHere || s.ID == was.Boot.ID && s.EndedAt.IsZero()
+		// A sign that is not newer is the one that was known when the boot stopped.
 		if !s.LastAt.After(was.Boot.LastAt) {
 			continue
 		}
@@ -225,6 +235,7 @@ func wentOn(was *StalledBoot, boots []session.Running, now time.Time) string {
 // recallStalled reads which issues an engine before this one left open: they are closed when their hosts come further.
 func (w *Watch) recallStalled(ctx context.Context) error {
 	hosts := map[inventory.HostID]StalledBoot{}
+	// A transaction that writes, because issues without a boot are closed here. They belong to no host that could go on.
 	err := w.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		clear(hosts)
 		open, err := tx.ListIssues(false, "")
@@ -241,6 +252,7 @@ func (w *Watch) recallStalled(ctx context.Context) error {
 					return err
 				}
 			}
+			// Nothing in memory would ever close this issue: it is about machines that are not listed, or a host without boots.
 			if len(last) == 0 {
 				if err := w.cfg.Ledger.CloseIssue(tx, i, "the server was restarted"); err != nil {
 					return err
@@ -251,6 +263,7 @@ func (w *Watch) recallStalled(ctx context.Context) error {
 		}
 		return nil
 	})
+	// A failed read leaves known false, and the next look tries again.
 	if err == nil {
 		w.stalled.hosts, w.stalled.known = hosts, true
 	}

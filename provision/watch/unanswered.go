@@ -73,9 +73,11 @@ const (
 // Unanswered notes that a DISCOVER or SOLICIT of a machine led to no address, and why. The client's stage is "" when the
 // server dropped the packet unread. isMeant says that this is as the subnet is configured. It never waits.
 func (sl *Silences) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
+	// An operating system asks by itself, and owes us no boot.
 	if c.MAC == "" || c.Stage == pxe.StageOS {
 		return
 	}
+	// Behind a relay all machines of a network come in at one interface. The relay says where they are.
 	place := iface
 	if c.Relay.IsValid() {
 		place = "relay " + c.Relay.String()
@@ -90,6 +92,7 @@ func (t *silences) add(c pxe.Client, place, reason string, isMeant bool, now tim
 		t.byMAC = map[inventory.MAC]*silence{}
 	}
 	s := t.byMAC[c.MAC]
+	// After a long silence it is a new attempt. Its count and its first time begin again.
 	if s == nil || now.Sub(s.lastAt) > strangersGoneAfter {
 		if s == nil && len(t.byMAC) >= maxSilences {
 			t.makeRoom()
@@ -108,6 +111,7 @@ func (t *silences) makeRoom() {
 			oldest = m
 		}
 	}
+	// The bound keeps a flood of invented MACs out of the memory. A machine that still asks comes in again.
 	delete(t.byMAC, oldest)
 }
 
@@ -123,6 +127,7 @@ func (t *silences) take(now time.Time, isAnswered func(m inventory.MAC, since ti
 			fresh = append(fresh, *s)
 		}
 	}
+	// In the order in which they asked, as the log and the timelines should show it.
 	slices.SortFunc(fresh, func(a, b silence) int { return a.lastAt.Compare(b.lastAt) })
 	return fresh
 }
@@ -153,6 +158,7 @@ func (sl *Silences) hear(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// The lock was free during the transaction, so the machine may be gone by now. change then does nothing.
 		sl.silences.change(s.client.MAC, func(kept *silence) { kept.hasHost = host != "" })
 		if isOwed {
 			sl.asksInVain(s)
@@ -171,6 +177,7 @@ func (sl *Silences) whoAsks(ctx context.Context, s *silence) (id inventory.HostI
 		}
 		id, isOwed = h.ID, true
 		if s.isMeant || s.client.Stage == "" {
+			// The packet does not say what it is. As firmware it would be told to boot, if there were something to boot.
 			c := s.client
 			c.Stage, c.Arch, c.Firmware = pxe.StageFirmware, cmp.Or(c.Arch, h.Arch), cmp.Or(c.Firmware, h.Firmware)
 			boot := pxe.Decide(c, h, plan, sl.cfg.Now()).Boot
@@ -194,6 +201,7 @@ func (sl *Silences) asksInVain(s *silence) {
 	if b.ID == s.notedIn && s.reason == s.notedWhy {
 		return
 	}
+	// Noted before the event is written, so that the next packet, seconds later, adds no second line.
 	sl.silences.change(s.client.MAC, func(kept *silence) { kept.notedIn, kept.notedWhy = b.ID, s.reason })
 	sl.cfg.Recorder.Take(recorder.Note{Session: b, Event: inventory.Event{
 		At: s.lastAt, Kind: inventory.EventDHCPUnanswered, SessionID: b.ID, MAC: b.MAC, HostID: b.HostID,
@@ -220,6 +228,7 @@ func (c *crowd) key() string { return inventory.IssueStalled + "/" + c.place + "
 
 // issue is what a crowd comes to.
 func (c *crowd) issue() inventory.Issue {
+	// Sorted, because the order of a map differs each time. The text would change without news.
 	slices.Sort(c.macs)
 	var names []string
 	for _, m := range c.macs[:min(len(c.macs), strangersNamed)] {
@@ -249,6 +258,7 @@ func (t *silences) crowds() map[string]*crowd {
 	defer t.mu.Unlock()
 	all := map[string]*crowd{}
 	for m, s := range t.byMAC {
+		// One packet may be lost or come from a machine that finds another server. Two over a minute are a real failure.
 		if s.hasHost || s.isNew || s.isMeant || s.client.Stage == "" || s.n < 2 || s.lastAt.Sub(s.firstAt) < strangersAskFor {
 			continue
 		}
@@ -256,6 +266,7 @@ func (t *silences) crowds() map[string]*crowd {
 		if was := all[x.key()]; was != nil {
 			x = was
 		} else if len(all) == maxCrowds {
+			// The bound is on issues. Machines beyond it come in when others are gone.
 			continue
 		}
 		x.macs = append(x.macs, m)
@@ -269,6 +280,7 @@ func (t *silences) crowds() map[string]*crowd {
 func (sl *Silences) tellOfStrangers(ctx context.Context) error {
 	all := sl.silences.crowds()
 	var news []*crowd
+	// An issue is written again only when more machines ask, not with every packet.
 	for key, c := range all {
 		if len(c.macs) > sl.silences.told[key] {
 			news = append(news, c)
@@ -303,6 +315,7 @@ func (sl *Silences) tellOfStrangers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// After the commit: with a failed transaction the next look tries the same again.
 	if sl.silences.told == nil {
 		sl.silences.told = map[string]int{}
 	}
