@@ -44,6 +44,7 @@ var errStranger = errors.New("not the machine of this boot")
 
 // sessionOf returns the boot that a URL names, as memory has it or else the store.
 func (a *Admission) sessionOf(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
+	// Memory is ahead of the store, which the recorder writes behind the packets. The id has to fit: an address changes hands.
 	if s, ok := a.cfg.Sessions.At(source); ok && s.ID == id {
 		return s, nil
 	}
@@ -79,6 +80,7 @@ func (a *Admission) Admitted(tx inventory.Tx, id inventory.SessionID, source net
 
 // admit judges a request under the URL of a boot.
 func (a *Admission) admit(tx inventory.Tx, s *inventory.BootSession, source netip.Addr, key string) (identity.Way, error) {
+	// The key first: it is good from each address, also after the installed system has taken another one.
 	if a.isReportKey(s.ID, key) {
 		return identity.ByKey, nil
 	}
@@ -94,6 +96,7 @@ func (a *Admission) admit(tx inventory.Tx, s *inventory.BootSession, source neti
 	if err != nil {
 		return "", err
 	}
+	// Rendering is expensive. It is asked for only when our own DHCP gave the address to nobody.
 	if s.Config != "" && h.ID != "" && c.Lessee == "" {
 		if c.Configured, err = a.configuredAddresses(tx, &h, s); err != nil {
 			return "", err
@@ -125,6 +128,7 @@ func (a *Admission) configuredAddresses(tx inventory.Tx, h *inventory.Host, s *i
 		return nil, err
 	}
 	r, err := a.cfg.Configurer.ConfigOf(tx, h, p, s.MAC)
+	// The configuration has changed since the boot began. Its addresses prove nothing about that boot then.
 	if err != nil || r == nil || r.Digest != s.Config {
 		return nil, err
 	}
@@ -141,6 +145,7 @@ func (a *Admission) callerAt(tx inventory.Tx, source netip.Addr) (identity.Calle
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return c, fmt.Errorf("read lease of %s: %w", source, err)
 	}
+	// The lease of a machine that is gone may still be in the store. Its address may belong to another machine by now.
 	if err == nil && l.State == inventory.LeaseBound && a.cfg.Now().Before(l.ExpiresAt) {
 		c.Lessee = l.MAC
 	}
@@ -155,6 +160,7 @@ func hostOfSession(tx inventory.Tx, s *inventory.BootSession) (h inventory.Host,
 	if s.HostID != "" {
 		h, err = tx.FindHost(s.HostID)
 	}
+	// A host that was deleted and made again has another id. Its MAC still finds it.
 	if s.HostID == "" || inventory.IsKind(err, inventory.NotFound) {
 		h, err = tx.FindHostByMAC(s.MAC)
 	}
@@ -183,6 +189,7 @@ func (a *Admission) noteStranger(s inventory.BootSession, source netip.Addr, wha
 			Refs:   inventory.RefsOf(err),
 		},
 		Do: func(tx inventory.Tx) error {
+			// No issue for a machine that nobody has accepted: its events are enough.
 			h, found := tx.FindHost(id)
 			if found != nil || h.State == inventory.Discovered {
 				return ledger.IgnoreNotFound(found)

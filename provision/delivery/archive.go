@@ -36,6 +36,7 @@ func archive(files []archived) []byte {
 			folders = append(folders, dir)
 		}
 	}
+	// The kernel makes no folders by itself, and fails on a file whose folder has not come yet.
 	slices.Sort(folders) // a folder comes before what is in it
 	for _, dir := range slices.Compact(folders) {
 		entry(strings.TrimPrefix(dir, "/"), 0o040755, nil)
@@ -43,6 +44,7 @@ func archive(files []archived) []byte {
 	for _, f := range files {
 		entry(strings.TrimPrefix(f.path, "/"), 0o100600, f.data)
 	}
+	// The kernel takes everything up to this name as one archive (buffer-format.rst).
 	entry("TRAILER!!!", 0, nil)
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)

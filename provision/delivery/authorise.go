@@ -32,12 +32,14 @@ type Guard struct {
 // keeps the names of what the documents hold.
 func authorise(tx inventory.Tx, d *delivery) error {
 	uses := d.rendering.Uses
+	// The rights are read now, and not when the boot began: an admin may have taken a secret away since then.
 	may := configuration.MayUse(tx, &d.host)
 	for _, doc := range d.docs {
 		if !doc.IsSecret {
 			continue
 		}
 		refs := machineconfig.References([]byte(doc.Text))
+		// A reference without a known origin cannot be checked against anybody's rights. So it is refused.
 		for _, ref := range render.Untraced(refs, uses) {
 			isOwn, err := hasOwnData(tx, d, ref)
 			if err != nil {
@@ -99,6 +101,7 @@ func hasOwnData(tx inventory.Tx, d *delivery, ref string) (bool, error) {
 // noteDelivery writes into the audit which secrets a machine is given. The first fetch of a document by a boot counts; what
 // the machine fetches again at once is the same delivery.
 func (g *Guard) noteDelivery(tx inventory.Tx, d *delivery) error {
+	// A document without secrets leaves no row: the audit answers who got which secret.
 	if len(d.secrets) == 0 {
 		return nil
 	}
@@ -116,6 +119,7 @@ func (g *Guard) allowed(ctx context.Context, d *delivery) error {
 		d.neighbour, _ = g.Neighbour(d.Source)
 	}
 	var refusal error
+	// authorise adds to these names, so they begin empty.
 	err := g.Store.Write(ctx, func(tx inventory.Tx) (err error) {
 		d.secrets = nil
 		if refusal = authorise(tx, d); refusal != nil {
@@ -137,6 +141,7 @@ func (g *Guard) listed(ctx context.Context, d *delivery) (names []string) {
 		d.neighbour, _ = g.Neighbour(d.Source)
 	}
 	for _, doc := range d.rendering.Documents {
+		// A copy for each document, because guard and authorise write into it.
 		one := *d
 		one.Name, one.docs, one.IsPeek = doc.Name, []inventory.RenderedDocument{doc}, true
 		if doc.IsSecret && !g.Confidential.stages(&one) {
@@ -167,6 +172,7 @@ func (g *Guard) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 			WithHint("when it is: slipway host confirm %s", d.host.Name), nil
 	}
 	now := g.Now()
+	// The address is judged before the count. A request from elsewhere must not use up what is due to the machine.
 	var stranger error
 	if !d.isolated {
 		stranger = g.stranger(tx, d)
@@ -182,12 +188,14 @@ func (g *Guard) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 			return nil, fmt.Errorf("read delivery of %s: %w", doc.Name, err)
 		}
 		switch {
+		// An isolated profile has no guard: its machine may fetch again at any time.
 		case d.isolated && !isFirst:
 		case given.IsBurnt:
 			return inventory.Errorf(inventory.Forbidden, "%s was asked for by somebody else; it is given out no more", doc.Name).
 				WithHint("look at issue secret-refused of %s, then boot the machine again", d.host.Name), nil
 		case stranger != nil && isFirst:
 			return stranger, nil
+		// Somebody else asked after the machine had the document. It is burnt, so that the other one cannot win by asking again.
 		case stranger != nil:
 			given.IsBurnt = true
 			if err := tx.SaveDelivery(given); err != nil {
@@ -210,6 +218,7 @@ func (g *Guard) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 			return nil, fmt.Errorf("store delivery of %s: %w", doc.Name, err)
 		}
 	}
+	// Only the first fetch is an entry of the audit. The tool's own retries would fill it with the same line.
 	if d.IsPeek || !isNew {
 		return nil, nil
 	}

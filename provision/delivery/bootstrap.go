@@ -58,6 +58,7 @@ func (b *Bootstrapper) GiveBootstrap(ctx context.Context, name string, value []b
 	if err != nil || check {
 		return err
 	}
+	// A controller may give the same data again. The log has one line for them.
 	if _, had := b.Bootstraps.find(m.UID, b.cfg.Now()); !had {
 		b.cfg.Log.Info("bootstrap data received", "machine", m.Name, "bytes", len(value), "digest", d.digest()[:12])
 	}
@@ -68,12 +69,14 @@ func (b *Bootstrapper) GiveBootstrap(ctx context.Context, name string, value []b
 // tryBootstrap renders the machine with the data, on its host or one that stands for any, and returns what is wrong with
 // them. What else may be wrong with its configuration shows when it is installed.
 func (b *Bootstrapper) tryBootstrap(tx inventory.Tx, m *inventory.Machine, d bootstrapData) error {
+	// Checked before the data are rendered, which takes time and memory.
 	if len(d.value) > maxBootstrap {
 		return &BootstrapError{Reason: "UnsupportedFormat", Detail: fmt.Sprintf("the bootstrap data have %d bytes", len(d.value)), Hint: fmt.Sprintf("at most %d are allowed", maxBootstrap)}
 	}
 	if b.cfg.Renderer == nil {
 		return inventory.Errorf(inventory.Unavailable, "this server renders no configurations")
 	}
+	// A machine without a host is tried on one that does not exist. Its MAC is from the range for local use.
 	h := inventory.Host{
 		ID: "00000000-0000-0000-0000-000000000000", Name: "any", State: inventory.Installing, Machine: m.Name, Arch: inventory.X8664,
 		NICs: []inventory.NIC{{MAC: "02:00:00:00:00:01", IsBoot: true}},
@@ -93,6 +96,7 @@ func (b *Bootstrapper) tryBootstrap(tx inventory.Tx, m *inventory.Machine, d boo
 	if err != nil {
 		return err
 	}
+	// The name stands for the data. A rendering that is stored has their digest only.
 	in.Machine.Secret, in.Machine.SecretFormat, in.Machine.Digest = bootstrapSecret, d.format, d.digest()
 	lendSecret(&in, d)
 	for _, f := range b.cfg.Renderer.Host(in).Findings {
@@ -210,6 +214,7 @@ func (b *Bootstrapper) AskForBootstrap(tx inventory.Tx, h *inventory.Host) error
 
 // wantBootstrap asks whoever has the bootstrap data of a machine for them.
 func (b *Bootstrapper) wantBootstrap(tx inventory.Tx, m *inventory.Machine) error {
+	// Each look at a waiting boot comes here, every few seconds. The controllers hear about it less and less often.
 	if !b.Bootstraps.mayAsk(m.UID, b.cfg.Now()) {
 		return nil
 	}
@@ -241,6 +246,7 @@ func (b *Bootstrapper) valueFor(ctx context.Context, d *delivery) (value []byte,
 		}
 		return nil, true, err
 	}
+	// After a fetch the data live as long as the machine may fetch again, and no longer.
 	if !d.IsPeek {
 		b.Bootstraps.keep(m.UID, b.cfg.Now().Add(AgainFor))
 	}

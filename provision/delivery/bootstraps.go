@@ -44,6 +44,7 @@ type bootstrapData struct {
 
 // digest stands for the data in keys and events.
 func (d bootstrapData) digest() string {
+	// The format counts, too: the same bytes are another configuration in another format.
 	sum := sha256.Sum256(append([]byte(d.format+"\x00"), d.value...))
 	return hex.EncodeToString(sum[:])
 }
@@ -55,6 +56,7 @@ func (b *Bootstraps) put(uid string, d bootstrapData) {
 		b.data = map[string]bootstrapData{}
 	}
 	b.data[uid] = d
+	// The data are here, so that the next question after a loss may be asked at once.
 	delete(b.wanted, uid)
 }
 
@@ -62,6 +64,7 @@ func (b *Bootstraps) find(uid string, now time.Time) (bootstrapData, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d, ok := b.data[uid]
+	// The end is checked here, and not by Sweep alone, which runs only now and then.
 	if ok && !now.Before(d.expiresAt) {
 		delete(b.data, uid)
 		return bootstrapData{}, false
@@ -120,6 +123,7 @@ func (b *Bootstraps) mayAsk(uid string, now time.Time) bool {
 	if b.wanted == nil {
 		b.wanted = map[string]asking{}
 	}
+	// The pause doubles from 5 seconds to a minute, because a controller may be away for long.
 	b.wanted[uid] = asking{now, min(max(WantedEvery, 2*last.pause), wantedSeldom)}
 	return true
 }

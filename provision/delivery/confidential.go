@@ -54,6 +54,7 @@ func (c *Confidential) firstStage(k Keys, d *delivery, doc inventory.RenderedDoc
 			} `json:"security"`
 		} `json:"ignition"`
 	}
+	// Ignition refuses a first stage of another version than it knows. That of the document is one that the image reads.
 	out.Ignition.Version = ignition.SpecOf([]byte(doc.Text))
 	out.Ignition.Config.Merge = []source{{k.ConfigURL(c.base(d.Base), &d.session, doc.Name)}}
 	out.Ignition.Security.TLS.CertificateAuthorities = []source{

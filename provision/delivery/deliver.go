@@ -28,6 +28,7 @@ const ec2Folder = "ec2/"
 // is an error for the machine's console and an event. If somebody may be after a secret, it is an issue, too.
 func (dl *Deliverer) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigDocument, error) {
 	d := delivery{ConfigRequest: r}
+	// One read transaction for all facts. A refusal is noted after it, because a reader cannot write.
 	if err := dl.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return dl.findIn(tx, &d) }); err != nil {
 		return pxe.ConfigDocument{}, dl.refuse(ctx, &d, err)
 	}
@@ -35,6 +36,7 @@ func (dl *Deliverer) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.Con
 		names := strings.Join(dl.cfg.Guard.listed(ctx, &d), "\n") + "\n"
 		return pxe.ConfigDocument{ContentType: "text/plain; charset=utf-8", Data: []byte(names)}, nil
 	}
+	// An unknown name gets the list of names, which has no secret in it.
 	if len(d.docs) == 0 {
 		return pxe.ConfigDocument{}, dl.refuse(ctx, &d, inventory.Errorf(inventory.NotFound, "there is no document %q", inventory.Clean(r.Name, 80)).
 			WithHint("there are: %s", strings.ReplaceAll(d.names(), "\n", ", ")))
@@ -64,6 +66,7 @@ func (dl *Deliverer) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.Con
 // fetched moves a session to the step of fetching its configuration.
 func (dl *Deliverer) fetched(s inventory.BootSession) inventory.BootSession {
 	s.LastAt = dl.cfg.Now()
+	// The step never goes back: a machine may fetch its configuration again after a later sign.
 	if session.StepIndex(inventory.EventConfigSent) > session.StepIndex(s.Step) {
 		s.Step = inventory.EventConfigSent
 	}
@@ -80,6 +83,7 @@ func (dl *Deliverer) findIn(tx inventory.Tx, d *delivery) (err error) {
 	if d.host, err = tx.FindHost(d.session.HostID); err != nil {
 		return fmt.Errorf("read host of boot session %s: %w", d.Session, err)
 	}
+	// No key counts here. The key for reports is in one document, and must not open the others.
 	way, refusal := dl.cfg.Admission.admit(tx, &d.session, d.Source, "")
 	d.isOwn = way == identity.ByConfig
 	if err := cmp.Or(refusal, dl.findDocuments(tx, d)); refusal != nil || err != nil {
@@ -118,6 +122,7 @@ func (dl *Deliverer) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 			d.docs = append(d.docs, doc)
 		}
 	}
+	// The documents for our agent also need its key, because another machine can take an address over.
 	if d.session.Boot == string(pxe.BootAgent) && !dl.cfg.Admission.isDocumentKey(d.session.ID, d.Key) {
 		err := inventory.Errorf(inventory.Forbidden, "the documents of this boot are for our agent, and the request came without its key").
 			WithHint("the agent needs their address; boot the machine again")

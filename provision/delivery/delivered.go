@@ -29,6 +29,7 @@ func (c *delivered) find(tx inventory.Tx, d inventory.Digest) (inventory.Renderi
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The whole memory goes at once. It holds copies of the store, which are read again when they are needed.
 	if c.byDigest == nil || len(c.byDigest) >= maxDelivered {
 		c.byDigest = map[inventory.Digest]inventory.Rendering{}
 	}

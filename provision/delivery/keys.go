@@ -50,11 +50,13 @@ func (k Keys) IsAgentKey(s inventory.SessionID, key string) bool {
 
 // keyOf derives the key of a boot for one purpose from the secret of this server.
 func (k Keys) keyOf(purpose string, s inventory.SessionID) string {
+	// The purpose is part of the input, so that one key cannot stand for another. 128 bits cannot be guessed.
 	m := hmac.New(sha256.New, k.secret)
 	m.Write([]byte(purpose + " " + string(s)))
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }
 
 func (k Keys) isKey(key, want string) bool {
+	// Without a secret every key would be the same for everybody, so that none is good.
 	return key != "" && len(k.secret) > 0 && hmac.Equal([]byte(want), []byte(key))
 }

@@ -36,6 +36,7 @@ type Values struct {
 // inject puts the late values into the documents asked for and packs several into one archive.
 func (v *Values) inject(ctx context.Context, d *delivery) (out pxe.ConfigDocument, err error) {
 	lookup := func(ref string) ([]byte, error) {
+		// A request for the length must not mint a token.
 		if d.IsPeek && strings.HasPrefix(ref, "join://") {
 			return []byte("000000.0000000000000000"), nil // as long as one that would be minted
 		}
@@ -74,6 +75,7 @@ func (v *Values) lateValue(ctx context.Context, d *delivery, ref string) ([]byte
 		var value []byte
 		var err error
 		isOurs := false
+		// Without bootstrap data a stored secret of the same name counts.
 		if name == bootstrapSecret {
 			value, isOurs, err = v.Bootstrapper.valueFor(ctx, d)
 		}
@@ -83,6 +85,7 @@ func (v *Values) lateValue(ctx context.Context, d *delivery, ref string) ([]byte
 			}
 			return value, err
 		}
+		// Opened at the last moment, and never kept: the clear text is in this answer only.
 		err = v.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 			value, err = v.Configurer.OpenSecret(tx, name)
 			return err

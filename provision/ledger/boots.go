@@ -8,6 +8,7 @@ import (
 // EndBoots ends the boots of a host for which isOver is true: its power is off, another boot has begun, or their operation
 // has ended.
 func (l *Ledger) EndBoots(h inventory.HostID, outcome inventory.Outcome, why string, isOver func(*inventory.BootSession) bool) {
+	// Ended boots stay in the table for a while. Each end is written once.
 	for _, b := range l.cfg.Sessions.Boots(h) {
 		if !b.EndedAt.IsZero() || !isOver(&b.BootSession) {
 			continue

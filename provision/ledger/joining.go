@@ -23,6 +23,7 @@ func (l *Ledger) NoteJoin(ctx context.Context, a JoinAlarm) error {
 			Key: inventory.IssueTargetUnreachable + "/" + a.Target, Type: inventory.IssueTargetUnreachable,
 			Severity: inventory.SeverityError, Cause: a.Detail, Hint: a.Hint,
 		}
+		// A refusal is about one host. Each host has an issue of its own, so that one that joins closes no other.
 		if a.HostID != "" {
 			i.Key, i.Type = inventory.IssueJoinRefused+"/"+string(a.HostID), inventory.IssueJoinRefused
 			i.HostIDs = []inventory.HostID{a.HostID}

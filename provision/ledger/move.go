@@ -60,6 +60,8 @@ func (l *Ledger) OpenIssue(tx inventory.Tx, i inventory.Issue) error {
 
 // CloseIssue closes the issue with that key, with its event, if it is open.
 func (l *Ledger) CloseIssue(tx inventory.Tx, i inventory.Issue, why string) error {
+	// The issue may be part of one about several machines, whose key the caller does not know. That one ends with its last
+	// machine.
 	closed, err := tx.CloseIssue(i.Key, l.Now())
 	if key := l.ungather(&i); err == nil && !closed && key != "" {
 		i.Key = key
@@ -76,6 +78,7 @@ func (l *Ledger) issueEvent(i inventory.Issue, kind, detail string) *inventory.E
 		At: l.Now(), Kind: kind, Detail: inventory.Clean(detail, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint}, Refs: i.Refs,
 	}
 	if len(i.HostIDs) > 0 {
+		// An event belongs to one host. The first is the one that the issue began with.
 		ev.HostID = i.HostIDs[0]
 	}
 	if i.Subnet != "" {

@@ -15,6 +15,7 @@ import (
 // End ends a session behind the packets: a DHCP or TFTP handler must not wait for the disk. The recorder writes it with its next
 // batch. A crash before that leaves the session open, and Sweep ends it after the restart.
 func (l *Ledger) End(s inventory.BootSession, outcome inventory.Outcome, why string) {
+	// A boot that was never meant to start anything here has not failed when the machine falls silent.
 	if outcome == inventory.OutcomeAbandoned {
 		switch pxe.Boot(s.Boot) {
 		case pxe.BootWait, pxe.BootPark:
@@ -102,6 +103,7 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 
 // endOld ends sessions that nobody has gone on with since they were read.
 func (l *Ledger) endOld(tx inventory.Tx, old []inventory.BootSession) error {
+	// Read again: the machine may have gone on since the list was read, in another transaction.
 	for i := range old {
 		s, err := tx.FindSession(old[i].ID)
 		if inventory.IsKind(err, inventory.NotFound) || err == nil && (!s.EndedAt.IsZero() || s.LastAt.After(old[i].LastAt)) {
@@ -132,6 +134,7 @@ func (l *Ledger) Forget(ctx context.Context) error {
 	if l.cfg.KeepHistory == 0 {
 		return nil
 	}
+	// A few at a time, with a pause, because every answer to a machine waits for the same writer.
 	for done := 0; done < forgetPerTime; {
 		n := 0
 		err := l.Store.Write(ctx, func(tx inventory.Tx) (err error) {

@@ -80,8 +80,8 @@ const (
 // issue when the host comes further, in that boot or a later one. It ends the boots that went silent. More boots are due
 // after that when hasMore.
 func (w *Watch) WatchBoots(ctx context.Context) (hasMore bool, err error) {
-	w.stalled.mu.Lock()
 	// The lock is held during the transaction, so that memory and store change together.
+	w.stalled.mu.Lock()
 	defer w.stalled.mu.Unlock()
 	if !w.stalled.known {
 		if err := w.recallStalled(ctx); err != nil {

@@ -51,7 +51,7 @@ func (s *secondFactors) ceremony(purpose, user string, options json.RawMessage, 
 
 // ticketOf reads a ticket of a user.
 func (s *secondFactors) ticketOf(purpose, user, given string) (t keyTicket, err error) {
-	// A ticket is for one user. Otherwise an attacker could have a victim's browser register the attacker's key.
+	// A ticket is for one user: the challenge that one user has got is no good for another.
 	if !s.seal.signed(purpose, given, &t) || t.User != user {
 		return t, inventory.Errorf(inventory.Invalid, "the ticket is not of this user").WithHint("begin again")
 	}

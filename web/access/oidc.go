@@ -119,8 +119,8 @@ func (p *sso) provider(ctx context.Context) (*oidc.Provider, error) {
 	age := p.now().Sub(p.at)
 	switch {
 	case p.known != nil && age < ssoFresh:
-		// A negative age means that the clock was set back: then Slipway asks again.
 		return p.known, nil
+	// A negative age means that the clock was set back: then Slipway asks again.
 	case p.away != nil && age >= 0 && age < ssoRetry:
 		return p.known, p.away
 	}
