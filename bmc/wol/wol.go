@@ -156,6 +156,7 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	if err := d.mayReach(); err != nil {
 		return err
 	}
+	// Nothing answers a magic packet. To repeat the broadcasts is all that can be done against loss.
 	for n := range repeats {
 		if n > 0 {
 			t := time.NewTimer(gap)

@@ -57,6 +57,7 @@ func (l *Ledger) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, 
 		l.crowds.byKey = map[string]*gathering{}
 	}
 	key := i.Type + OfStrangersKey + i.Subnet + "/" + causeOf(&i)
+	// With an accepted host in it the issue is that host's own. The unaccepted machines are only counted there.
 	if len(accepted) > 0 {
 		key = i.Type + OfStrangersKey + string(accepted[0])
 	}
@@ -109,6 +110,7 @@ func (l *Ledger) ungather(i *inventory.Issue) (key string) {
 	}
 	l.crowds.mu.Lock()
 	defer l.crowds.mu.Unlock()
+	// The key holds the cause, which the caller of CloseIssue does not have. So all issues of the type are looked through.
 	for k, g := range l.crowds.byKey {
 		if strings.HasPrefix(k, i.Type+OfStrangersKey) && g.hosts[i.HostIDs[0]] {
 			delete(g.hosts, i.HostIDs[0])

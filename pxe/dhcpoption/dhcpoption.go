@@ -54,6 +54,7 @@ func Choose(of Of) (chosen []Chosen) {
 		}
 		chosen = append(chosen, new...)
 	}
+	// The order of these calls is the order of precedence: the first list that has an option wins.
 	is6 := of.Subnet != nil && of.Subnet.Is6()
 	if r := of.Reservation; r != nil {
 		add("reservation "+r.Address.String(), r.Options, is6)
@@ -64,6 +65,7 @@ func Choose(of Of) (chosen []Chosen) {
 	if of.Subnet != nil {
 		add("subnet "+of.Subnet.Name, of.Subnet.Options, is6)
 	}
+	// Sorted, because Encode joins neighbours: the parts of one option have to stand together.
 	slices.SortStableFunc(chosen, func(a, b Chosen) int {
 		return cmp.Or(cmp.Compare(carrier(&a.Option, is6), carrier(&b.Option, is6)), cmp.Compare(a.Space, b.Space), cmp.Compare(a.Code, b.Code))
 	})

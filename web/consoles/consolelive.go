@@ -69,6 +69,7 @@ func (s *Server) consoleLog(req *rest.Request, in *consoleLogInput) (*rest.One[w
 		return nil, err
 	}
 	r, isOpen := s.lines.recorded(h.ID)
+	// The text begins somewhere in what the console has said. Begin tells a reader how much is missing before it.
 	out := wire.ConsoleLog{Begin: r.end - int64(len(r.text)), End: r.end, At: r.at, IsOpen: isOpen}
 	switch {
 	case in.Lines:
@@ -80,6 +81,7 @@ func (s *Server) consoleLog(req *rest.Request, in *consoleLogInput) (*rest.One[w
 		}
 	case in.Search != "":
 		var found []string
+		// Escape codes go before the search: a code in the middle of a word would hide it.
 		for line := range strings.SplitSeq(plainText(r.text), "\n") {
 			if strings.Contains(strings.ToLower(line), strings.ToLower(in.Search)) {
 				found = append(found, line)
