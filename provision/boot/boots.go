@@ -68,6 +68,7 @@ func New() *Boots {
 
 // Configure gives each part of Boots what it needs.
 func (b *Boots) Configure(cfg Config) {
+	// The parts point at each other, so New makes them empty, and they get their fields here. Nothing serves before that.
 	f, r := cfg.Frame, cfg.Rooms
 	*b.Planner = Planner{cfg.Defaults, f.Sessions, r.Configurer}
 	*b.Registry = Registry{f, cfg.NewID, cfg.Vendor, r.Operator}

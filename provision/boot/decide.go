@@ -46,12 +46,14 @@ type answer struct {
 // isRepeatOf reports whether a machine has this answer already, so that nothing has to be written. before is its boot as the
 // store has it. The time of the last sign is written once a minute, with the host.
 func (a *answer) isRepeatOf(before inventory.BootSession) bool {
+	// These two change with each question, and alone are no reason to write.
 	before.Step, before.LastAt = a.session.Step, a.session.LastAt
 	return reflect.DeepEqual(before, a.session) && !a.IsTrap && !a.isAsking && len(a.turns) == 0 && a.operation.ID == ""
 }
 
 // decide decides what the machine of a question boots.
 func (d *Decider) decide(tx inventory.Tx, q *question, mayRender bool) (a answer, err error) {
+	// What a person chose in the menu of the boot loader comes with the client, and changes the plan.
 	a.plan = pxe.Chosen(q.c, &q.host, q.plan)
 	a.Decision = pxe.Decide(q.c, &q.host, a.plan, d.now())
 	if a.Boot == pxe.BootImage {
@@ -59,11 +61,13 @@ func (d *Decider) decide(tx inventory.Tx, q *question, mayRender bool) (a answer
 			return a, err
 		}
 	}
+	// The agent gets the host's work, which may erase disks. A machine in doubt waits instead.
 	if a.Boot == pxe.BootAgent && q.verdict.Doubt != "" {
 		a.Decision = held(&q.host, q.verdict)
 	}
 	in := pxe.ScriptInput{Client: q.c, Host: &q.host, Plan: a.plan, Decision: a.Decision, Session: q.session.ID, Base: q.base}
 	if a.script, err = d.script(in); err != nil {
+		// A script that cannot be written must not leave the machine without an answer: it waits, and the issue says why.
 		a.Decision = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: ledger.PublicMessage(err), Refs: inventory.RefsOf(err)}
 		a.Hint = inventory.HintOf(err)
 		in.Decision = a.Decision
@@ -78,6 +82,7 @@ func (d *Decider) decide(tx inventory.Tx, q *question, mayRender bool) (a answer
 // decides again.
 func (d *Decider) image(tx inventory.Tx, q *question, a *answer, mayRender bool) (err error) {
 	h := &q.host
+	// The rendering that is kept is enough in most cases. Without one the caller renders outside of the transaction that writes.
 	a.config, a.isUnrendered, err = d.configurer.ConfigAtHand(tx, h, a.plan, q.c.MAC)
 	if a.isUnrendered && mayRender {
 		a.isUnrendered = false
@@ -86,6 +91,7 @@ func (d *Decider) image(tx inventory.Tx, q *question, a *answer, mayRender bool)
 	if err != nil || a.isUnrendered {
 		return err
 	}
+	// After the rendering, because only that shows whether the boot would get secrets.
 	if isHeld(q.verdict, a.config) {
 		a.Decision = held(h, q.verdict)
 		return nil
@@ -93,6 +99,7 @@ func (d *Decider) image(tx inventory.Tx, q *question, a *answer, mayRender bool)
 	if a.plan, a.config, err = d.configurer.Given(tx, h, a.plan, a.config); err != nil {
 		return err
 	}
+	// The way on which secrets can travel may be a reason against the boot. So the decision is made again after this.
 	if a.config != nil {
 		d.deliverer.Confide(&a.plan, a.config, q.c, q.base)
 	}
@@ -107,12 +114,14 @@ func (d *Decider) image(tx inventory.Tx, q *question, a *answer, mayRender bool)
 	if a.plan.Problem, err = d.bootstraps.Awaited(tx, h, a.config); err != nil {
 		return err
 	}
+	// Turns are taken only when nothing else is missing: a host that waits for data must not keep others waiting.
 	if a.isAsking = a.plan.Problem != nil; !a.isAsking {
 		if a.turns, a.plan.Problem, err = d.operator.Turns(tx, h, a.config); err != nil {
 			return err
 		}
 	}
 	a.Decision = pxe.Decide(q.c, h, a.plan, d.now())
+	// Waiting for data or for a turn ends by itself, and is nothing that an admin has to repair.
 	a.IsTrap = a.IsTrap && !delivery.IsAwaitedProblem(a.plan)
 	return nil
 }
@@ -125,6 +134,7 @@ func (d *Decider) conclude(tx inventory.Tx, q *question, a *answer) error {
 		s.Profile, s.Image = a.plan.Profile.Name, a.plan.Image.Name
 	}
 	switch a.Boot {
+	// The agent is no image of a profile. The profile of the host would only mislead the reader of the timeline.
 	case pxe.BootAgent:
 		s.Profile, s.Image = "", a.plan.Work.Agent.Name
 	case pxe.BootImage:
@@ -138,6 +148,7 @@ func (d *Decider) conclude(tx inventory.Tx, q *question, a *answer) error {
 	}
 	a.Refs = inventory.OfMachine(op.Machine, a.Refs...)
 	s.Refs = ref.In(s.Reason, a.Refs...)
+	// A boot that nothing proves moves no operation, so it does not get the id of one.
 	if err == nil && s.Proof != inventory.ProofNone {
 		a.operation, s.Operation = op, op.ID
 	}
@@ -147,6 +158,7 @@ func (d *Decider) conclude(tx inventory.Tx, q *question, a *answer) error {
 
 // script writes a decision as a script.
 func (d *Decider) script(in pxe.ScriptInput) ([]byte, error) {
+	// The key of the agent is only in its script: DHCP answers, which anybody hears, have the id of the boot but no key.
 	if in.Decision.Boot == pxe.BootAgent {
 		in.AgentKey = d.admission.AgentKey(in.Session)
 	}
@@ -179,6 +191,7 @@ func (d *Decider) objectionTo(tx inventory.Tx, q *question, p pxe.Plan) (*object
 	if err != nil {
 		return nil, fmt.Errorf("read boots of %s: %w", h.Name, err)
 	}
+	// Boots from before the host got its state belong to an earlier order.
 	since := d.now().Add(-d.breaker.Within)
 	if h.StateSinceAt.After(since) {
 		since = h.StateSinceAt

@@ -23,6 +23,7 @@ type Decisions struct {
 // object changes a host that is not given its image once more: the decision has to be made again.
 func (ds *Decisions) object(tx inventory.Tx, q *question, o *objection) error {
 	h := &q.host
+	// The disk may hold a system by now. An installer that runs again would erase it.
 	if o.isLoaded {
 		h.IsArmed = false
 		if err := ds.Ledger.Edit(tx, h, "disarmed: the installer was loaded in an earlier boot and has not reported; it does not run twice"); err != nil {
@@ -43,6 +44,7 @@ func (ds *Decisions) object(tx inventory.Tx, q *question, o *objection) error {
 // waits asks every few seconds: the timeline says so once.
 func (ds *Decisions) store(tx inventory.Tx, q *question, a *answer) error {
 	h, s, isProven := &q.host, &a.session, a.session.Proof != inventory.ProofNone
+	// Everything below is in one transaction with the session: after a crash the machine asks again, and finds all or nothing.
 	if a.isAsking {
 		if err := ds.bootstraps.AskForBootstrap(tx, h); err != nil {
 			return err
@@ -51,6 +53,7 @@ func (ds *Decisions) store(tx inventory.Tx, q *question, a *answer) error {
 	if err := ds.signs.TakeTurns(tx, h, s.ID, a.turns); err != nil {
 		return err
 	}
+	// Before the session, which refers to the rendering by its digest.
 	if a.Boot == pxe.BootImage {
 		if err := ds.configurer.NoteRendering(tx, h, &q.session, a.config); err != nil {
 			return err
@@ -59,11 +62,13 @@ func (ds *Decisions) store(tx inventory.Tx, q *question, a *answer) error {
 	if err := tx.SaveSession(*s); err != nil {
 		return fmt.Errorf("store boot session: %w", err)
 	}
+	// A machine that waits gives the same answer every few seconds. The timeline has a line only when that changes.
 	if q.before.Boot != s.Boot || q.before.Reason != s.Reason {
 		if err := ds.note(tx, h, s, a.Decision); err != nil {
 			return err
 		}
 	}
+	// A machine that may be another one must not move the host, nor end its boots.
 	if isProven {
 		if err := ds.boots(tx, h, s); err != nil {
 			return err
@@ -73,6 +78,7 @@ func (ds *Decisions) store(tx inventory.Tx, q *question, a *answer) error {
 		return err
 	}
 	refused := operation.BootRefused(h.ID, s.Subnet, a.Decision)
+	// The issue of an earlier refusal ends with the first decision that is none.
 	if a.IsTrap {
 		if err := ds.Ledger.OpenIssue(tx, refused); err != nil {
 			return err
@@ -88,6 +94,7 @@ func (ds *Decisions) store(tx inventory.Tx, q *question, a *answer) error {
 
 // boots moves a host that is given its image, and ends its other boots.
 func (ds *Decisions) boots(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) error {
+	// The same trigger with the same reason would write the host again with each question.
 	if reason := "booting image " + s.Image + " of profile " + s.Profile; s.Boot == string(pxe.BootImage) && !isOn(h, inventory.Boot, reason) {
 		if err := ds.Ledger.Move(tx, h, inventory.Boot, s.ID, reason); err != nil {
 			return err
@@ -111,6 +118,7 @@ func (ds *Decisions) note(tx inventory.Tx, h *inventory.Host, s *inventory.BootS
 			"boot": d.Boot, "reason": d.Reason, "hint": d.Hint, "profile": s.Profile, "image": s.Image,
 		}},
 	}
+	// Both events carry the time of the session, so that they stand together in the timeline.
 	for _, ev := range events {
 		ev.At, ev.HostID, ev.SessionID, ev.MAC = s.LastAt, h.ID, s.ID, s.MAC
 	}

@@ -24,10 +24,12 @@ type Registry struct {
 // discover notes an unknown machine as a host in state discovered; it is a row as soon as the recorder commits, which
 // takes milliseconds.
 func (r *Registry) discover(c pxe.Client) {
+	// The table of sessions has the owner at once. The next packet, some milliseconds later, then begins no second host.
 	h := r.newHost(c)
 	r.Sessions.SetHost(h.ID, c.MAC)
 	r.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		err := r.discoverHost(tx, &h, c)
+		// Two packets of one machine may both have found no host. The second creation fails on the MAC, and takes over the first.
 		if inventory.IsKind(err, inventory.Conflict) {
 			return r.remember(tx, c.MAC) // somebody was faster
 		}
@@ -58,6 +60,7 @@ func (r *Registry) discoverHost(tx inventory.Tx, h *inventory.Host, c pxe.Client
 	if err := tx.AddEvent(&ev); err != nil {
 		return err
 	}
+	// A rule may accept a machine that claims the serial of another. The issue about both is open before that.
 	if err := r.CheckHints(tx, h); err != nil {
 		return err
 	}
@@ -82,6 +85,7 @@ func (r *Registry) remember(tx inventory.Tx, mac inventory.MAC) error {
 	if err == nil {
 		r.Sessions.SetHost(h.ID, mac)
 	}
+	// Without this the next packet would discover the machine again.
 	return err
 }
 
@@ -95,6 +99,7 @@ func (r *Registry) seen(h *inventory.Host) {
 		return
 	}
 	r.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+		// Read again in the recorder's transaction: the host may be gone, or another packet was written first.
 		h, err := tx.FindHost(id)
 		if inventory.IsKind(err, inventory.NotFound) || err == nil && now.Sub(h.LastSeenAt) < SeenEvery {
 			return nil
@@ -116,6 +121,7 @@ type learnt struct {
 // identify puts into h what a machine says of itself; it only reads the store. MACs that belong to another host stay there:
 // hints never move an identity, and the conflict becomes an issue that names both.
 func (r *Registry) identify(tx inventory.Tx, h *inventory.Host, c pxe.Client) (l learnt, err error) {
+	// The old lists are copied, because the loops below write into the new ones.
 	before := *h
 	before.NICs, before.Facts = slices.Clone(h.NICs), maps.Clone(h.Facts)
 	now := r.Now()
@@ -125,6 +131,7 @@ func (r *Registry) identify(tx inventory.Tx, h *inventory.Host, c pxe.Client) (l
 	if c.Firmware != "" {
 		h.Firmware = c.Firmware
 	}
+	// The port that asks is the one that boots. The others are no boot ports any more.
 	for i := range h.NICs {
 		h.NICs[i].IsBoot = h.NICs[i].MAC == c.MAC
 	}
@@ -133,6 +140,7 @@ func (r *Registry) identify(tx inventory.Tx, h *inventory.Host, c pxe.Client) (l
 			field *string
 			said  string
 		}{{&h.UUID, id.UUID}, {&h.Serial, id.Serial}, {&h.AssetTag, id.AssetTag}, {&h.Manufacturer, id.Manufacturer}, {&h.Product, id.Product}} {
+			// An empty value is no news: many firmwares leave the serial or the asset tag out.
 			if f.said != "" {
 				*f.field = f.said
 			}
@@ -151,6 +159,7 @@ func (r *Registry) identify(tx inventory.Tx, h *inventory.Host, c pxe.Client) (l
 			}
 		}
 	}
+	// Written when something differs, and at least once a minute, so that the host does not seem gone.
 	l.isNew = !sameIdentity(&before, h) || before.IdentifiedAt.IsZero() || now.Sub(before.LastSeenAt) >= SeenEvery
 	if l.isNew {
 		h.LastSeenAt = now
@@ -163,6 +172,7 @@ func (r *Registry) identify(tx inventory.Tx, h *inventory.Host, c pxe.Client) (l
 
 // learn stores what identify has put into a host.
 func (r *Registry) learn(tx inventory.Tx, h *inventory.Host, l learnt) error {
+	// The conflicts are noted even if the host itself is as before.
 	if err := r.openAll(tx, l.conflicts); err != nil || !l.isNew {
 		return err
 	}
@@ -214,6 +224,7 @@ func (r *Registry) AddNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) e
 }
 
 func (r *Registry) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) (*inventory.Issue, error) {
+	// A real server has few ports. Without a bound one machine could claim as many MACs as it likes.
 	most := 64
 	if h.State == inventory.Discovered {
 		most = strangers.StrangerNICs
@@ -221,6 +232,7 @@ func (r *Registry) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) (
 	if slices.Contains(h.MACs(), m) || len(h.NICs) >= most {
 		return nil, nil
 	}
+	// A MAC belongs to one host. Taking it over would let a machine become another one by its own word.
 	owner, err := tx.FindHostByMAC(m)
 	switch {
 	case inventory.IsKind(err, inventory.NotFound):
@@ -257,6 +269,7 @@ func (r *Registry) CheckHints(tx inventory.Tx, h *inventory.Host) error {
 
 // conflict is the issue that two hosts claim the same thing; its key does not depend on which of them came first.
 func conflict(a, b *inventory.Host, what string) inventory.Issue {
+	// Sorted, so that the same two hosts always lead to the same issue.
 	ids := []inventory.HostID{a.ID, b.ID}
 	slices.Sort(ids)
 	return inventory.Issue{
@@ -276,6 +289,7 @@ func ruleFor(tx inventory.Tx, h *inventory.Host) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read accept rules: %w", err)
 	}
+	// The rules are tried in the order of their names. One with a selector that cannot be read matches nothing.
 	for _, r := range rules {
 		if sel, err := inventory.ParseSelector(r.Selector); err == nil && sel.Matches(h) {
 			return r.Name, nil

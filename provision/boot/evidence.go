@@ -59,6 +59,7 @@ func (j *Judge) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSessi
 			ev.Learned = n.Port
 		}
 	}
+	// An operation knows more than the host's state: it may have switched the system off itself.
 	op, err := tx.FindOpenOperation(h.ID)
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return v, fmt.Errorf("read what is done with %s: %w", h.Name, err)
@@ -66,6 +67,7 @@ func (j *Judge) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSessi
 	if ev.IsRunning, err = j.runsOn(tx, h, s, &op); err != nil {
 		return v, err
 	}
+	// A host without a system may be carried to another place. One with a system stays where its disks are.
 	isMoved := identity.HasMoved(ev.Learned, ev.Heard) && ev.IsSettled
 	if ev.IsConfirmed || !ev.IsRunning && !isMoved {
 		return identity.Judge(ev), nil
@@ -78,6 +80,7 @@ func (j *Judge) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSessi
 	}
 	v = identity.Judge(ev)
 	if v.IsOpen {
+		// The controller is asked in the background. The machine waits in its boot loader and asks again.
 		j.power.Glances.Want(h.ID, s.ID, j.Now())
 	}
 	if v.Proof == inventory.ProofNone && v.Doubt == "" {
@@ -122,6 +125,7 @@ func (j *Judge) runsOn(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 		return false, fmt.Errorf("read boots of %s: %w", h.Name, err)
 	}
 	for _, old := range latest {
+		// Only boots of the present state count, and only after a while: an installer restarts soon.
 		isPast := old.ID != s.ID && !old.LastAt.Before(h.StateSinceAt) && s.StartedAt.Sub(old.LastAt) > startsOverWithin
 		isGiven := isPast && old.Config != "" && session.StepIndex(old.Step) >= session.StepIndex(inventory.EventConfigSent)
 		if !isGiven {
@@ -131,6 +135,7 @@ func (j *Judge) runsOn(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 		if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 			return false, fmt.Errorf("read rendering of boot session %s: %w", old.ID, err)
 		}
+		// A configuration without secrets is given to anybody. That it was given shows nothing.
 		if slices.ContainsFunc(r.Documents, func(d inventory.RenderedDocument) bool { return d.IsSecret }) {
 			return true, nil
 		}
@@ -147,6 +152,7 @@ func (j *Judge) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSessi
 		return err
 	}
 	if ev.Heard != "" {
+		// Two hosts at one port: a switch in between, or a virtual machine. The port then proves nothing.
 		if ev.IsShared, err = tx.IsPortShared(ev.Heard, h.ID); err != nil {
 			return fmt.Errorf("find who is on port %s: %w", ev.Heard, err)
 		}
@@ -164,9 +170,11 @@ func (j *Judge) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSessi
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return fmt.Errorf("read controller of %s: %w", h.Name, err)
 	}
+	// A person's word about power, or a magic packet, is no evidence of a controller.
 	ev.HasController = err == nil && j.hasPower && b.Driver != inventory.Manual && b.Driver != inventory.WoL
 	seen := j.power.Glances.Of(h.ID, s.ID, j.Now())
 	ev.Power = seen.Power
+	// A restart that the controller saw is evidence only for the boot that followed at once.
 	if seen.RestartedAt.After(h.StateSinceAt) && identity.IsRestartOf(s.StartedAt, seen.RestartedAt) {
 		if ev.IsRestarted, err = operation.Follows(tx, h.ID, s.StartedAt, seen.RestartedAt, startsOverWithin); err != nil {
 			return err
@@ -182,6 +190,7 @@ func (j *Judge) isConfirmed(tx inventory.Tx, h *inventory.Host, s *inventory.Boo
 		return true, nil
 	}
 	words, err := tx.ListEvents(inventory.EventFilter{HostID: h.ID, Kind: inventory.EventHostConfirmed, Before: math.MaxInt64}, 0, 1)
+	// A word for one boot is used up by it. One that is older than an hour, or younger than this boot, counts for none.
 	if err != nil || len(words) == 0 || words[0].SessionID != "" || j.Now().Sub(words[0].At) > ConfirmedFor || s.StartedAt.Before(words[0].At) {
 		return false, err
 	}
@@ -207,6 +216,7 @@ func (j *Judge) isOrdered(tx inventory.Tx, h *inventory.Host, s *inventory.BootS
 	}
 	for _, o := range ops {
 		a := operation.ParamsOf(&o).Action
+		// Switching on a machine that was on already began no boot.
 		isStart := (a == bmc.On || a == bmc.Cycle || a == bmc.Reset) && !operation.ParamsOf(&o).WasSo
 		if !isStart || o.State != inventory.OpDone || o.EndedAt.Before(h.StateSinceAt) || j.Now().Sub(o.EndedAt) >= operation.RestartedFor {
 			continue
@@ -221,6 +231,7 @@ func (j *Judge) isOrdered(tx inventory.Tx, h *inventory.Host, s *inventory.BootS
 // wasOff reports whether the host was seen off, by its controller or by a person, since its state began, and this boot is the
 // one that followed.
 func wasOff(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, b *inventory.BMC) (bool, error) {
+	// The controller's last answer may be newer than any event of a change.
 	if b.Power == inventory.PowerOff && b.PowerAt.After(h.StateSinceAt) {
 		return operation.Follows(tx, h.ID, s.StartedAt, b.PowerAt, startsOverWithin)
 	}
@@ -276,6 +287,7 @@ func confirmHint(h *inventory.Host) string {
 
 // noteProof opens the issue about a boot that nothing proves, and closes it when the same boot is proven after all.
 func (j *Judge) noteProof(tx inventory.Tx, h *inventory.Host, before, s *inventory.BootSession, d pxe.Decision) error {
+	// The key is that of the host, so that each host has one such issue, however many machines pretend to be it.
 	issue := unconfirmed(h)
 	switch {
 	case s.Proof != inventory.ProofNone && before.Proof == inventory.ProofNone:
@@ -287,6 +299,7 @@ func (j *Judge) noteProof(tx inventory.Tx, h *inventory.Host, before, s *invento
 	if d.Boot == pxe.BootWait {
 		issue.Severity, issue.Cause = inventory.SeverityError, inventory.Clean(d.Reason, 500)
 	}
+	// The port tells an admin where to look for the other machine.
 	if s.Port != "" {
 		issue.Cause += "; it is on switch port " + inventory.Clean(s.Port, 200)
 	}
@@ -314,6 +327,7 @@ func (j *Judge) Confirm(ctx context.Context, id inventory.HostID, who ledger.Ask
 		if err != nil {
 			return fmt.Errorf("read boots of %s: %w", h.Name, err)
 		}
+		// A boot that waits now gets the word itself. Otherwise the word waits for the next boot.
 		if len(latest) == 1 && latest[0].EndedAt.IsZero() && latest[0].Proof == inventory.ProofNone {
 			proven = latest[0]
 			proven.Proof = inventory.ProofPerson
@@ -325,6 +339,7 @@ func (j *Judge) Confirm(ctx context.Context, id inventory.HostID, who ledger.Ask
 		if err := tx.AddEvent(&ev); err != nil {
 			return err
 		}
+		// Both issues ask who that machine is. The person has just answered.
 		for _, i := range []inventory.Issue{unconfirmed(h), delivery.SessionRefused(h.ID)} {
 			if err := j.Ledger.CloseIssue(tx, i, "confirmed by "+who.By); err != nil {
 				return err
@@ -332,6 +347,7 @@ func (j *Judge) Confirm(ctx context.Context, id inventory.HostID, who ledger.Ask
 		}
 		return nil
 	})
+	// After the commit: the memory must not have a proof that the store has not.
 	if err == nil && proven.ID != "" && !who.DryRun {
 		j.Sessions.Prove(proven.MAC, proven.ID)
 	}

@@ -44,6 +44,7 @@ func (e *Explainer) Explain(ctx context.Context, id inventory.HostID, base strin
 
 func (d *Decider) explain(tx inventory.Tx, h *inventory.Host, base string) (x Explanation, err error) {
 	boot := inventory.BootSession{ID: "00000000000000000000000000000000"}
+	// The last boot tells in which subnet the host is, and which firmware it has. A host that never booted has neither.
 	if last, err := tx.ListSessions(h.ID, inventory.Page{Limit: 1}); err == nil && len(last) == 1 {
 		boot.Subnet, boot.Address, boot.Arch, boot.Firmware = last[0].Subnet, last[0].Address, last[0].Arch, last[0].Firmware
 	}
@@ -54,10 +55,12 @@ func (d *Decider) explain(tx inventory.Tx, h *inventory.Host, base string) (x Ex
 	c := pxe.Client{
 		Stage: pxe.StageFirmware, MAC: configuration.FirstMAC(h), Arch: h.Arch, Firmware: h.Firmware, Address: boot.Address, Subnet: boot.Subnet,
 	}
+	// Firmware first, which only gets a loader; then the loader, which gets the decision.
 	loader := pxe.Decide(c, h, p, d.now()).Loader
 	c.Stage = pxe.StageIPXE
 	c.Identity = &pxe.Identity{UUID: h.UUID, Serial: h.Serial, Manufacturer: h.Manufacturer, Product: h.Product, MemoryMiB: h.MemoryMiB}
 	decision := pxe.Decide(c, h, p, d.now())
+	// The configuration may hold a reason against the boot. Nothing is stored and no turn is taken.
 	if decision.Boot == pxe.BootImage {
 		if p, _, err = d.configurer.WithConfig(tx, h, p, configuration.FirstMAC(h)); err != nil {
 			return x, err

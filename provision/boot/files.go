@@ -22,6 +22,7 @@ func (f *Files) imageOf(tx inventory.Tx, id inventory.SessionID, source netip.Ad
 	if s, err = f.admission.Admitted(tx, id, source, "", "artefact"); err != nil {
 		return s, i, err
 	}
+	// A machine that was sent to its disk, or that waits, has no business with the files of an image.
 	if s.Boot != string(pxe.BootImage) && s.Boot != string(pxe.BootAgent) {
 		return s, i, inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason)
 	}
@@ -38,6 +39,7 @@ func (f *Files) Artefact(ctx context.Context, id inventory.SessionID, source net
 		if err != nil {
 			return err
 		}
+		// Our agent also fetches the disk image that it writes, which is no file of its own image.
 		if s.Boot == string(pxe.BootAgent) && !slices.ContainsFunc(i.Files, func(f inventory.ImageArtefact) bool { return f.Digest == d }) {
 			return mayWrite(tx, s, d)
 		}
@@ -61,10 +63,12 @@ func mayWrite(tx inventory.Tx, s inventory.BootSession, d inventory.Digest) erro
 	if err != nil {
 		return inventory.Errorf(inventory.Forbidden, "nothing is being installed on this host")
 	}
+	// The image of the operation, and not of the profile: an admin may have changed that since the installation began.
 	i, err := tx.Images().Find(operation.ParamsOf(&op).Image)
 	if err != nil {
 		return err
 	}
+	// Only during the step that writes. Before and after it the agent needs no disk image.
 	if f, ok := i.DiskFile(); !ok || f.Digest != d || op.Step != inventory.StepWrite {
 		return inventory.Errorf(inventory.Forbidden, "image %s has no artefact %s", i.Name, d).WithHint("the image changed during the boot: boot the machine again")
 	}

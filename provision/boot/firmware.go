@@ -16,6 +16,7 @@ func (r *Registry) learnSecureBoot(tx inventory.Tx, h *inventory.Host, said stri
 	if !isSecureBootNew(h, said) {
 		return nil
 	}
+	// Maps of a host are shared with its copies, so a change begins with a copy.
 	h.Facts = maps.Clone(h.Facts)
 	if h.Facts == nil {
 		h.Facts = map[string]string{}
@@ -48,9 +49,11 @@ func loaderRefused(latest []try) (loader string, isRefused bool) {
 	n := 0
 	for _, s := range latest {
 		switch {
+		// Any other end shows that the loader ran, or that this firmware has no Secure Boot at all.
 		case s.Outcome != inventory.OutcomeAbandoned || s.Firmware == inventory.BIOS:
 			return "", false
 		case s.Step == inventory.EventLoaderSent:
+			// Two different loaders say nothing of either.
 			if n > 0 && s.loader != loader {
 				return "", false
 			}
@@ -116,6 +119,7 @@ type Loaders struct {
 // LearnLoader looks after a boot whether the unsigned loader of its host is refused. If so, the host gets a signed chain from
 // now on, where there is one, until that turns out to be no better.
 func (l *Loaders) LearnLoader(tx inventory.Tx, s *inventory.BootSession) error {
+	// Without a host nothing can be remembered, and BIOS has no Secure Boot.
 	if s.HostID == "" || s.Firmware == inventory.BIOS || session.StepIndex(s.Step) < session.StepIndex(inventory.EventLoaderSent) {
 		return nil
 	}
@@ -127,6 +131,7 @@ func (l *Loaders) LearnLoader(tx inventory.Tx, s *inventory.BootSession) error {
 	if s.Step != inventory.EventLoaderSent && refused == "" {
 		return nil
 	}
+	// One failure may be a cable. Several boots are read, and must agree.
 	latest, err := latestTries(tx, s.HostID)
 	if err != nil {
 		return err
@@ -165,6 +170,7 @@ func latestTries(tx inventory.Tx, id inventory.HostID) ([]try, error) {
 		return nil, err
 	}
 	var all []try
+	// One query for each boot, and at most eight boots.
 	for _, s := range sessions {
 		t := try{BootSession: s}
 		sent, err := tx.ListEvents(inventory.EventFilter{SessionID: s.ID, Kind: inventory.EventLoaderSent}, 0, 1)

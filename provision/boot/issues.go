@@ -16,6 +16,7 @@ type Issues struct{ Frame }
 
 // Exhausted opens the issue that a subnet has no address left; Refilled is its end.
 func (i *Issues) Exhausted(subnet string) {
+	// By the recorder, because the DHCP server must not wait for the disk when it has no address to give.
 	i.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		return i.Ledger.OpenIssue(tx, inventory.Issue{
 			Key: inventory.IssuePoolExhausted + "/" + subnet, Type: inventory.IssuePoolExhausted,
@@ -31,6 +32,7 @@ const exhaustedFor = time.Minute
 
 // areGone reports whether all of some hosts were deleted.
 func areGone(tx inventory.Tx, ids []inventory.HostID) (bool, error) {
+	// One host that is still there keeps the issue open.
 	for _, id := range ids {
 		if _, err := tx.FindHost(id); !inventory.IsKind(err, inventory.NotFound) {
 			return false, err
@@ -51,6 +53,7 @@ func (i *Issues) end(tx inventory.Tx) error {
 		why := ""
 		switch {
 		case o.Type == inventory.IssuePoolExhausted:
+			// The DHCP server repeats it every 10 seconds while machines get no address.
 			if i.Now().Sub(o.SeenAt) >= exhaustedFor {
 				why = "no machine has been left without an address for " + exhaustedFor.String()
 			}

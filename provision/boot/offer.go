@@ -35,6 +35,7 @@ func (o *Offers) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 	if k, err = o.atPort(ctx, c, k); err != nil {
 		o.Log.Error("host of switch port not found", "mac", c.MAC, "port", c.Port, "err", err)
 	}
+	// A pinned host on a wrong port boots nothing, and its work waits: the machine may be another one.
 	h, p := k.host, k.plan
 	if h != nil {
 		if problem := o.registry.heardOn(h, c); problem != nil {
@@ -59,6 +60,7 @@ func (o *Offers) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 	if h != nil {
 		o.registry.seen(h)
 	}
+	// Also for a machine that gets no loader: the timeline then shows that it was heard.
 	s := o.timeline.Heard(c, inventory.EventDHCPDiscover)
 	if isFinal(d) && (s.Boot != string(d.Boot) || s.Reason != d.Reason) {
 		o.decidedEarly(c, s, d)
@@ -89,6 +91,7 @@ func (o *Offers) atPort(ctx context.Context, c pxe.Client, k known) (known, erro
 	if k.host != nil || c.Port == "" {
 		return k, nil
 	}
+	// First a read, which waits for nobody. Most unknown machines are on ports that nobody has pinned.
 	err := o.Store.Read(ctx, func(tx inventory.Tx) error {
 		_, err := tx.FindHostByPort(c.Port)
 		return err
@@ -97,6 +100,7 @@ func (o *Offers) atPort(ctx context.Context, c pxe.Client, k known) (known, erro
 		return k, ledger.IgnoreNotFound(err)
 	}
 	err = o.Store.Write(ctx, func(tx inventory.Tx) error {
+		// Asked again in the transaction that writes, because another packet may have been faster.
 		isIt, err := o.registry.pinned(tx, c)
 		if err == nil && isIt {
 			k.host, k.plan, err = o.planner.Known(tx, c.MAC, c.Subnet)
@@ -127,6 +131,7 @@ func isFinal(d pxe.Decision) bool {
 // decidedEarly notes a decision that ends a boot before any script: nothing of ours will run, so this is the only
 // place where the reason can show.
 func (o *Offers) decidedEarly(c pxe.Client, s inventory.BootSession, d pxe.Decision) {
+	// Memory first, so that the next packet of the same machine finds the decision and writes none again.
 	s.Boot, s.Reason, s.Refs = string(d.Boot), d.Reason, d.Refs
 	o.Sessions.Put(s)
 	n := recorder.Note{Session: s, Event: inventory.Event{

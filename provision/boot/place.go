@@ -17,6 +17,7 @@ func (r *Registry) heardOn(h *inventory.Host, c pxe.Client) *inventory.Error {
 	}
 	now := *h
 	now.Facts = withPort(h.Facts, c)
+	// Written only when the port differs: a relay names it with every packet.
 	if h.Facts[inventory.FactPort] != now.Facts[inventory.FactPort] || h.Facts[inventory.FactRelay] != now.Facts[inventory.FactRelay] {
 		id := h.ID
 		r.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error { return r.moved(tx, id, c) }})
@@ -26,6 +27,7 @@ func (r *Registry) heardOn(h *inventory.Host, c pxe.Client) *inventory.Error {
 
 // moved stores where a host was heard, and opens or closes the issue that it is not where it belongs.
 func (r *Registry) moved(tx inventory.Tx, id inventory.HostID, c pxe.Client) error {
+	// The host is read again: the recorder runs this later, and the host may be gone.
 	h, err := tx.FindHost(id)
 	if err != nil {
 		return ledger.IgnoreNotFound(err)
@@ -50,6 +52,7 @@ func (r *Registry) JudgePort(tx inventory.Tx, h *inventory.Host, c pxe.Client) e
 // pinned finds the host that an unknown MAC belongs to because of the switch port it is on. A host without any MAC is
 // given this one; of a host that has others, a person says which machine it is.
 func (r *Registry) pinned(tx inventory.Tx, c pxe.Client) (isIt bool, err error) {
+	// A relay's word about the port is believed here, because an admin has pinned the host to it.
 	h, err := tx.FindHostByPort(c.Port)
 	switch {
 	case err != nil:
@@ -67,6 +70,7 @@ func (r *Registry) pinned(tx inventory.Tx, c pxe.Client) (isIt bool, err error) 
 	if err := tx.UpdateHost(&h, r.Now()); err != nil {
 		return false, fmt.Errorf("store host %s: %w", h.Name, err)
 	}
+	// The next packet finds the owner in memory.
 	r.Sessions.SetHost(h.ID, c.MAC)
 	return true, tx.AddEvent(&inventory.Event{
 		At: r.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, MAC: c.MAC,

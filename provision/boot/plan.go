@@ -35,6 +35,7 @@ func (pl *Planner) Known(tx inventory.Tx, mac inventory.MAC, subnet string) (*in
 	h, err := tx.FindHostByMAC(mac)
 	switch {
 	case inventory.IsKind(err, inventory.NotFound):
+		// Somebody may have deleted the host since its last packet. Its MAC is that of an unknown machine again.
 		pl.sessions.ForgetOwner(mac)
 		return nil, pl.empty(subnet), nil
 	case err != nil:
@@ -54,12 +55,14 @@ func (pl *Planner) empty(subnet string) pxe.Plan {
 // Plan finds the profile and image of a host. The plan's Problem is the reason when it cannot boot them.
 func (pl *Planner) Plan(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error) {
 	p := pl.empty(subnet)
+	// Before anything else: on a wrong port neither an operation nor an image may begin.
 	if p.Problem = portProblem(h); p.Problem != nil {
 		return p, nil
 	}
 	if err := withWork(tx, h, &p); err != nil {
 		return p, err
 	}
+	// The rescue system of the menu is our agent for the same processor. Without that image the menu goes without it.
 	if p.MenuFor > 0 {
 		if rescue, err := tx.Images().Find(inventory.AgentImage(h.Arch)); err == nil {
 			p.Rescue = &rescue
@@ -92,6 +95,7 @@ func withWork(tx inventory.Tx, h *inventory.Host, p *pxe.Plan) error {
 	if p.Work = operation.WorkOf(&op, h); p.Work == nil || p.Work.Boot != pxe.BootAgent {
 		return nil
 	}
+	// A missing image of the agent is no error here. The decision then says that it is missing.
 	agent, err := tx.Images().Find(inventory.AgentImage(h.Arch))
 	if err == nil {
 		p.Work.Agent = &agent

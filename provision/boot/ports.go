@@ -19,6 +19,7 @@ func withPort(old map[string]string, c pxe.Client) map[string]string {
 		relay = c.Relay.String()
 	}
 	for k, v := range map[string]string{inventory.FactPort: inventory.Clean(c.Port, 1024), inventory.FactRelay: relay} {
+		// A relay that says nothing any more has to leave no old port behind.
 		if f[k] = v; v == "" {
 			delete(f, k)
 		}
@@ -33,6 +34,7 @@ func portProblem(h *inventory.Host) *inventory.Error {
 		return nil
 	}
 	where := "port " + heard
+	// A new host has not had the chance to be in the right place.
 	if heard == "" {
 		if len(h.Facts) == 0 && h.LastSeenAt.IsZero() { // not heard yet
 			return nil
@@ -61,6 +63,7 @@ func accessPort(heard string) string {
 // learnPort takes over the switch port of a NIC; it is false when there is nothing new.
 func learnPort(h *inventory.Host, mac inventory.MAC, heard string) bool {
 	port := accessPort(heard)
+	// The port of one NIC only: each may be on another switch.
 	for i := range h.NICs {
 		if n := &h.NICs[i]; n.MAC == mac && port != "" && n.Port != port {
 			n.Port = port

@@ -33,6 +33,7 @@ func (rs *Reports) Report(ctx context.Context, id inventory.SessionID, source ne
 	if err != nil {
 		return err
 	}
+	// Admitted once more, inside of the transaction that writes: the address may have changed hands since takeLog.
 	err = rs.Store.Write(ctx, func(tx inventory.Tx) error {
 		s, err := rs.admission.Admitted(tx, id, source, key, "report")
 		if err != nil {
@@ -51,12 +52,14 @@ func (rs *Reports) Report(ctx context.Context, id inventory.SessionID, source ne
 		after, err = rs.reported(tx, s, r)
 		return err
 	})
+	// The refusal is noted once for each boot and step, because a machine repeats its report.
 	if inventory.IsKind(err, inventory.Forbidden) && told.ID != "" && rs.Ledger.Refusals.First("report "+string(told.ID)+string(r.Step), rs.Now()) {
 		rs.Recorder.Take(recorder.Note{Session: told, Event: inventory.Event{
 			At: rs.Now(), Kind: inventory.EventReportRefused, HostID: told.HostID, SessionID: told.ID, MAC: told.MAC, Detail: ledger.PublicMessage(err), Data: map[string]any{"step": r.Step},
 		}})
 	}
 	if err == nil {
+		// After the commit, so that memory never shows a step that the store lost.
 		rs.Sessions.Put(after)
 		rs.signs.Poke()
 	}
@@ -65,6 +68,7 @@ func (rs *Reports) Report(ctx context.Context, id inventory.SessionID, source ne
 
 // takeLog checks that a machine may report, takes that from its budget, and keeps its log. It returns what the event says.
 func (rs *Reports) takeLog(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r *pxe.Report) (map[string]any, error) {
+	// Tokens go before anything is stored: logs are read by people who may not see secrets.
 	r.Log = hideTokens(operation.CleanLog(r.Log))
 	var s inventory.BootSession
 	err := rs.Store.Read(ctx, func(tx inventory.Tx) (err error) {
@@ -74,6 +78,7 @@ func (rs *Reports) takeLog(ctx context.Context, id inventory.SessionID, source n
 	if err != nil {
 		return nil, err
 	}
+	// A report costs two notes and its text. A machine beyond its budget could fill the disk.
 	if !rs.gate.Pays(s.ID, s.MAC, "", 2, len(r.Detail)) {
 		return nil, strangers.OverBudget()
 	}
@@ -97,6 +102,7 @@ func (rs *Reports) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Repo
 	} else if taken {
 		return rs.closeReported(tx, s, r)
 	}
+	// The detail is text of the machine, and ends up in reasons and issues.
 	detail := inventory.Clean(r.Detail, 400)
 	outcome, on, why := inventory.Outcome(""), inventory.Trigger(""), ""
 	switch r.Step {
@@ -108,6 +114,7 @@ func (rs *Reports) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Repo
 		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, ledger.Because("reported up", detail)
 	case pxe.ReportInstalled:
 		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, ledger.Because("reported installed", detail)
+		// The installer has run. Disarmed, the host cannot be installed again by accident.
 		h.IsArmed = false
 	case pxe.ReportFailed:
 		outcome, on, why = inventory.OutcomeFailed, inventory.Fault, "reported a failure: "+detail
@@ -121,6 +128,7 @@ func (rs *Reports) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Repo
 			return s, err
 		}
 	}
+	// The host runs, so its turn is free for the next one of its group.
 	if r.Step == pxe.ReportUp {
 		if err := operation.EndTurns(tx, h.ID, false); err != nil {
 			return s, err
@@ -158,6 +166,7 @@ func takesReport(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, s
 		return nil
 	}
 	boot := pxe.Boot(s.Boot)
+	// An installer's word is believed only from a boot that had the order to install.
 	if boot == pxe.BootImage && step == pxe.ReportInstalled {
 		if i, err := tx.Images().Find(s.Image); err == nil && !i.IsInstaller {
 			return inventory.Errorf(inventory.Forbidden, "image %s is no installer: this boot has no order to install", i.Name)
@@ -167,6 +176,7 @@ func takesReport(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, s
 	if boot != pxe.BootImage && !isOfAgent {
 		return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s, and cannot report %s", cmp.Or(s.Boot, "nothing yet"), step)
 	}
+	// A report that was delayed must not end what was begun later.
 	old := inventory.Errorf(inventory.Forbidden, "this boot is older than what %s does now, and cannot report %s", h.Name, step)
 	if s.Operation != "" {
 		op, err := tx.FindOperation(s.Operation)
@@ -190,6 +200,7 @@ func takesReport(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, s
 			return old
 		}
 	}
+	// Without an operation only the boots themselves tell which is the newest.
 	latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: bootsLooked})
 	if err != nil {
 		return fmt.Errorf("read boots of %s: %w", h.Name, err)

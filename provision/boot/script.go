@@ -33,6 +33,7 @@ type Scripts struct {
 func (s *Scripts) Ask(ctx context.Context, id inventory.SessionID, source netip.Addr, base string) ([]byte, error) {
 	running, _ := s.timeline.SessionAt(source)
 	if id == "" || id == running.ID {
+		// The address shows which boot it is. An id in the request would prove nothing more.
 		return pxe.AskScript(base, running.ID), nil
 	}
 	err := s.Store.Read(ctx, func(tx inventory.Tx) error {
@@ -46,6 +47,7 @@ func (s *Scripts) Ask(ctx context.Context, id inventory.SessionID, source netip.
 // before the script is returned: the host's facts and state, the session, events and issues. A killed server therefore
 // knows what it has started.
 func (s *Scripts) Script(ctx context.Context, id inventory.SessionID, c pxe.Client, base string) ([]byte, error) {
+	// A loader without a MAC in its request is known by its address alone.
 	if c.MAC == "" {
 		running, _ := s.timeline.SessionAt(c.Address)
 		c.MAC = running.MAC
@@ -58,6 +60,7 @@ func (s *Scripts) Script(ctx context.Context, id inventory.SessionID, c pxe.Clie
 			return a.script, nil
 		}
 	}
+	// Only unaccepted machines pay. A host of ours must boot however often it asks.
 	if s.gate.IsStranger(c.MAC) && !s.gate.Pays(id, c.MAC, c.Port, 2, 0) {
 		return nil, strangers.OverBudget()
 	}
@@ -72,6 +75,7 @@ func (s *Scripts) Script(ctx context.Context, id inventory.SessionID, c pxe.Clie
 	if err != nil {
 		return nil, err
 	}
+	// After the commit: the machine gets its script only when the store has all that follows from it.
 	s.Sessions.Put(a.session)
 	if a.operation.ID != "" {
 		s.signs.Poke()
@@ -139,6 +143,7 @@ func (s *Scripts) rendered(ctx context.Context, q question) (lacking inventory.H
 		}
 		r, err := s.decider.configurer.ConfigOf(tx, &q.host, q.plan, q.c.MAC)
 		if err == nil && r != nil && r.LacksAddress {
+			// An address is kept by a transaction that writes, which a read cannot do. The caller does it and renders again.
 			lacking = q.host.ID
 		}
 		return err
@@ -152,6 +157,7 @@ func (s *Scripts) find(tx inventory.Tx, q *question) (err error) {
 	if q.before, err = s.sessionFor(tx, q.id, q.c); err != nil {
 		return err
 	}
+	// The boot as this request makes it, next to the one before: both are needed to see what is new.
 	q.session = s.asked(q.before, q.c)
 	c, h := &q.c, &q.host
 	c.MAC = q.session.MAC // what DHCP saw counts; a machine may report another card first
@@ -172,6 +178,7 @@ func (s *Scripts) find(tx inventory.Tx, q *question) (err error) {
 	if q.verdict, err = s.judge.judge(tx, h, &q.session, *c); err != nil {
 		return err
 	}
+	// Nothing that an unproven machine says of itself may change the host. That somebody was there is all that is noted.
 	if q.verdict.Proof == inventory.ProofNone {
 		s.registry.seen(h)
 	} else if q.news.learnt, err = s.registry.identify(tx, h, *c); err != nil {
@@ -215,6 +222,7 @@ func (s *Scripts) takeIn(tx inventory.Tx, q *question) (err error) {
 
 // add adds the host of a machine that nobody has heard of.
 func (s *Scripts) add(tx inventory.Tx, q *question) error {
+	// A flood of invented MACs must not fill the table of hosts.
 	if s.Sessions.HostOf(q.c.MAC) == "" && !s.gate.MayAdd(q.c) {
 		return inventory.Errorf(inventory.Unavailable, "too many unknown machines asked at once: this one is not listed yet").
 			WithHint("it is listed when it asks again in some minutes; or add it: slipway host create --mac %s", q.c.MAC)
@@ -233,6 +241,7 @@ func (s *Scripts) add(tx inventory.Tx, q *question) error {
 // sessionFor finds the session a script is asked for: by its id, else by MAC, else a new one. A server that was
 // killed may have lost the session of a boot it had not decided yet; the machine must not notice.
 func (s *Scripts) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Client) (inventory.BootSession, error) {
+	// Memory is the quick way for a machine that waits. The address has to fit, because the id alone is heard by others.
 	if x, ok := s.Sessions.Of(c.MAC); ok && x.ID == id && x.Address == c.Address {
 		return x, nil
 	}
@@ -255,6 +264,7 @@ func (s *Scripts) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Clie
 		return inventory.BootSession{}, inventory.Errorf(inventory.Invalid, "the request names no machine").
 			WithHint("a request for a script needs ?mac=<address>")
 	}
+	// Without a session the MAC is only a claim. The address must show that it is true.
 	if err := s.admission.CheckSource(tx, c); err != nil {
 		return inventory.BootSession{}, err
 	}
@@ -283,6 +293,7 @@ func subnetOf(tx inventory.Tx, a netip.Addr) (string, error) {
 // asked moves a session to the step of asking for its script.
 func (s *Scripts) asked(x inventory.BootSession, c pxe.Client) inventory.BootSession {
 	x.LastAt = s.Now()
+	// A machine that asks again while it waits does not go back a step.
 	if session.StepIndex(inventory.EventScriptAsked) > session.StepIndex(x.Step) {
 		x.Step = inventory.EventScriptAsked
 	}

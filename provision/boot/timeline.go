@@ -23,6 +23,7 @@ type Timeline struct {
 func (t *Timeline) Heard(c pxe.Client, kind string) inventory.BootSession {
 	s, replaced, isNew := t.Sessions.Heard(c, kind)
 	if replaced.ID != "" {
+		// The old boot ends with the first sign of the new one, because firmware says no farewell.
 		t.Ledger.End(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
 	}
 	if isNew {
@@ -53,6 +54,7 @@ func (t *Timeline) Note(_ context.Context, c pxe.Client, kind, detail string) {
 	var s inventory.BootSession
 	switch kind {
 	case inventory.EventDHCPDiscover, inventory.EventDHCPRequest, inventory.EventDHCPOffer, inventory.EventDHCPAck:
+		// An operating system that gets its address is a sign for its operation, and no boot.
 		if c.Stage == pxe.StageOS {
 			if kind == inventory.EventDHCPAck {
 				t.signs.HeardOS(c.MAC)
@@ -60,6 +62,7 @@ func (t *Timeline) Note(_ context.Context, c pxe.Client, kind, detail string) {
 			return
 		}
 		if t.Sessions.HostOf(c.MAC) == "" {
+			// A packet alone must not fill the store: Offer decides which unknown machines are listed.
 			if _, running := t.Sessions.Of(c.MAC); !running {
 				return // a machine that Offer did not take on
 			}
@@ -93,6 +96,7 @@ func (t *Timeline) Transferred(f pxe.Transfer) {
 	}
 	sent, failed := inventory.EventLoaderSent, inventory.EventLoaderFailed
 	if !pxe.IsLoader(f.Name) {
+		// Loaders ask for one name after another until one exists. Each miss is no failure.
 		if f.Err != nil && f.Size == 0 && pxe.IsProbe(f.Name) {
 			return // it goes on to the next name
 		}
@@ -115,6 +119,7 @@ func (t *Timeline) Transferred(f pxe.Transfer) {
 
 func (t *Timeline) transfer(f pxe.Transfer, kind, detail string) {
 	s, ok := t.SessionAt(f.Source)
+	// Another boot may have begun at this address since the transfer did.
 	if !ok || f.Session != "" && f.Session != s.ID {
 		return // no boot of ours: somebody fetched the file by hand
 	}
