@@ -89,6 +89,7 @@ func (u unasked) has(s inventory.Subnet) bool {
 func readUnasked(dir string) (unasked, error) {
 	all := unasked{}
 	text, err := os.ReadFile(filepath.Join(dir, unaskedFile))
+	// Most installations never have this file: each network answered, or the admin chose the mode.
 	if errors.Is(err, fs.ErrNotExist) {
 		return all, nil
 	}
@@ -107,6 +108,7 @@ func noteUnasked(dir string, s inventory.Subnet, isUnasked bool) error {
 	if err != nil {
 		return err
 	}
+	// The usual case at a start: nothing to remember and nothing to forget, so nothing is written.
 	if _, isListed := all[s.Name]; !isUnasked && !isListed {
 		return nil
 	}

@@ -108,6 +108,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 		"first token":        a.dropFirstToken,
 		"artefacts":          a.watchArtefacts,
 	}
+	// Router advertisements change every machine on the wire. So they are sent only where an admin wants that.
 	if a.cfg.Advertise {
 		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Subnets: a.networks.Subnets6, Log: a.log}).Serve
 	}
@@ -180,6 +181,7 @@ func (o *own) admission(a netip.Addr) admission.Rules {
 	if err != nil || megabits <= 0 {
 		return admission.Rules{}
 	}
+	// The kernel says megabits, and admission counts bytes.
 	return admission.Rules{BytesPerSecond: megabits * 1_000_000 / 8}
 }
 
@@ -212,6 +214,7 @@ func (a *appliance) followTargets(ctx context.Context) error {
 			return err
 		}
 		stop := context.AfterFunc(ctx, cancel)
+		// The hub closes the channel at cancel, and when this reader falls behind. Both end the loop.
 		for ev := range events {
 			if strings.HasPrefix(ev.Subject, "target/") || strings.HasPrefix(ev.Subject, "secret/") {
 				a.joiner.Wake()
@@ -246,6 +249,7 @@ const socketName = "slipway.sock"
 func listenAdmin(ctx context.Context, at string) (net.Listener, error) {
 	if n, ok := strings.CutPrefix(at, "fd:"); ok {
 		fd, err := strconv.Atoi(n)
+		// The files 0, 1 and 2 are the standard streams, which are no listeners.
 		if err != nil || fd < 3 {
 			return nil, inventory.Errorf(inventory.Invalid, "--admin-listen %s names no open listener", at).WithHint("fd:3 is the first that a parent can pass")
 		}

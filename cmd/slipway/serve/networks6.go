@@ -76,6 +76,7 @@ func (a *appliance) probe6(ctx context.Context, n inventory.Subnet, server netip
 // askForeign6 asks for other DHCPv6 servers on the interfaces whose IPv6 network is ours alone.
 func (a *appliance) askForeign6(ctx context.Context) {
 	for _, name := range a.cfg.Interfaces {
+		// In the other modes another server is meant to answer there.
 		if !slices.ContainsFunc(a.networks.Subnets6(name), func(n inventory.Subnet) bool { return n.Mode == inventory.ModeFull }) {
 			continue
 		}
@@ -87,6 +88,7 @@ func (a *appliance) askForeign6(ctx context.Context) {
 
 // checkSubnets6 says which IPv6 subnets cannot boot anything: a machine fetches its loader from an address of ours.
 func (a *appliance) checkSubnets6() (checks []Check) {
+	// nil during the check of the start, which runs before any listener is open.
 	if a.dhcp6 != nil {
 		for _, name := range a.dhcp6.Taken() {
 			checks = append(checks, Check{

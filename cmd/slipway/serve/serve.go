@@ -328,6 +328,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	if err != nil {
 		return a.cfg.named(err, "tcp")
 	}
+	// The egress policy needs the port: nobody may make this server connect to its own admin listener.
 	if at, err := netip.ParseAddrPort(tcp.Addr().String()); err == nil {
 		a.adminPort.Store(uint32(at.Port()))
 	}

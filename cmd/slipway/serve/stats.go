@@ -57,6 +57,7 @@ func (s *samples) take(now time.Time, is totals) {
 		At: now.UTC(), DHCPReplies: (is.replies - was.replies) / since, DHCPDrops: (is.drops - was.drops) / since,
 		TFTPBytes: (is.tftp - was.tftp) / since, HTTPBytes: (is.http - was.http) / since, Boots: (is.boots - was.boots) / since,
 	}
+	// The ring grows to an hour of samples. After that each new one takes the place of the oldest.
 	if len(s.ring) < samplesN {
 		s.ring = append(s.ring, one)
 		return
@@ -69,11 +70,13 @@ func (s *samples) take(now time.Time, is totals) {
 func (s *samples) list(step time.Duration) []wire.Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A step below the distance of samples gives the samples themselves.
 	per := max(1, int(step/sampleEvery))
 	var out []wire.Sample
 	var sum wire.Sample
 	n := 0
 	for i := range s.ring {
+		// next is 0 until the ring is full, so that this begins with the oldest in both cases.
 		one := s.ring[(s.next+i)%len(s.ring)]
 		sum.At = one.At
 		sum.DHCPReplies += one.DHCPReplies
@@ -132,6 +135,7 @@ func (a *appliance) sample(ctx context.Context) error {
 // countBoots counts boots as they begin.
 func (a *appliance) countBoots(ctx context.Context, n *atomic.Int64) error {
 	for ctx.Err() == nil {
+		// Boots between two subscriptions are not counted. The number is for a chart, and nothing is decided by it.
 		events, cancel, err := a.hub.Subscribe(live.FromNow, inventory.EventFilter{Kind: inventory.EventSessionStarted})
 		if err != nil {
 			return err

@@ -22,6 +22,7 @@ func (a *appliance) unserved(ctx context.Context) (names []string, err error) {
 	if names, err = a.withoutSubnet(ctx); err != nil {
 		return nil, err
 	}
+	// A subnet that was made without an answer gets another question: its network may answer now.
 	known, err := readUnasked(a.cfg.DataDir)
 	if err != nil {
 		return nil, err
@@ -43,6 +44,7 @@ func (a *appliance) withoutSubnet(ctx context.Context) (names []string, err erro
 	err = a.store.Read(ctx, func(tx inventory.Tx) error {
 		subnets, err := tx.Subnets().List(inventory.Page{})
 		for _, name := range a.cfg.Interfaces {
+			// Any subnet with the address counts here. sharedNetworks says when that is served on another interface.
 			isServed := slices.ContainsFunc(lookup.AddressesOf([]string{name}), func(own netip.Addr) bool {
 				return slices.ContainsFunc(subnets, func(s inventory.Subnet) bool { return s.CIDR.Contains(own) })
 			})
@@ -57,6 +59,7 @@ func (a *appliance) withoutSubnet(ctx context.Context) (names []string, err erro
 
 // firstSubnets writes the subnets of a first start, and says how it went.
 func (a *appliance) firstSubnets(ctx context.Context, others map[string]asked) (checks []Check, err error) {
+	// An interface that came up after the check has no answer. Then nobody knows whether there are other servers.
 	answer := func(name string) asked {
 		if a, wasAsked := others[name]; wasAsked {
 			return a
@@ -93,6 +96,7 @@ func (a *appliance) subnetOf(ctx context.Context, i doctor.Interface, others ask
 		return nil, err
 	case made != nil:
 		k := Check{Name: "subnet " + made.Name, Status: ok, Detail: "made: " + describeSubnet(*made)}
+		// With --mode the admin has decided, and the answer of the network changes nothing.
 		if a.cfg.Mode == modeAuto && others.err != nil {
 			k.Status = warning
 			k.Detail += "; it is not mode full, because the network could not be checked for other DHCP servers: " + others.err.Error()
@@ -140,6 +144,7 @@ func ensureSubnet(ctx context.Context, store inventory.Store, c Config, i doctor
 			return err
 		}
 		for _, s := range subnets {
+			// An overlap is enough: two subnets must not give one address to two machines.
 			if s.CIDR.Overlaps(own) {
 				kept = &s
 				return nil
@@ -166,6 +171,7 @@ func ensureSubnet(ctx context.Context, store inventory.Store, c Config, i doctor
 
 // wantsOther reports whether the settings for a first start ask for something else than the subnet that is there.
 func (c *Config) wantsOther(s inventory.Subnet) bool {
+	// The defaults ask for nothing. Only a value that somebody has chosen can differ from the subnet.
 	if c.Mode != modeAuto && c.Mode != string(s.Mode) || c.Unknown != string(inventory.UnknownDisk) && c.Unknown != string(s.Unknown) {
 		return true
 	}
@@ -229,6 +235,7 @@ func (a *appliance) lateSubnets(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
+		// An interface that is settled leaves the list, also after an error.
 		waiting = slices.DeleteFunc(waiting, func(name string) bool { return a.lateSubnet(ctx, name) })
 	}
 	return nil
@@ -244,6 +251,7 @@ func (a *appliance) lateSubnet(ctx context.Context, name string) (settled bool) 
 	// The question takes seconds, so it is asked only where the answer still decides on a mode.
 	unserved, err := a.unserved(ctx)
 	if err != nil {
+		// An error counts like a network without an answer: the subnet gets the safer mode.
 		answer.err = err
 	} else if slices.Contains(unserved, name) {
 		answer = a.ask(ctx, name)
@@ -263,6 +271,7 @@ func (a *appliance) lateSubnet(ctx context.Context, name string) (settled bool) 
 // firstSubnet is the subnet that a first start writes for an interface with that address: the upper half of the
 // network is the range, unless another server leases addresses there already or nobody knows whether one does.
 func (c *Config) firstSubnet(iface string, own netip.Prefix, others asked) (inventory.Subnet, error) {
+	// A boot needs its address for minutes. The short lease gives it back to the next machine.
 	s := inventory.Subnet{
 		Name: lookup.SubnetName(iface), CIDR: own.Masked(), Interface: iface, Mode: c.modeOf(others),
 		Unknown:  inventory.UnknownPolicy(c.Unknown),
@@ -286,6 +295,7 @@ func (c *Config) firstSubnet(iface string, own netip.Prefix, others asked) (inve
 // upperHalf is the upper half of a network without the broadcast address and without our own.
 func upperHalf(own netip.Prefix) (inventory.Range, bool) {
 	p := own.Masked()
+	// A /30 or smaller has no half that is worth a range.
 	if p.Bits() > 29 {
 		return inventory.Range{}, false
 	}

@@ -29,6 +29,7 @@ func (a *appliance) openAdminTLS() (*keys.AdminTLS, error) {
 		Uploaded: keys.Pair{Cert: filepath.Join(c.DataDir, keys.AdminCert), Key: filepath.Join(c.DataDir, keys.AdminKey)},
 		Site:     site, Now: time.Now, Log: a.log,
 	}
+	// Read at once, so that a wrong file stops the start and not the first browser.
 	t.Look()
 	// Files that were given must work: a silent fallback to the site's own authority would look like an attack to browsers.
 	if t.Given.Cert != "" && t.Current == nil {
@@ -72,6 +73,7 @@ func (a *appliance) adminURL(at net.Addr) string {
 	}
 	s := a.tls.TLSState()
 	if s.From == system.TLSSite {
+		// No browser knows the site's own authority. The fingerprint lets the person compare it.
 		ca := filepath.Join(a.cfg.DataDir, keys.AdminCA.Cert)
 		return fmt.Sprintf("https://%s (its authority is %s, SHA-256 %s)", at, ca, s.Fingerprint)
 	}
@@ -82,6 +84,7 @@ func (a *appliance) adminURL(at net.Addr) string {
 func checkTLS(t *keys.AdminTLS) Check {
 	s := t.TLSState()
 	left := s.NotAfter.Sub(t.Now())
+	// A refused file comes first, because an admin believes that it is in force.
 	switch {
 	case s.Refused != "":
 		return Check{Name: "admin TLS", Status: failed, Detail: "the newest certificate is not in force: " + s.Refused, Hint: "give a certificate and the key it was made for"}

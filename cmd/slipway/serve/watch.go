@@ -64,6 +64,7 @@ func (a *appliance) look(ctx context.Context, leap time.Duration) *trouble.Healt
 	for _, name := range a.cfg.Interfaces {
 		h.Interfaces = append(h.Interfaces, doctor.ReadInterface(name))
 	}
+	// nil until the networks were read for the first time.
 	if six := a.networks.Six.Load(); six != nil {
 		for _, s := range *six {
 			h.Only6[s.Interface] = true
@@ -72,6 +73,7 @@ func (a *appliance) look(ctx context.Context, leap time.Duration) *trouble.Healt
 			}
 		}
 	}
+	// A store that cannot be read has an issue of its own.
 	if names, err := a.withoutSubnet(ctx); err == nil {
 		h.Unserved = names
 	}
@@ -81,6 +83,7 @@ func (a *appliance) look(ctx context.Context, leap time.Duration) *trouble.Healt
 	a.engine.Gate.DiskIsTight(isTight)
 	h.Reserve = a.reserve.GivenUp()
 	h.Shed, h.ShedAt = a.alarms.NoteShed(a.engine.Gate.Shed(), time.Now())
+	// nil until the first look at the files of images has ended.
 	if faults := a.faults.Load(); faults != nil {
 		h.Faults = *faults
 	}
@@ -118,6 +121,7 @@ func (a *appliance) watchArtefacts(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
+			// The last result stays in force until a look succeeds.
 			a.log.Warn("artefacts not checked", "err", err)
 		default:
 			a.faults.Store(&faults)
