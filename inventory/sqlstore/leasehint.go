@@ -57,6 +57,7 @@ func (h *leaseHints) of(mac inventory.MAC) []uint32 {
 	if !is {
 		return nil
 	}
+	// A copy, because the caller reads it without the lock.
 	return append([]uint32{a}, h.earlier[key]...)
 }
 
@@ -69,6 +70,7 @@ func (h *leaseHints) isFull() bool {
 // readHints makes the hints again from the leases. It must run between two transactions of the writer: what is undone
 // later must not count.
 func (s *Store) readHints() error {
+	// Built apart and then exchanged, so that no reader finds half of them.
 	fresh := newLeaseHints()
 	t := &tx{store: s, conn: s.writer, isRead: true}
 	err := t.each(func(scan scan) error {
@@ -83,6 +85,7 @@ func (s *Store) readHints() error {
 	if err != nil {
 		return err
 	}
+	// The limit leaves space for twice as many, so that they are seldom read again.
 	h := s.hints
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,6 +95,7 @@ func (s *Store) readHints() error {
 
 // leasesOf4 returns the IPv4 leases of a network card, in no order.
 func (t networkTx) leasesOf4(mac inventory.MAC) (all []inventory.Lease, err error) {
+	// The query also has the MAC: a hint may be old, or of another card with the same hash.
 	for _, a := range t.store.hints.of(mac) {
 		some, err := list(t.tx, ipv4.readLease, leaseOfSQL, int64(a), string(mac))
 		if err != nil {

@@ -33,6 +33,7 @@ var settingTables = []string{
 
 // changesSettings reports whether a statement changes one of the tables. Nothing cascades into them.
 func changesSettings(query string) bool {
+	// The name of the table is among the first words of a statement that changes it.
 	words := strings.Fields(query[:min(len(query), 80)])
 	for i, w := range words {
 		if i > 0 && i < 4 && (strings.EqualFold(words[i-1], "INTO") || strings.EqualFold(words[i-1], "UPDATE") || strings.EqualFold(words[i-1], "FROM")) {
@@ -100,6 +101,7 @@ func (t *tx) settingsCount() (count uint64, ok bool) {
 		}
 	}
 	count = t.store.settings.count.Load()
+	// Something changed since the read began, and its snapshot may have the old rows.
 	if t.isRead && count != t.began {
 		return 0, false
 	}
@@ -108,6 +110,7 @@ func (t *tx) settingsCount() (count uint64, ok bool) {
 
 // changing is called before each statement of the writer.
 func (s *Store) changing(isSetting bool) {
+	// Once in a transaction: the count has to stay odd until that ends.
 	if isSetting && !s.isChanging {
 		s.isChanging = true
 		s.settings.count.Add(1)
@@ -122,6 +125,7 @@ func (s *Store) changed() {
 	}
 }
 
+// ownProfile copies what a caller may change: the kept value is shared by all transactions.
 func ownProfile(p inventory.Profile) inventory.Profile {
 	p.KernelArgs, p.Parameters, p.Accepts = slices.Clone(p.KernelArgs), maps.Clone(p.Parameters), slices.Clone(p.Accepts)
 	if p.Document != nil {

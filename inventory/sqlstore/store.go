@@ -102,6 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		keeper:  keeper{woken: make(chan struct{}, 1), stopped: make(chan struct{})},
 	}
 	if err := s.open(ctx); err != nil {
+		// A start that fails half-way must not keep the file open.
 		s.closeConns()
 		if said, ok := errors.AsType[*inventory.Error](err); ok {
 			return nil, said
@@ -284,6 +285,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return inventory.Errorf(inventory.Conflict, "%s exists already", path).WithHint("name a new file")
 	}
+	// A connection of its own: a long copy takes no reader away from the machines.
 	db, err := sql.Open("sqlite3", dsn(s.cfg.Path))
 	if err != nil {
 		return s.fault(err, "open the database for a backup")
@@ -322,6 +324,7 @@ func moveIntoPlace(part, path string) error {
 	if err := os.Rename(part, path); err != nil {
 		return err
 	}
+	// The new name is durable only when the folder is synced as well, see fsync(2).
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err

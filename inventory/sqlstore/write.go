@@ -31,6 +31,7 @@ type request struct {
 // commit: a caller must never believe that a write failed which is on disk.
 func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 	r := &request{fn: fn, done: make(chan error, 1)}
+	// Checked by itself: with a place in the queue, the select below could still choose that after Close.
 	select {
 	case <-s.closing:
 		return errClosed()
@@ -64,6 +65,7 @@ func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 // possible.
 func (s *Store) runWriter() {
 	for {
+		// What waits goes first. In the select below, a closed channel could win against it.
 		select {
 		case r := <-s.queue:
 			s.commit(s.gather(r))
@@ -306,6 +308,7 @@ func (s *Store) keepLog() {
 
 // shorten copies a log that has become long, and leaves the rest to the writer.
 func (s *Store) shorten() error {
+	// NOOP copies nothing, and only tells how long the log is.
 	n, err := s.keeper.conn.checkpoint(lookAtLog)
 	if err != nil || n < checkpointPages {
 		return err
@@ -315,6 +318,7 @@ func (s *Store) shorten() error {
 		if n, err = s.keeper.conn.checkpoint(copyLog); err != nil {
 			return err
 		}
+		// Little was added during the copy, so the writer copies the rest quickly.
 		if n-had <= checkpointRest {
 			break
 		}
@@ -336,6 +340,7 @@ func (s *Store) tellLog(err error) {
 
 // finishLog is the writer's part of a checkpoint, between two transactions. Its failure shows at the keeper's next look.
 func (s *Store) finishLog() {
+	// The flag is cleared first: what is added meanwhile is for a later look of the keeper.
 	if s.keeper.isDue.CompareAndSwap(true, false) {
 		_, _ = s.writer.checkpoint(copyLog)
 	}
@@ -347,6 +352,7 @@ func (c *conn) checkpoint(query string) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	// The row has three numbers: blocked or not, pages in the log, and pages that were copied.
 	var isBusy bool
 	copied := 0
 	err = s.each(nil, func(read scan) error { return read(&isBusy, &n, &copied) })
