@@ -68,6 +68,7 @@ func (d *driver) draw() (f Fault, wait time.Duration, isKnown bool) {
 			break
 		}
 	}
+	// Faults that are set come after the draw, so that they use up as much chance as none.
 	if len(c.script) > 0 {
 		f, c.script = c.script[0], c.script[1:]
 	}

@@ -105,6 +105,7 @@ func (c *connection) basic() string {
 func (c *connection) as(user, password string) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// It begins without a refusal: what the controller said of one account holds for no other.
 	return &connection{
 		user: user, password: password, auth: c.auth, http: c.http, timeout: c.timeout, base: c.base, service: c.service, isBasic: c.isBasic,
 		slots: make(chan struct{}, 2), login: make(chan struct{}, 1),
@@ -151,6 +152,7 @@ func (c *connection) resolve(ref string) (*url.URL, error) {
 	if err != nil || ref == "" || !strings.HasPrefix(u.Path, "/redfish") || u.Host != base.Host || u.Scheme != base.Scheme || u.User != nil {
 		return nil, inventory.Errorf(inventory.Unavailable, "the controller at %s points to %q, which is none of its documents", inventory.Clean(base.Host, 80), clean(ref))
 	}
+	// A fragment names a part of the document, and never goes to the server (RFC 3986 section 3.5).
 	u.Fragment = ""
 	return u, nil
 }
@@ -265,6 +267,7 @@ func (c *connection) send(ctx context.Context, method, ref string, body []byte, 
 		return nil, c.unreached(ctx, err)
 	}
 	defer func() { <-c.slots }()
+	// The time begins with the place: waiting for other requests is not the controller's silence.
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))

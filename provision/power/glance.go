@@ -54,6 +54,7 @@ func (g *glances) Of(h inventory.HostID, s inventory.SessionID, now time.Time) s
 func (g *glances) Want(h inventory.HostID, s inventory.SessionID, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// One question for each boot. Its machine asks for the script every few seconds meanwhile.
 	if g.byHost[h].session == s {
 		return
 	}
@@ -63,6 +64,7 @@ func (g *glances) Want(h inventory.HostID, s inventory.SessionID, now time.Time)
 	default:
 		return
 	}
+	// The bound forgets all of them at once. A boot that still waits asks again.
 	if g.byHost == nil || len(g.byHost) >= maxGlances {
 		g.byHost = map[inventory.HostID]glanced{}
 	}
