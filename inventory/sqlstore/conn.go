@@ -118,6 +118,7 @@ func (s *stmt) exec(args []any) (driver.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A kept statement must not keep the values of its last run, which may be secrets.
 	defer clear(with)
 	return s.ExecContext(context.Background(), with)
 }
@@ -195,6 +196,7 @@ func (t *tx) prepare(query string) (*stmt, error) {
 	if err != nil {
 		return nil, t.check(err)
 	}
+	// The count turns odd before the first change, so that no reader keeps what it reads meanwhile.
 	if !t.isRead {
 		t.store.changing(s.isSetting)
 	}
@@ -336,6 +338,7 @@ func (t *tx) check(err error) error {
 	if _, ok := errors.AsType[*inventory.Error](err); ok {
 		return err
 	}
+	// After other errors only the statement is undone, and the transaction can go on.
 	if losesTransaction(err) {
 		t.broken = t.store.fault(err, "use the database")
 		return t.broken
