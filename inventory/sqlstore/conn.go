@@ -338,7 +338,7 @@ func (t *tx) check(err error) error {
 	if _, ok := errors.AsType[*inventory.Error](err); ok {
 		return err
 	}
-	// After other errors only the statement is undone, and the transaction can go on.
+	// Any other error undoes the statement only, and the transaction can go on.
 	if losesTransaction(err) {
 		t.broken = t.store.fault(err, "use the database")
 		return t.broken

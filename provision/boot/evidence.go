@@ -80,7 +80,7 @@ func (j *Judge) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSessi
 	}
 	v = identity.Judge(ev)
 	if v.IsOpen {
-		// The controller is asked in the background. The machine waits in its boot loader and asks again.
+		// Slipway asks the controller in the background. The machine waits in its boot loader and asks again.
 		j.power.Glances.Want(h.ID, s.ID, j.Now())
 	}
 	if v.Proof == inventory.ProofNone && v.Doubt == "" {

@@ -60,7 +60,7 @@ func (o *Offers) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 	if h != nil {
 		o.registry.seen(h)
 	}
-	// Also for a machine that gets no loader: the timeline then shows that it was heard.
+	// Also for a machine that gets no loader: its packet then shows in the timeline.
 	s := o.timeline.Heard(c, inventory.EventDHCPDiscover)
 	if isFinal(d) && (s.Boot != string(d.Boot) || s.Reason != d.Reason) {
 		o.decidedEarly(c, s, d)

@@ -241,7 +241,7 @@ func (s *Scripts) add(tx inventory.Tx, q *question) error {
 // sessionFor finds the session a script is asked for: by its id, else by MAC, else a new one. A server that was
 // killed may have lost the session of a boot it had not decided yet; the machine must not notice.
 func (s *Scripts) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Client) (inventory.BootSession, error) {
-	// Memory is the quick way for a machine that waits. The address has to fit, because the id alone is heard by others.
+	// Memory is the quick way for a machine that waits. The address has to fit, because others on the network hear the id.
 	if x, ok := s.Sessions.Of(c.MAC); ok && x.ID == id && x.Address == c.Address {
 		return x, nil
 	}

@@ -96,7 +96,7 @@ func (a *Admission) admit(tx inventory.Tx, s *inventory.BootSession, source neti
 	if err != nil {
 		return "", err
 	}
-	// Rendering is expensive. It is asked for only when our own DHCP gave the address to nobody.
+	// Rendering is expensive, and needed only when our own DHCP gave the address to nobody.
 	if s.Config != "" && h.ID != "" && c.Lessee == "" {
 		if c.Configured, err = a.configuredAddresses(tx, &h, s); err != nil {
 			return "", err

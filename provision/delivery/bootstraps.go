@@ -56,7 +56,7 @@ func (b *Bootstraps) put(uid string, d bootstrapData) {
 		b.data = map[string]bootstrapData{}
 	}
 	b.data[uid] = d
-	// The data are here, so that the next question after a loss may be asked at once.
+	// The data are here, so that after a loss Slipway may ask again at once.
 	delete(b.wanted, uid)
 }
 

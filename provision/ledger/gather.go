@@ -110,7 +110,7 @@ func (l *Ledger) ungather(i *inventory.Issue) (key string) {
 	}
 	l.crowds.mu.Lock()
 	defer l.crowds.mu.Unlock()
-	// The key holds the cause, which the caller of CloseIssue does not have. So all issues of the type are looked through.
+	// The key holds the cause, which the caller of CloseIssue does not have. So this searches all issues of the type.
 	for k, g := range l.crowds.byKey {
 		if strings.HasPrefix(k, i.Type+OfStrangersKey) && g.hosts[i.HostIDs[0]] {
 			delete(g.hosts, i.HostIDs[0])

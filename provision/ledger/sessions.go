@@ -15,7 +15,7 @@ import (
 // End ends a session behind the packets: a DHCP or TFTP handler must not wait for the disk. The recorder writes it with its next
 // batch. A crash before that leaves the session open, and Sweep ends it after the restart.
 func (l *Ledger) End(s inventory.BootSession, outcome inventory.Outcome, why string) {
-	// A boot that was never meant to start anything here has not failed when the machine falls silent.
+	// These boots start nothing from here. They have not failed when the machine falls silent.
 	if outcome == inventory.OutcomeAbandoned {
 		switch pxe.Boot(s.Boot) {
 		case pxe.BootWait, pxe.BootPark:

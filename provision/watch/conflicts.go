@@ -88,7 +88,7 @@ func (c *conflicts) Add(a netip.Addr, subnet, detail string, now time.Time) (i i
 		c.byKey[key] = x
 	}
 	isNew := x.see(a, now)
-	// Up to contestedNames the issue changes with each address, and says so at once. After that once a minute is enough.
+	// Up to contestedNames the issue changes with each address, and each change is written at once. After that once a minute is enough.
 	isTold = now.Sub(x.toldAt) < toldEvery && (!isNew || len(x.seen) > contestedNames)
 	if !isTold {
 		x.toldAt = now

@@ -20,7 +20,7 @@ func (in *Intruders) Foreign(f pxe.ForeignServer) {
 		if err != nil {
 			return ledger.IgnoreNotFound(err)
 		}
-		// In the modes proxy and off another server is meant to give the addresses.
+		// In the modes proxy and off another server gives the addresses, as the admin wants it.
 		if n.Mode != inventory.ModeFull {
 			return nil // it is expected there
 		}

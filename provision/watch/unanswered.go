@@ -177,7 +177,7 @@ func (sl *Silences) whoAsks(ctx context.Context, s *silence) (id inventory.HostI
 		}
 		id, isOwed = h.ID, true
 		if s.isMeant || s.client.Stage == "" {
-			// The packet does not say what it is. As firmware it would be told to boot, if there were something to boot.
+			// The packet does not say what it is. As firmware it would get a boot, if there were one.
 			c := s.client
 			c.Stage, c.Arch, c.Firmware = pxe.StageFirmware, cmp.Or(c.Arch, h.Arch), cmp.Or(c.Firmware, h.Firmware)
 			boot := pxe.Decide(c, h, plan, sl.cfg.Now()).Boot

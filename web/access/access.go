@@ -116,8 +116,8 @@ func (a *Access) Provider(ctx context.Context) (*OIDC, error) {
 	if a.sso == nil {
 		return nil, nil
 	}
-	// The answer may be an hour old. After a failure the provider is asked again only after some seconds, however often this is
-	// called.
+	// The answer may be an hour old. After a failure Slipway waits some seconds before it asks the provider again, however often
+	// this is called.
 	_, err := a.sso.provider(ctx)
 	return &a.sso.OIDC, err
 }

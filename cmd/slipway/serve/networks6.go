@@ -76,7 +76,7 @@ func (a *appliance) probe6(ctx context.Context, n inventory.Subnet, server netip
 // askForeign6 asks for other DHCPv6 servers on the interfaces whose IPv6 network is ours alone.
 func (a *appliance) askForeign6(ctx context.Context) {
 	for _, name := range a.cfg.Interfaces {
-		// In the other modes another server is meant to answer there.
+		// In the other modes an admin expects another server there.
 		if !slices.ContainsFunc(a.networks.Subnets6(name), func(n inventory.Subnet) bool { return n.Mode == inventory.ModeFull }) {
 			continue
 		}
