@@ -105,7 +105,7 @@ func (w *Watch) WatchBoots(ctx context.Context) (hasMore bool, err error) {
 		w.cfg.Ledger.End(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
 	}
 	if err := w.tellStalled(ctx, w.stalledAnew(late, now), over, now); err != nil {
-		// The store failed. The queue gave these boots away, and has to have them again.
+		// The store failed. The agenda returns each late boot once, so these have to become due again.
 		for _, s := range late {
 			w.cfg.Sessions.LookAgain(s.MAC, now)
 		}

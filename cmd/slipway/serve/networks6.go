@@ -88,7 +88,7 @@ func (a *appliance) askForeign6(ctx context.Context) {
 
 // checkSubnets6 says which IPv6 subnets cannot boot anything: a machine fetches its loader from an address of ours.
 func (a *appliance) checkSubnets6() (checks []Check) {
-	// nil during the check of the start, which runs before any listener is open.
+	// Only the DHCPv6 listener knows which ports it did not get, and it is made after the first checks.
 	if a.dhcp6 != nil {
 		for _, name := range a.dhcp6.Taken() {
 			checks = append(checks, Check{
