@@ -112,3 +112,17 @@ type AddressTx interface {
 	// ListHeldTwice returns holdings whose kind and value more than one holder has, ordered by both.
 	ListHeldTwice() ([]Holding, error)
 }
+
+const leftBy = "left by machine "
+
+// LeftBy is the note of an address that a machine leaves on its host, whose system may run on.
+func LeftBy(machine string) string { return leftBy + machine + ": its old system may run" }
+
+// CutLeftBy returns the machine of such a note and what comes after its name.
+func CutLeftBy(note string) (machine, rest string, is bool) {
+	if note, is = strings.CutPrefix(note, leftBy); is {
+		machine, rest, _ = strings.Cut(note, ":")
+		rest = ":" + rest
+	}
+	return machine, rest, is
+}

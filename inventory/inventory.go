@@ -298,6 +298,10 @@ func Clean(s string, limit int) string {
 	}, s))
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "")
+		// A sentence loses its last word whole: a reference could not find a name that is cut in the middle, to hide it.
+		if i := strings.LastIndexByte(s, ' '); limit >= 200 && i > limit-100 {
+			s = s[:i]
+		}
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -99,8 +100,9 @@ func tellTexts(h scoped.Hidden, v any) any {
 			v[i] = tellTexts(h, v[i])
 		}
 	case map[string]any:
+		isText := isOfText(v)
 		for k, w := range v {
-			if texts[k] {
+			if texts[k] || isText && (k == "from" || k == "to") {
 				v[k] = h.TellAll(w)
 			} else {
 				v[k] = tellTexts(h, w)
@@ -108,6 +110,12 @@ func tellTexts(h scoped.Hidden, v any) any {
 		}
 	}
 	return v
+}
+
+// isOfText reports whether a JSON object says how a text changes: see wire.Difference.
+func isOfText(v map[string]any) bool {
+	field, _ := v["field"].(string)
+	return texts[field[strings.LastIndexByte(field, '.')+1:]]
 }
 
 // discreetEvents takes the names out of events.

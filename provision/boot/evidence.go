@@ -297,7 +297,7 @@ func (j *Judge) noteProof(tx inventory.Tx, h *inventory.Host, before, s *invento
 	}
 	issue.Cause = inventory.Clean(fmt.Sprintf("a machine boots as %s, and nothing shows that it is %s: it is given no secrets", h.Name, h.Name), 500)
 	if d.Boot == pxe.BootWait {
-		issue.Severity, issue.Cause = inventory.SeverityError, inventory.Clean(d.Reason, 500)
+		issue.Severity, issue.Cause, issue.Refs = inventory.SeverityError, inventory.Clean(d.Reason, 500), d.Refs
 	}
 	// The port tells an admin where to look for the other machine.
 	if s.Port != "" {

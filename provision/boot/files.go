@@ -24,7 +24,7 @@ func (f *Files) imageOf(tx inventory.Tx, id inventory.SessionID, source netip.Ad
 	}
 	// A machine that was sent to its disk, or that waits, has no business with the files of an image.
 	if s.Boot != string(pxe.BootImage) && s.Boot != string(pxe.BootAgent) {
-		return s, i, inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason)
+		return s, i, inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason).Naming(s.Refs...)
 	}
 	i, err = tx.Images().Find(s.Image)
 	return s, i, err

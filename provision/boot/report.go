@@ -56,6 +56,7 @@ func (rs *Reports) Report(ctx context.Context, id inventory.SessionID, source ne
 	if inventory.IsKind(err, inventory.Forbidden) && told.ID != "" && rs.Ledger.Refusals.First("report "+string(told.ID)+string(r.Step), rs.Now()) {
 		rs.Recorder.Take(recorder.Note{Session: told, Event: inventory.Event{
 			At: rs.Now(), Kind: inventory.EventReportRefused, HostID: told.HostID, SessionID: told.ID, MAC: told.MAC, Detail: ledger.PublicMessage(err), Data: map[string]any{"step": r.Step},
+			Refs: inventory.RefsOf(err),
 		}})
 	}
 	if err == nil {

@@ -326,7 +326,7 @@ func (c *Configurer) MayHoldOn(tx inventory.Tx, m *inventory.Machine, h *invento
 
 // Leave keeps what a machine holds for the host that it leaves behind, whose system may run on.
 func (c *Configurer) Leave(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
-	note := "left by machine " + m.Name + ": its old system may run"
+	note := inventory.LeftBy(m.Name)
 	if err := tx.LeaveAllocations(m.UID, h.ID, note); err != nil {
 		return fmt.Errorf("keep addresses of %s: %w", m.Name, err)
 	}

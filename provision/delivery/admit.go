@@ -196,6 +196,7 @@ func (a *Admission) noteStranger(s inventory.BootSession, source netip.Addr, wha
 			}
 			issue := SessionRefused(h.ID)
 			issue.Cause = inventory.Clean(fmt.Sprintf("%s used the URL of a boot of %s (%s): %s", source, h.Name, what, ledger.PublicMessage(err)), 500)
+			issue.Refs = inventory.RefsOf(err)
 			return a.cfg.Ledger.OpenIssue(tx, issue)
 		},
 	})

@@ -101,7 +101,8 @@ func (dl *Deliverer) findIn(tx inventory.Tx, d *delivery) (err error) {
 // findDocuments reads the documents that a request is about.
 func (dl *Deliverer) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 	if d.session.Boot != string(pxe.BootImage) && d.session.Boot != string(pxe.BootAgent) {
-		return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", d.session.Boot, d.session.Reason)
+		return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", d.session.Boot, d.session.Reason).
+			Naming(d.session.Refs...)
 	}
 	if d.session.Config == "" {
 		return inventory.Errorf(inventory.NotFound, "no configuration was rendered for this boot").
@@ -168,10 +169,12 @@ func (dl *Deliverer) refuse(ctx context.Context, d *delivery, err error) error {
 		dl.cfg.Recorder.Take(recorder.Note{Event: ev, Do: func(tx inventory.Tx) error {
 			switch {
 			case isAlarm:
-				return dl.cfg.Ledger.OpenIssue(tx, SecretRefused(d.host.ID, ledger.PublicMessage(err), inventory.HintOf(err)))
+				issue := SecretRefused(d.host.ID, ledger.PublicMessage(err), inventory.HintOf(err))
+				issue.Refs = ev.Refs
+				return dl.cfg.Ledger.OpenIssue(tx, issue)
 			case isStranger:
 				issue := SessionRefused(d.host.ID)
-				issue.Cause = ledger.PublicMessage(err)
+				issue.Cause, issue.Refs = ledger.PublicMessage(err), ev.Refs
 				return dl.cfg.Ledger.OpenIssue(tx, issue)
 			}
 			return nil

@@ -114,7 +114,8 @@ func (o *Agents) agentOf(ctx context.Context, id inventory.SessionID, source net
 			return err
 		}
 		if s.Boot != string(pxe.BootAgent) {
-			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason).WithHint("boot the machine again")
+			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason).
+				Naming(s.Refs...).WithHint("boot the machine again")
 		}
 		if !o.cfg.Admission.IsAgentKey(s.ID, key) {
 			return o.keyless(s, source, key)

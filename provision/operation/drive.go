@@ -221,7 +221,8 @@ func (o *Workers) late(j *Job) error {
 		if seen := j.lastSign(); seen != "" {
 			f.reason += "; " + seen
 		}
-		if why, ok := o.cfg.Diagnoser.Likeliest(j.Tx, j.Host.ID, ""); ok {
+		if why, refs, ok := o.cfg.Diagnoser.Likeliest(j.Tx, j.Host.ID, ""); ok {
+			j.names(refs...)
 			f.reason, f.hint = f.reason+"; likely: "+why.Sentence, why.Hint
 		}
 	}

@@ -163,7 +163,7 @@ func saveProgress(tx inventory.Tx, s inventory.BootSession) error {
 		}
 		s.Proof = cmp.Or(s.Proof, stored.Proof)
 		if stored.Boot != "" && s.Boot == "" {
-			s.Boot, s.Reason, s.Profile, s.Image = stored.Boot, stored.Reason, stored.Profile, stored.Image
+			s.Boot, s.Reason, s.Refs, s.Profile, s.Image = stored.Boot, stored.Reason, stored.Refs, stored.Profile, stored.Image
 		}
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err

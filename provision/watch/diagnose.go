@@ -292,18 +292,18 @@ func (dg *Diagnoser) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory
 // powersLooked bounds how far back changes of power are looked at.
 const powersLooked = 20
 
-// Likeliest returns the first cause that stops a boot which is late, ok is false when none is known.
-func (dg *Diagnoser) Likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (cause diagnosis.Cause, ok bool) {
+// Likeliest returns the first cause that stops a boot which is late, with what its texts name; ok is false when none is known.
+func (dg *Diagnoser) Likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (cause diagnosis.Cause, refs []inventory.Ref, ok bool) {
 	d, err := dg.diagnose(tx, id, mac, true)
 	if err != nil {
 		dg.cfg.Log.Warn("boot not diagnosed", "host", id, "err", err)
-		return diagnosis.Cause{}, false
+		return diagnosis.Cause{}, nil, false
 	}
 	// A cause that only slows the boot down must not stand as the reason in an issue.
 	if len(d.Causes) == 0 || d.Causes[0].Weight < stops {
-		return diagnosis.Cause{}, false
+		return diagnosis.Cause{}, nil, false
 	}
-	return d.Causes[0], true
+	return d.Causes[0], d.Refs, true
 }
 
 // stops is the weight from which a cause stops a boot; those below make it slow.

@@ -193,7 +193,8 @@ func (w *Watch) openStalled(tx inventory.Tx, s inventory.BootSession) (owes bool
 		return false, ledger.IgnoreNotFound(err)
 	}
 	i := stall(&s, next)
-	if why, ok := w.cfg.Diagnoser.Likeliest(tx, s.HostID, s.MAC); ok {
+	if why, refs, ok := w.cfg.Diagnoser.Likeliest(tx, s.HostID, s.MAC); ok {
+		i.Refs = append(i.Refs, refs...)
 		i.Cause, i.Hint = i.Cause+". Likely: "+why.Sentence, why.Hint
 	}
 	return true, w.cfg.Ledger.OpenIssue(tx, i)

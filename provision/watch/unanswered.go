@@ -298,7 +298,8 @@ func (sl *Silences) tellOfStrangers(ctx context.Context) error {
 	err := sl.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		for _, c := range news {
 			i := c.issue()
-			if why, ok := sl.cfg.Diagnoser.Likeliest(tx, "", c.macs[0]); ok {
+			if why, refs, ok := sl.cfg.Diagnoser.Likeliest(tx, "", c.macs[0]); ok {
+				i.Refs = append(i.Refs, refs...)
 				i.Hint = why.Hint + "; " + i.Hint
 			}
 			if err := sl.cfg.Ledger.OpenIssue(tx, i); err != nil {

@@ -73,6 +73,9 @@ func (t addressTx) ListAllocations(f inventory.AddressFilter) ([]inventory.Alloc
 	if err != nil {
 		return nil, err
 	}
+	for i := range all {
+		unnameLeft(&all[i].Note)
+	}
 	return kept(all, func(a *inventory.Allocation) (bool, error) { return t.seesHolder(a.Holder) })
 }
 
@@ -95,7 +98,18 @@ func (t addressTx) seenHoldings(all []inventory.Holding, err error) ([]inventory
 	if err != nil {
 		return nil, err
 	}
+	for i := range all {
+		unnameLeft(&all[i].Source)
+	}
 	return kept(all, func(h *inventory.Holding) (bool, error) { return t.seesHolder(h.Holder) })
+}
+
+// unnameLeft leaves the machine out of a note about an address that a machine left on its host. The machine is gone, so that nobody
+// can tell whose it was.
+func unnameLeft(note *string) {
+	if _, rest, isLeft := inventory.CutLeftBy(*note); isLeft {
+		*note = "left by a machine" + rest
+	}
 }
 
 // What gives and takes addresses is of the engine, for machines that were found.
