@@ -9,9 +9,9 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 )
 
-// discreet removes from a refusal the names of machines that are not the caller's, and of hosts that the cluster may
-// not see. An address or host name may be taken by anybody, and the refusal becomes a condition of the object, which
-// its users read.
+// discreet removes from a refusal the names of machines that are not the caller's, and of hosts and pools that the
+// cluster may not see. An address or host name may be taken by anybody, and the refusal becomes a condition of the
+// object, which its users read.
 func (a *scoped) discreet(ctx context.Context, isMine func(owner string) bool, err error) error {
 	var e *inventory.Error
 	if !errors.As(err, &e) || len(e.Refs) == 0 {
@@ -23,18 +23,20 @@ func (a *scoped) discreet(ctx context.Context, isMine func(owner string) bool, e
 	}
 	said := *e
 	for _, r := range e.Refs {
-		if noun := string(r.Kind); strange[r.Kind][r.Name] {
-			for _, name := range []string{noun + " " + r.Name, r.Name} {
-				said.Msg, said.Hint = ref.Replace(said.Msg, name, "another "+noun), ref.Replace(said.Hint, name, "NAME")
-			}
+		switch {
+		case r.Kind == ref.Unknown: // it wraps a text that may name anything
+			said.Msg, said.Hint = unnamed, ""
+		case strange[r.Kind][r.Name]:
+			said.Msg, said.Hint = without(said.Msg, r, "another "+string(r.Kind)), without(said.Hint, r, "NAME")
 		}
 	}
 	return &said
 }
 
-// strange returns the names of machines that are not the caller's, and all that names hosts which the cluster may not see.
+// strange returns the names of machines that are not the caller's, and all that names hosts and pools which the cluster
+// may not see.
 func (a *scoped) strange(ctx context.Context, isMine func(owner string) bool) (map[ref.Kind]map[string]bool, error) {
-	machines, hosts := map[string]bool{}, map[string]bool{}
+	machines, hosts, pools := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	all, err := a.all.ListMachines(ctx, "")
 	if err != nil {
 		return nil, err
@@ -52,13 +54,21 @@ func (a *scoped) strange(ctx context.Context, isMine func(owner string) bool) (m
 		if r.sees(&v) {
 			return nil
 		}
-		hosts[v.Host.Name], hosts[string(v.Host.ID)] = true, true
-		for _, mac := range v.Host.MACs() {
-			hosts[string(mac)] = true
+		for _, name := range namesOf(&v.Host) {
+			hosts[name] = true
 		}
 		return nil
 	})
-	return map[ref.Kind]map[string]bool{ref.OfMachine: machines, ref.OfHost: hosts}, err
+	if err != nil {
+		return nil, err
+	}
+	everyPool, err := a.all.ListPools(ctx)
+	for i := range everyPool {
+		if name := everyPool[i].Name; !r.mayName(name) {
+			pools[name] = true
+		}
+	}
+	return map[ref.Kind]map[string]bool{ref.OfMachine: machines, ref.OfHost: hosts, ref.OfPool: pools}, err
 }
 
 // beside returns whether an owner is an object of the same namespace of the same cluster as another.

@@ -34,8 +34,9 @@ func (s *Scope) owns(owner string) bool {
 // rule is what a cluster may do with hosts, as pools, namespaces and an admin's word have it now.
 type rule struct {
 	scope  Scope
-	only   []pool // whose hosts it may see; empty means all
-	closed []pool // that no namespace of the cluster may use: their hosts are shown and not changed
+	only   []pool   // whose hosts it may see; empty means all
+	own    []string // names of the pools that its objects have made
+	closed []pool   // that no namespace of the cluster may use: their hosts are shown and not changed
 }
 
 // pool tells whether it holds a host.
@@ -89,11 +90,16 @@ func newRule(scope Scope, access inventory.ClusterAccess, pools []inventory.Pool
 		if isNamed {
 			r.only = append(r.only, newPool(p))
 		}
-		if p.AllowedNamespaces == "" || contract.IsOf(p.Owner, scope.UID) {
+		isOwn := contract.IsOf(p.Owner, scope.UID)
+		if isOwn {
+			r.own = append(r.own, p.Name)
+		}
+		if p.AllowedNamespaces == "" || isOwn {
 			continue
 		}
 		from := contract.ClusterOf(p.Owner)
-		if from != inventory.FromPeople && !isNamed || !scope.saysLabels && !opens(p.AllowedNamespaces, namespaces) {
+		// A cluster that is kept to pools is not shown the others, and its controllers cannot check their namespaces.
+		if (from != inventory.FromPeople || len(access.Pools) > 0) && !isNamed || !scope.saysLabels && !opens(p.AllowedNamespaces, namespaces) {
 			r.closed = append(r.closed, newPool(p))
 		}
 	}
@@ -138,10 +144,15 @@ func (r *rule) refuses(v *contract.HostView) error {
 			WithHint("hosts have no namespace: a token of the whole cluster changes them")
 	}
 	for i := range r.closed {
-		if r.closed[i].holds(v, true) {
-			return inventory.Errorf(inventory.Invalid, "host %s is in pool %s, which no namespace of this cluster may use: Slipway does not take over the values of this object", h.Name, r.closed[i].name).
-				WithHint("see who may: slipway pool show %s", r.closed[i].name)
+		if !r.closed[i].holds(v, true) {
+			continue
 		}
+		if !r.mayName(r.closed[i].name) {
+			return inventory.Errorf(inventory.Invalid, "host %s is in a pool that this cluster may not use: Slipway does not take over the values of this object", h.Name).
+				WithHint("an admin of Slipway says which it may use: slipway cluster access NAME --pool POOL")
+		}
+		return inventory.Errorf(inventory.Invalid, "host %s is in pool %s, which no namespace of this cluster may use: Slipway does not take over the values of this object", h.Name, r.closed[i].name).
+			WithHint("see who may: slipway pool show %s", r.closed[i].name)
 	}
 	return nil
 }

@@ -40,6 +40,9 @@ type scoped struct {
 	readAt time.Time
 	owners map[string]string // by name of a machine: the object of the cluster that it was last seen with
 	seen   map[inventory.HostID]sight
+
+	naming sync.Mutex // guards told, and is held while one goroutine reads it
+	told   *known
 }
 
 // ForCluster returns the appliance as the cluster with a UID may use it. With nil for namespaces, every namespace counts

@@ -26,7 +26,7 @@ func (a scopedHosts) FindHost(ctx context.Context, id inventory.HostID) (contrac
 	if !r.sees(&v) {
 		return contract.HostView{}, noHost(id)
 	}
-	return r.shown(v), nil
+	return a.toldHost(ctx, r, v)
 }
 
 // EachHost implements contract.Hosts: those that the cluster may see.
@@ -39,7 +39,11 @@ func (a scopedHosts) EachHost(ctx context.Context, fn func(contract.HostView) er
 		if !r.sees(&v) {
 			return nil
 		}
-		return fn(r.shown(v))
+		v, err := a.toldHost(ctx, r, v)
+		if err != nil {
+			return err
+		}
+		return fn(v)
 	})
 }
 
@@ -71,14 +75,14 @@ func (a scopedHosts) DeclareHost(ctx context.Context, h inventory.Host) (invento
 	// Declaring a known MAC returns the host that has it, and changes nothing. So the check of what came back can follow.
 	stored, err := a.all.DeclareHost(ctx, h)
 	if err != nil {
-		return stored, a.discreet(ctx, a.isOwn, err)
+		return inventory.Host{}, a.discreet(ctx, a.isOwn, err)
 	}
 	v, err := a.all.FindHost(ctx, stored.ID)
 	if err != nil {
-		return stored, err
+		return inventory.Host{}, err
 	}
 	if r.refuses(&v) == nil {
-		return stored, nil
+		return a.toldStored(ctx, stored, nil)
 	}
 	whose := "a host that this cluster may not see"
 	if r.sees(&v) {
@@ -94,7 +98,19 @@ func (a scopedHosts) UpdateHost(ctx context.Context, h inventory.Host) (inventor
 		return h, err
 	}
 	updated, err := a.all.UpdateHost(ctx, h)
-	return updated, a.discreet(ctx, a.isOwn, err)
+	return a.toldStored(ctx, updated, a.discreet(ctx, a.isOwn, err))
+}
+
+// toldStored is a host that the cluster has changed, as the cluster is told of it.
+func (a scopedHosts) toldStored(ctx context.Context, h inventory.Host, err error) (inventory.Host, error) {
+	if err == nil {
+		err = a.tell(ctx, a.isOwn, h.Refs, &h.StateReason)
+	}
+	if err != nil {
+		return inventory.Host{}, err
+	}
+	h.Refs = nil
+	return h, nil
 }
 
 // Accept implements contract.Hosts.

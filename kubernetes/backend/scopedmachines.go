@@ -21,10 +21,11 @@ func (a scopedMachines) FindMachine(ctx context.Context, owner string) (contract
 		return contract.View{}, err
 	}
 	v, err := a.all.FindMachine(ctx, owner)
-	if err == nil {
-		a.remember(&v.Machine)
+	if err != nil {
+		return contract.View{}, err
 	}
-	return v, err
+	a.remember(&v.Machine)
+	return a.toldView(ctx, v)
 }
 
 // ListMachines implements contract.Machines: it lists those of the cluster, whatever the prefix.
@@ -34,22 +35,33 @@ func (a scopedMachines) ListMachines(ctx context.Context, prefix string) (own []
 		prefix = all
 	}
 	all, err := a.all.ListMachines(ctx, prefix)
-	for i := range all {
-		if a.isOwn(all[i].Machine.Owner) {
-			a.remember(&all[i].Machine)
-			own = append(own, all[i])
-		}
+	if err != nil {
+		return nil, err
 	}
-	return own, err
+	for i := range all {
+		if !a.isOwn(all[i].Machine.Owner) {
+			continue
+		}
+		a.remember(&all[i].Machine)
+		v, err := a.toldView(ctx, all[i])
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, v)
+	}
+	return own, nil
 }
 
 // FindClaim implements contract.Machines. A claim of another cluster is as one that does not exist.
 func (a scopedMachines) FindClaim(ctx context.Context, id inventory.ClaimID) (contract.View, error) {
 	v, err := a.all.FindClaim(ctx, id)
-	if err == nil && !a.isOwn(v.Machine.Owner) {
+	if err != nil {
+		return contract.View{}, err
+	}
+	if !a.isOwn(v.Machine.Owner) {
 		return contract.View{}, inventory.Errorf(inventory.NotFound, "there is no claim %s", inventory.Clean(string(id), 64))
 	}
-	return v, err
+	return a.toldView(ctx, v)
 }
 
 // Takeable implements contract.Machines.
@@ -58,8 +70,11 @@ func (a scopedMachines) Takeable(ctx context.Context, id inventory.ClaimID, owne
 		return contract.View{}, err
 	}
 	v, err := a.all.Takeable(ctx, id, owner)
-	if err != nil || v.Host == nil || a.isOwn(v.Machine.Owner) {
-		return v, err
+	if err != nil {
+		return contract.View{}, err
+	}
+	if v.Host == nil || a.isOwn(v.Machine.Owner) {
+		return a.toldView(ctx, v)
 	}
 	r, err := a.rule(ctx)
 	if err != nil {
@@ -69,7 +84,7 @@ func (a scopedMachines) Takeable(ctx context.Context, id inventory.ClaimID, owne
 		return contract.View{}, inventory.Errorf(inventory.Forbidden, "the host of the claim is in no pool that this cluster may use").
 			WithHint("an admin of Slipway says which it may use: slipway cluster access NAME --pool POOL")
 	}
-	return v, nil
+	return a.toldView(ctx, v)
 }
 
 // Offer implements contract.Machines: a cluster gives away what is its own.
@@ -89,7 +104,7 @@ func (a scopedMachines) HandOver(ctx context.Context, id inventory.ClaimID, owne
 	if err == nil {
 		a.remember(&m)
 	}
-	return m, err
+	return a.toldResult(ctx, m, err)
 }
 
 // CreateMachine implements contract.Machines.
@@ -107,7 +122,7 @@ func (a scopedMachines) CreateMachine(ctx context.Context, m inventory.Machine) 
 	if err == nil {
 		a.remember(&made)
 	}
-	return made, a.discreet(ctx, beside(m.Owner), err)
+	return a.toldResult(ctx, made, a.discreet(ctx, beside(m.Owner), err))
 }
 
 // UpdateMachine implements contract.Machines.
@@ -125,8 +140,15 @@ func (a scopedMachines) UpdateMachine(ctx context.Context, m inventory.Machine) 
 	if err := a.mayWant(ctx, &m, stored.Machine.HostID); err != nil {
 		return m, err
 	}
+	if stored.Machine.HostID != "" { // for one that waits, mayWant has named the pools that are closed now
+		r, err := a.rule(ctx)
+		if err != nil {
+			return m, err
+		}
+		m.Placement.NotPools = r.keepHidden(m.Placement.NotPools, stored.Machine.Placement.NotPools)
+	}
 	updated, err := a.all.UpdateMachine(ctx, m)
-	return updated, a.discreet(ctx, beside(m.Owner), err)
+	return a.toldResult(ctx, updated, a.discreet(ctx, beside(m.Owner), err))
 }
 
 // mayWant refuses a machine that uses what is not its cluster's: pools, and the join targets that it names in its
@@ -172,7 +194,8 @@ func (a scopedMachines) named(ctx context.Context, name string, do func() (inven
 	if err := a.mayName(ctx, name); err != nil {
 		return inventory.Machine{}, err
 	}
-	return do()
+	m, err := do()
+	return a.toldResult(ctx, m, err)
 }
 
 // mayName refuses a machine that is not the cluster's at this moment. A cached owner is only a hint: names come back

@@ -106,15 +106,24 @@ func (a scopedNouns) ClusterAccess(ctx context.Context, _ string) (inventory.Clu
 	return a.all.ClusterAccess(ctx, a.scope.UID)
 }
 
-// ListPools implements contract.Nouns. Objects of other clusters are not named.
+// ListPools implements contract.Nouns. A cluster that is kept to pools is shown these and its own. Objects of other
+// clusters are not named.
 func (a scopedNouns) ListPools(ctx context.Context) ([]inventory.Pool, error) {
+	r, err := a.rule(ctx)
+	if err != nil {
+		return nil, err
+	}
 	all, err := a.all.ListPools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(p inventory.Pool) bool { return !r.shows(p.Name) })
 	for i := range all {
 		if from := contract.ClusterOf(all[i].Owner); from != inventory.FromPeople && from != a.scope.UID {
 			all[i].Owner = hiddenOwner
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 // CountPool implements contract.Nouns. A cluster that is kept to pools counts these.
@@ -123,7 +132,7 @@ func (a scopedNouns) CountPool(ctx context.Context, name string) (contract.PoolC
 	if err != nil {
 		return contract.PoolCount{}, err
 	}
-	if len(r.only) > 0 && !slices.ContainsFunc(r.only, func(p pool) bool { return p.name == name }) {
+	if !r.isGiven(name) {
 		return contract.PoolCount{}, inventory.Errorf(inventory.NotFound, "there is no pool %s that this cluster may use", inventory.Clean(name, 80))
 	}
 	return a.all.CountPool(ctx, name)
