@@ -99,7 +99,8 @@ func newRule(scope Scope, access inventory.ClusterAccess, pools []inventory.Pool
 		}
 		from := contract.ClusterOf(p.Owner)
 		// A cluster that is kept to pools is not shown the others, and its controllers cannot check their namespaces.
-		if (from != inventory.FromPeople || len(access.Pools) > 0) && !isNamed || !scope.saysLabels && !opens(p.AllowedNamespaces, namespaces) {
+		isOthers := from != inventory.FromPeople || len(access.Pools) > 0
+		if isOthers && !isNamed || !scope.saysLabels && !opens(p.AllowedNamespaces, namespaces) {
 			r.closed = append(r.closed, newPool(p))
 		}
 	}
@@ -148,7 +149,8 @@ func (r *rule) refuses(v *contract.HostView) error {
 			continue
 		}
 		if !r.mayName(r.closed[i].name) {
-			return inventory.Errorf(inventory.Invalid, "host %s is in a pool that this cluster may not use: Slipway does not take over the values of this object", h.Name).
+			return inventory.Errorf(inventory.Invalid, "host %s is in a pool that this cluster may not use: "+
+				"Slipway does not take over the values of this object", h.Name).
 				WithHint("an admin of Slipway says which it may use: slipway cluster access NAME --pool POOL")
 		}
 		return inventory.Errorf(inventory.Invalid, "host %s is in pool %s, which no namespace of this cluster may use: Slipway does not take over the values of this object", h.Name, r.closed[i].name).

@@ -242,7 +242,9 @@ func (a *scoped) toldHost(ctx context.Context, r *rule, v contract.HostView) (co
 
 // toldIssues leaves out issues that are about a host which the cluster may not see, too: their texts name each of their
 // hosts.
-func (a *scoped) toldIssues(ctx context.Context, isMine func(owner string) bool, all []inventory.Issue, more []inventory.Ref) (told []inventory.Issue, err error) {
+func (a *scoped) toldIssues(
+	ctx context.Context, isMine func(owner string) bool, all []inventory.Issue, more []inventory.Ref,
+) (told []inventory.Issue, err error) {
 	for _, i := range all {
 		if len(i.HostIDs) > 1 {
 			k, err := a.names(ctx)
