@@ -20,6 +20,9 @@ const (
 	Unknown Kind = "unknown"
 )
 
+// Hidden stands for a name that the reader may not know, and for a text that may name anything.
+const Hidden = "(hidden)"
+
 // Ref is a thing that a text names. Everything with a text keeps the references of that text: errors, events and issues, and the
 // reasons of hosts, machines, operations, boots and controllers. For each reader, package web/scoped leaves out the names that this
 // reader may not know.

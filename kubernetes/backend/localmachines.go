@@ -73,7 +73,7 @@ func (l localMachines) ListMachines(ctx context.Context, prefix string) (views [
 
 // CreateMachine implements contract.Machines.
 func (l localMachines) CreateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error) {
-	m.Saved = inventory.Saved{SavedBy: l.cfg.By} // an object is the word of anyone who may write it, not of an admin here
+	m.Saved = inventory.Saved{SavedBy: l.cfg.By} // everybody with write access to the object could have written it: no admin of Slipway did
 	return l.cfg.Engine.CreateMachine(ctx, m, l.who())
 }
 

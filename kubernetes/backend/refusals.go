@@ -17,58 +17,19 @@ func (a *scoped) discreet(ctx context.Context, isMine func(owner string) bool, e
 	if !errors.As(err, &e) || len(e.Refs) == 0 {
 		return err
 	}
-	strange, failed := a.strange(ctx, isMine)
+	k, failed := a.names(ctx)
 	if failed != nil {
 		return failed
 	}
 	said := *e
-	for _, r := range e.Refs {
-		switch {
-		case r.Kind == ref.Unknown: // it wraps a text that may name anything
-			said.Msg, said.Hint = unnamed, ""
-		case strange[r.Kind][r.Name]:
-			said.Msg, said.Hint = without(said.Msg, r, "another "+string(r.Kind)), without(said.Hint, r, "NAME")
-		}
+	hidden, isAll := k.hidden(isMine, e.Refs)
+	if isAll { // it wraps a text that may name anything
+		said.Msg, said.Hint = ref.Hidden, ""
+	}
+	for _, r := range hidden {
+		said.Msg, said.Hint = without(said.Msg, r, "another "+string(r.Kind)), without(said.Hint, r, "NAME")
 	}
 	return &said
-}
-
-// strange returns the names of machines that are not the caller's, and all that names hosts and pools which the cluster
-// may not see.
-func (a *scoped) strange(ctx context.Context, isMine func(owner string) bool) (map[ref.Kind]map[string]bool, error) {
-	machines, hosts, pools := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	all, err := a.all.ListMachines(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if other := &all[i].Machine; !isMine(other.Owner) {
-			machines[other.Name] = true
-		}
-	}
-	r, err := a.rule(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = a.all.EachHost(ctx, func(v contract.HostView) error {
-		if r.sees(&v) {
-			return nil
-		}
-		for _, name := range namesOf(&v.Host) {
-			hosts[name] = true
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	everyPool, err := a.all.ListPools(ctx)
-	for i := range everyPool {
-		if name := everyPool[i].Name; !r.mayName(name) {
-			pools[name] = true
-		}
-	}
-	return map[ref.Kind]map[string]bool{ref.OfMachine: machines, ref.OfHost: hosts, ref.OfPool: pools}, err
 }
 
 // beside returns whether an owner is an object of the same namespace of the same cluster as another.

@@ -154,7 +154,7 @@ func (r *rule) refuses(v *contract.HostView) error {
 				WithHint("an admin of Slipway says which it may use: slipway cluster access NAME --pool POOL")
 		}
 		return inventory.Errorf(inventory.Invalid, "host %s is in pool %s, which no namespace of this cluster may use: Slipway does not take over the values of this object", h.Name, r.closed[i].name).
-			WithHint("see who may: slipway pool show %s", r.closed[i].name)
+			WithHint("slipway pool show %s lists the namespaces that may use it", r.closed[i].name)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (a scopedHosts) UpdateHost(ctx context.Context, h inventory.Host) (inventor
 	return a.toldStored(ctx, updated, a.discreet(ctx, a.isOwn, err))
 }
 
-// toldStored is a host that the cluster has changed, as the cluster is told of it.
+// toldStored does the same for a host that the cluster has changed.
 func (a scopedHosts) toldStored(ctx context.Context, h inventory.Host, err error) (inventory.Host, error) {
 	if err == nil {
 		err = a.tell(ctx, a.isOwn, h.Refs, &h.StateReason)
@@ -118,7 +118,7 @@ func (a scopedHosts) Accept(ctx context.Context, id inventory.HostID) error {
 	if err := a.mayChange(ctx, id); err != nil {
 		return err
 	}
-	return a.all.Accept(ctx, id)
+	return a.discreet(ctx, a.isOwn, a.all.Accept(ctx, id))
 }
 
 // Maintain implements contract.Hosts.
@@ -126,7 +126,7 @@ func (a scopedHosts) Maintain(ctx context.Context, id inventory.HostID, on bool)
 	if err := a.mayChange(ctx, id); err != nil {
 		return err
 	}
-	return a.all.Maintain(ctx, id, on)
+	return a.discreet(ctx, a.isOwn, a.all.Maintain(ctx, id, on))
 }
 
 // Protect implements contract.Hosts.
@@ -134,7 +134,7 @@ func (a scopedHosts) Protect(ctx context.Context, id inventory.HostID, on bool) 
 	if err := a.mayChange(ctx, id); err != nil {
 		return err
 	}
-	return a.all.Protect(ctx, id, on)
+	return a.discreet(ctx, a.isOwn, a.all.Protect(ctx, id, on))
 }
 
 // SaveBMC implements contract.Hosts.
@@ -150,5 +150,5 @@ func (a scopedHosts) Power(ctx context.Context, id inventory.HostID, action bmc.
 	if err := a.mayChange(ctx, id); err != nil {
 		return err
 	}
-	return a.all.Power(ctx, id, action)
+	return a.discreet(ctx, a.isOwn, a.all.Power(ctx, id, action))
 }

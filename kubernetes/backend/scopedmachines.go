@@ -71,7 +71,7 @@ func (a scopedMachines) Takeable(ctx context.Context, id inventory.ClaimID, owne
 	}
 	v, err := a.all.Takeable(ctx, id, owner)
 	if err != nil {
-		return contract.View{}, err
+		return contract.View{}, a.discreet(ctx, beside(owner), err)
 	}
 	if v.Host == nil || a.isOwn(v.Machine.Owner) {
 		return a.toldView(ctx, v)
@@ -92,7 +92,7 @@ func (a scopedMachines) Offer(ctx context.Context, owner, cluster string) error 
 	if err := a.own(owner); err != nil {
 		return err
 	}
-	return a.all.Offer(ctx, owner, cluster)
+	return a.discreet(ctx, beside(owner), a.all.Offer(ctx, owner, cluster))
 }
 
 // HandOver implements contract.Machines.
@@ -104,7 +104,7 @@ func (a scopedMachines) HandOver(ctx context.Context, id inventory.ClaimID, owne
 	if err == nil {
 		a.remember(&m)
 	}
-	return a.toldResult(ctx, m, err)
+	return a.toldResult(ctx, m, a.discreet(ctx, beside(owner), err))
 }
 
 // CreateMachine implements contract.Machines.
@@ -194,8 +194,9 @@ func (a scopedMachines) named(ctx context.Context, name string, do func() (inven
 	if err := a.mayName(ctx, name); err != nil {
 		return inventory.Machine{}, err
 	}
+	isMine := beside(a.ownerOf(name))
 	m, err := do()
-	return a.toldResult(ctx, m, err)
+	return a.toldResult(ctx, m, a.discreet(ctx, isMine, err))
 }
 
 // mayName refuses a machine that is not the cluster's at this moment. A cached owner is only a hint: names come back
@@ -261,5 +262,5 @@ func (a scopedMachines) GiveBootstrap(ctx context.Context, name string, data con
 	if err := a.mayName(ctx, name); err != nil {
 		return err
 	}
-	return a.all.GiveBootstrap(ctx, name, data, check)
+	return a.discreet(ctx, beside(a.ownerOf(name)), a.all.GiveBootstrap(ctx, name, data, check))
 }

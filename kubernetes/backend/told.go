@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -9,14 +10,12 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 )
 
-// unnamed stands for a text that may name anything.
-const unnamed = "(hidden)"
-
 // known is what texts may name to a cluster. A name that it does not have is hidden, so that things that are gone stay
 // hidden as well.
 type known struct {
 	rule   *rule
 	owners map[string]string   // of the cluster's machines, by name
+	recent func(string) string // owner of a machine of the cluster that came or went since then
 	seen   map[string]bool     // names, ids and MACs of hosts that the cluster may see; nil when it sees all
 	others map[string][]string // by each name of a host that it may not see: all of them
 }
@@ -42,7 +41,7 @@ func (a *scoped) names(ctx context.Context) (*known, error) {
 	if a.told != nil && a.told.rule == r {
 		return a.told, nil
 	}
-	k := &known{rule: r, owners: map[string]string{}}
+	k := &known{rule: r, owners: map[string]string{}, recent: a.ownerOf}
 	all, err := a.all.ListMachines(ctx, a.scope.UID+"/")
 	if err != nil {
 		return nil, err
@@ -77,7 +76,8 @@ func (k *known) hidden(isMine func(owner string) bool, refs []inventory.Ref) (hi
 	for _, r := range refs {
 		switch r.Kind {
 		case ref.OfMachine:
-			if owner, ok := k.owners[r.Name]; !ok || !isMine(owner) {
+			owner := cmp.Or(k.owners[r.Name], k.recent(r.Name))
+			if owner == "" || !isMine(owner) {
 				hidden = append(hidden, r)
 			}
 		case ref.OfHost:
@@ -119,7 +119,7 @@ func (a *scoped) tell(ctx context.Context, isMine func(owner string) bool, refs 
 	hidden, isAll := k.hidden(isMine, refs)
 	for _, text := range texts {
 		if isAll && *text != "" {
-			*text = unnamed
+			*text = ref.Hidden
 		}
 		for _, r := range hidden {
 			*text = without(*text, r, "another "+string(r.Kind))
@@ -128,7 +128,7 @@ func (a *scoped) tell(ctx context.Context, isMine func(owner string) bool, refs 
 	return nil
 }
 
-// toldMachine is a machine as its cluster is told of it.
+// toldMachine returns a machine as its cluster may read it.
 func (a *scoped) toldMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error) {
 	refs := machineRefs(&m)
 	if err := a.tell(ctx, beside(m.Owner), refs, &m.Reason, &m.Hint); err != nil {
@@ -165,7 +165,7 @@ func (a *scoped) toldResult(ctx context.Context, m inventory.Machine, err error)
 	return a.toldMachine(ctx, m)
 }
 
-// toldView is a view as the cluster is told it, whose texts name no thing that it may not see.
+// toldView returns a view as the cluster may read it: its texts name nothing that the cluster may not see.
 func (a *scoped) toldView(ctx context.Context, v contract.View) (contract.View, error) {
 	isMine, refs := beside(v.Machine.Owner), machineRefs(&v.Machine)
 	v.Rejected = slices.Clone(v.Rejected)
@@ -205,7 +205,7 @@ func (a *scoped) toldView(ctx context.Context, v contract.View) (contract.View, 
 	return v, nil
 }
 
-// toldHost is a host that the cluster may see, as the cluster is told it.
+// toldHost does the same for a host that the cluster may see.
 func (a *scoped) toldHost(ctx context.Context, r *rule, v contract.HostView) (contract.HostView, error) {
 	// The reason of a host may name the machine that has it, and keeps no reference for that.
 	machine := ref.WithMachine(v.Host.Machine)

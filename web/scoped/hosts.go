@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 )
 
 // hostTx shows the hosts in reach.
@@ -103,7 +104,11 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	if !role.Allows(t.reach.needed) {
 		return outside(t.reach, "host "+h.Name)
 	}
-	if stored, err := t.all.FindHost(h.ID); err == nil && isUnknown(stored.Refs) && h.StateReason == Unnamed { // what was not shown stays
+	stored, err := t.all.FindHost(h.ID)
+	if err != nil {
+		return err
+	}
+	if isUnknown(stored.Refs) && h.StateReason == ref.Hidden { // the caller was not shown it, and it stays
 		h.StateReason, h.Refs = stored.StateReason, stored.Refs
 	}
 	return t.all.UpdateHost(h, now)

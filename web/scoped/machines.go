@@ -55,7 +55,11 @@ func (t machineTx) UpdateMachine(m *inventory.Machine, now time.Time) error {
 	if err := t.mayPlace(m); err != nil {
 		return err
 	}
-	if old, err := t.all.FindMachineByUID(m.UID); err == nil && isUnknown(old.Refs) && len(m.Refs) == 0 { // what was not shown stays
+	old, err := t.all.FindMachineByUID(m.UID)
+	if err != nil {
+		return err
+	}
+	if isUnknown(old.Refs) && len(m.Refs) == 0 { // the caller was not shown the texts, and they stay
 		m.Reason, m.Hint, m.Refs = old.Reason, old.Hint, old.Refs
 	}
 	return t.all.UpdateMachine(m, now)

@@ -9,9 +9,6 @@ import (
 	"slipway.dev/slipway/inventory/ref"
 )
 
-// Unnamed stands for a name that the caller may not know.
-const Unnamed = "(hidden)"
-
 // hidden returns the names of a thing that the caller may not know, none if the caller may. A host is known by its name, its id
 // and its MACs. Of a thing that is gone the reference says whose it was. A reference that is not stored can name what was never
 // made: whoever wanted to make it knows its name.
@@ -84,10 +81,10 @@ func (h Hidden) IsNothing() bool { return len(h.names) == 0 && !h.isAll }
 // Tell returns a text without the names.
 func (h Hidden) Tell(text string) string {
 	if h.isAll && text != "" {
-		return Unnamed
+		return ref.Hidden
 	}
 	for _, name := range h.names {
-		text = ref.Replace(text, name, Unnamed)
+		text = ref.Replace(text, name, ref.Hidden)
 	}
 	return text
 }
@@ -102,7 +99,7 @@ func (t *sight) tell(refs *[]inventory.Ref, texts ...*string) {
 	*refs = nil
 	for _, text := range texts {
 		if *text != "" {
-			*text = Unnamed
+			*text = ref.Hidden
 		}
 	}
 }
