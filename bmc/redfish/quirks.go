@@ -39,7 +39,7 @@ type quirk struct {
 	apply    func(*behaviour)
 }
 
-// quirks is the table. Messages that mean "not now" or "no session is free" are in fault.go, because they are told apart by
+// quirks is the table. Messages that mean "not now" or "no session is free" are in fault.go, because fault.go tells them apart by
 // themselves. A new entry needs a source that others can read, and a test: a quirk from memory stays for years
 // after the firmware has changed.
 var quirks = []quirk{

@@ -108,7 +108,7 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	// The device is off and stays off. The error must say so, since the caller would otherwise believe that nothing happened.
+	// The device is off and stays off. Without this error the caller would believe that nothing happened.
 	case <-ctx.Done():
 		return inventory.Errorf(inventory.Unavailable, "the machine was switched off, and not on again: %v", ctx.Err())
 	}

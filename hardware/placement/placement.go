@@ -61,7 +61,7 @@ type Choice struct {
 	Hint     string
 	// AgainAt is when a host that is held for another machine becomes free for this one; zero when none is.
 	AgainAt time.Time
-	Outlook Outlook // of the whole inventory, without a host; anyone who has all hosts fills it in
+	Outlook Outlook // of the whole inventory, without a host; the caller counts it over all hosts
 }
 
 // Rejection counts the hosts that one thing keeps out. A host is counted once, by the first thing that was found.

@@ -229,7 +229,7 @@ func (a *actions) disk(d *machineconfig.Disk, i int) {
 		grub = true
 		w.hasChoice = w.hasChoice || hasESP
 	}
-	// Only this is wiped: curtin clears what it is told to and the disks that it partitions again.
+	// curtin clears the disks with a wipe entry, and the disks that it partitions again.
 	var wipe any
 	keeps := slices.ContainsFunc(d.Partitions, func(p machineconfig.Partition) bool { return p.Keep })
 	if d.WipeTable || boots && !keeps || len(d.Partitions) == 0 {

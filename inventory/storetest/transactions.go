@@ -196,7 +196,7 @@ func concurrentWriters(t *testing.T, s inventory.Store) {
 				if err != nil {
 					t.Errorf("writer %d: %v", w, err)
 				}
-				// Acknowledged is visible to anyone who asks next.
+				// The next reader sees an acknowledged write.
 				err = s.Read(t.Context(), func(tx inventory.Tx) error { _, err := tx.FindLease(l.Address); return err })
 				if err != nil {
 					t.Errorf("writer %d does not see its own lease: %v", w, err)

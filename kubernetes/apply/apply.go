@@ -156,7 +156,7 @@ func (r *run) pool(ctx context.Context, o *Object, mp *v1alpha1.MetalPool, c *Ch
 	c.Op = Created
 	if i := slices.IndexFunc(all, func(s inventory.Pool) bool { return s.Name == p.Name }); i >= 0 {
 		stored := all[i]
-		// What a file cannot say stays as it is stored, or each apply would take it away.
+		// A file has no words for these fields. They keep their stored values, or each apply would remove them.
 		p.CreatedAt, p.UpdatedAt, p.Version, p.BurnInFor = stored.CreatedAt, stored.UpdatedAt, stored.Version, stored.BurnInFor
 		if c.Op = Changed; translate.IsSame(stored, p) {
 			c.Op = Unchanged

@@ -113,6 +113,9 @@ func (s *Scripts) answer(ctx context.Context, q question, mayRender bool) (a ans
 			if err = s.decisions.object(tx, &q, a.objection); err == nil { // it changes the host
 				a, err = s.decider.decide(tx, &q, mayRender)
 			}
+			if err == nil && a.objection != nil { // then the answer is not made, and the machine would get an empty script
+				err = fmt.Errorf("decide for %s: the same objection again", q.host.Name)
+			}
 		}
 		if err != nil || a.isUnrendered {
 			return err

@@ -87,7 +87,7 @@ func (p people) Ask(ctx context.Context, t bmc.Target, _ bmc.Action) (inventory.
 
 // State implements manual.Tasks.
 func (p people) State(ctx context.Context, host inventory.HostID) (is inventory.PowerState, err error) {
-	// What a person confirms is stored with the BMC. A driver that asks nobody but the store needs no state of its own.
+	// The store keeps the word of a person with the BMC. The manual driver reads it there and has no state of its own.
 	err = p.a.store.Read(ctx, func(tx inventory.Tx) error {
 		b, err := tx.FindBMC(host)
 		is = b.Power

@@ -108,7 +108,7 @@ func (a *appliance) tapDoor() *tap.Server {
 
 // unanswered keeps why a packet got no answer.
 func (a *appliance) unanswered(u pxe.Unanswered) {
-	// Kept in any case: explain shows it to an admin who asks about this MAC.
+	// The record keeps every refusal: an admin reads it with explain.
 	a.record.Tell(u.Client.MAC, trace.Note{At: u.At, Subnet: u.Client.Subnet, Reason: u.Reason})
 	// Only a first message tells that a machine waits for an address. A REQUEST without an answer may accept the offer of
 	// another server.

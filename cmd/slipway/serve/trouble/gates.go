@@ -48,7 +48,7 @@ func NewGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies
 		g.BootTLS = door.New(boot)
 	}
 	g.admin = door.New(door.Config{All: g.budget.Admin, PerSource: adminEach, KnownPart: keptPart, Arrivals: handshakes, Unlimited: func(a netip.Addr) bool {
-		return a.IsLoopback() || proxies.Has(a) // anyone who is behind it shares the address
+		return a.IsLoopback() || proxies.Has(a) // all clients of a proxy share its address
 	}})
 	g.socket = door.New(door.Config{All: g.budget.Socket})
 	g.files, _ = door.OpenFiles() // without /proc nothing is counted
