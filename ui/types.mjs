@@ -1,4 +1,4 @@
-// types.mjs writes what the UI takes from the description of the API: the types, and how plain nouns are read and written.
+// types.mjs writes what the UI takes from the description of the API: the types, and how nouns are read and written.
 import { writeFileSync } from 'node:fs'
 import openapi, { astToString, COMMENT_HEADER } from 'openapi-typescript'
 
@@ -12,11 +12,9 @@ const types = await openapi(new URL('../web/openapi.yaml', import.meta.url), {
   },
 })
 const write = (name, text) => writeFileSync(new URL(`src/api/${name}`, import.meta.url), COMMENT_HEADER + text)
-const keys = Object.keys(nouns)
-  .map((key) => `'${key}'`)
-  .join(' | ')
 write('schema.d.ts', astToString(types))
+const typed = Object.keys(nouns).map((key) => `  ${key}: Described<'${key}'>\n`)
 write(
   'nouns.ts',
-  `import type { Described } from './described'\n\nexport const nouns: Record<${keys}, Described> = ${JSON.stringify(nouns, null, 2)}\n`,
+  `import type { Described } from './described'\n\nexport const nouns: {\n${typed.join('')}} = ${JSON.stringify(nouns, null, 2)}\n`,
 )

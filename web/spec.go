@@ -123,14 +123,12 @@ func finishSpec(api *huma.OpenAPI) {
 		}
 		s.PrecomputeMessages()
 	}
-	for _, n := range noun.All() {
-		if f := n.About(); f.Screen != nil {
-			schemas[n.Type()].Extensions = map[string]any{"x-noun": described{f.One, f.Many, f.Needs, f.Screen}}
-		}
+	for _, n := range noun.Screens() {
+		schemas[n.Type].Extensions = map[string]any{"x-noun": described{n.One, n.Many, n.Needs, n.Screen}}
 	}
 }
 
-// described is x-noun: what draws the table and the form of a plain noun.
+// described is x-noun: what draws the table and the form of a noun.
 type described struct {
 	One   string             `json:"one"`
 	Many  string             `json:"many"`

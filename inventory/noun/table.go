@@ -13,7 +13,8 @@ var (
 	Secrets = Noun[inventory.Secret]{
 		Facts: Facts{
 			One: "secret", Many: "secrets", Article: "a", Table: "secrets", Needs: inventory.Admin, ReadNeeds: inventory.Operator,
-			Gone: "the value of {name} is lost for good, and no undo brings it back; machines that were given it keep it",
+			Gone:   "the value of {name} is lost for good, and no undo brings it back; machines that were given it keep it",
+			Screen: &secretScreen,
 		},
 		Records:  inventory.RecordTx.Secrets,
 		Name:     func(s *inventory.Secret) *string { return &s.Name },
@@ -41,6 +42,7 @@ var (
 			One: "user", Many: "users", Article: "a", Table: "users", Needs: inventory.Admin, ReadNeeds: inventory.Admin,
 			Gone:     "user {name} cannot log in any more; {token} and {login} end at once; the user's actions stay in the timeline and the audit",
 			Optional: []string{"name", "grants"},
+			Screen:   &userScreen,
 		},
 		Records:  inventory.RecordTx.Users,
 		Name:     func(u *inventory.User) *string { return &u.Name },

@@ -1,22 +1,23 @@
 import type { Nouns } from './client'
+import type { Role } from './me'
 
-// Named are the nouns whose records have a name and a version.
-export type Named = {
-  [N in keyof Nouns]: Nouns[N] extends { name: string; version: number } ? N : never
-}[keyof Nouns]
-
-// Described says how people read and write a plain noun. Package inventory/noun has it of each noun, and types.mjs takes it over from
+// Described says how people read and write a noun. Package inventory/noun has it of each noun, and types.mjs takes it over from
 // the description of the API.
-export interface Described {
+export interface Described<N extends keyof Nouns = keyof Nouns> {
   one: string // as commands call it
-  many: Named // as paths call it
-  needs: 'viewer' | 'operator' | 'admin' // who may write it
+  many: N // as paths call it
+  needs: Role // who may write it
   own: string[] // fields that the server fills in
   called?: string // in sentences, where that is not its name
   tab?: string // among the settings
-  about?: string
-  add: string
+  about?: string // above the table, with code between backquotes
+  key?: string // the field that names one, where that is not name
+  inPools?: boolean // a role in one pool may be enough to write it
+  add: string // '' for no button
   verb: string
+  edit?: string // the button that opens one; without it the table opens none
+  save?: string // the button that saves a change, where that is not Save
+  drop?: string // the button that deletes one, where that is not Delete
   cmds: string[] // the commands for a new one and for a change; '' for none
   empty?: string
   hint?: string
@@ -31,6 +32,7 @@ export interface Field {
   kind?: Kind
   help?: string
   example?: string
+  first?: string // in the form of a new one
   rows?: number
   isMust?: boolean
   choices?: [value: string, label: string][]
@@ -43,6 +45,9 @@ export interface ColumnOf {
   name: string
   kind?: Kind
   fields: string[]
+  none?: string // in place of empty fields
+  min?: number
+  grow?: number
 }
 
 export type Kind =
@@ -60,4 +65,8 @@ export type Kind =
   | 'choice'
   | 'secret'
   | 'time'
+  | 'expiry'
+  | 'roles'
+  | 'which'
+  | 'password'
   | 'ranges'

@@ -4,7 +4,7 @@ import { api, must, type Schemas } from './client'
 // Grant is a role in a pool; without a pool everywhere.
 export type Grant = Schemas['Grant']
 export type Role = Grant['role']
-const roles: string[] = ['viewer', 'operator', 'admin']
+export const ranks: Role[] = ['viewer', 'operator', 'admin']
 
 // Me is who is logged in, and what that one may do.
 export type Me = Schemas['Me']
@@ -17,7 +17,7 @@ export function useMe(): Me | undefined {
   }).data
 }
 
-const rank = (is: string | undefined) => roles.indexOf(is ?? '')
+const rank = (is: string | undefined) => ranks.findIndex((r) => r === is)
 
 // roleOf gives the highest role that counts: in that pool, everywhere (pool ''), or anywhere when no pool is said.
 export function roleOf(me: Me | undefined, pool?: string): Role | undefined {

@@ -1,4 +1,5 @@
 import {
+  Alert,
   Button,
   Checkbox,
   Form,
@@ -250,25 +251,42 @@ export function FormDialog(p: Dialog) {
   )
 }
 
+// After is a second call, and what to say when only the first was made.
+export interface After {
+  call: Call
+  half: string
+}
+
 interface Edited<T> extends Omit<Dialog, 'save' | 'isBusy' | 'error'> {
   call: Call
   shown?: unknown // the body as the command shows it, where that must not show all of it
+  after?: After | undefined
   done?: (answer: T) => void
 }
 
-// EditForm is a form whose contents are one call; what the server says of a field stands at that field.
-export function EditForm<T = unknown>({ call, shown, done, ...p }: Edited<T>) {
-  const act = useAct<T>((answer) => {
+// EditForm is a form whose contents are one call, or two; what the server says of a field stands at that field.
+export function EditForm<T = unknown>({ call, shown, after, done, children, ...p }: Edited<T>) {
+  const [path, setPath] = useState<string>() // of the second call, once the first was made
+  const end = (answer: T) => {
     p.close()
     done?.(answer)
+  }
+  const second = useAct<T>(end)
+  const first = useAct<T>((answer) => {
+    if (!after) return end(answer)
+    setPath(after.call.path)
+    second.mutate(after.call)
   })
   return (
     <FormDialog
       {...p}
-      save={() => act.mutate(call)}
-      isBusy={act.isPending}
-      error={act.error}
+      save={() => (after && path ? second.mutate({ ...after.call, path }) : first.mutate(call))}
+      isBusy={first.isPending || second.isPending}
+      error={second.error ?? first.error}
       call={shown === undefined ? call : { ...call, body: shown }}
-    />
+    >
+      {children}
+      {second.isError && after && <Alert variant="info" isInline title={after.half} />}
+    </FormDialog>
   )
 }

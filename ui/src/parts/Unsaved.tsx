@@ -14,7 +14,7 @@ export function Unsaved({ since, forget }: { since: string; forget: () => void }
         </Button>
       }
     >
-      They were kept in this tab, from <When at={since} />, until you log out.
+      This tab kept them, from <When at={since} />, until you log out.
     </Alert>
   )
 }

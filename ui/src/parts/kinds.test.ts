@@ -85,3 +85,34 @@ test('a column says its fields in words', () => {
     [],
   ])
 })
+
+test('one may have another key, roles, fields of the form only, and a field that is wrong', () => {
+  const d: Form = {
+    ...form,
+    key: 'address',
+    fields: [
+      { name: 'address', label: 'Address', isMust: true },
+      { name: 'by', label: 'By', kind: 'choice', first: 'mac', isAside: true },
+      { name: 'mac', label: 'MAC', isMust: true, when: (f) => f.by === 'mac', flag: 'mac' },
+      { name: 'port', label: 'Port', when: (f) => f.by === 'port', flag: 'port' },
+      { name: 'expiresAt', label: 'Good for', kind: 'expiry', flag: 'expires-in {}h' },
+      { name: 'grants', label: 'Roles', kind: 'roles', wrong: (is) => (is === 'viewer' ? 'too little' : undefined) },
+    ],
+  }
+  const given = { subnet: 's', grants: [{ role: 'operator', pool: 'web' }, { role: 'viewer' }] }
+  const filled = filledOf(d, given)
+  expect(filled).toMatchObject({ by: 'mac', grants: 'operator@web viewer' })
+  expect(lacksOf(d, { ...filled, address: '10.0.0.1' })).toBe('it has no MAC')
+  expect(lacksOf(d, { ...filled, address: '10.0.0.1', mac: 'm', grants: 'viewer' })).toBe('the roles: too little')
+  expect(shownOf(d, false, filled).map((f) => f.name)).toEqual(['by', 'mac', 'expiresAt', 'grants'])
+  expect(bodyOf(d, given, { ...filled, address: '10.0.0.1', mac: 'm', port: 'p' })).toEqual({
+    ...given,
+    address: '10.0.0.1',
+    mac: 'm',
+  })
+  const soon = bodyOf(d, undefined, { ...filled, expiresAt: '24' }).expiresAt
+  expect(Date.parse(String(soon)) - Date.now()).toBeGreaterThan(86_000_000)
+  expect(cliOf(d, true, { ...filled, mac: 'm', expiresAt: '24' })).toBe(
+    'slipway golden create ADDRESS --mac m --expires-in 24h --role operator --pool web',
+  )
+})

@@ -1,4 +1,5 @@
 import type { Schemas } from '../api/client'
+import { type Grant, ranks } from '../api/me'
 
 type Option = Schemas['Option']
 
@@ -33,6 +34,15 @@ export const writePairs = (all: Record<string, unknown>) =>
   Object.entries(all)
     .map(([k, v]) => `${k}=${v}`)
     .join('\n')
+
+// grantsOf reads roles ROLE, everywhere, or ROLE@POOL.
+export const grantsOf = (text: string): Grant[] =>
+  wordsOf(text).map((w) => {
+    const [is, pool] = w.split('@')
+    return { role: ranks.find((r) => r === is) ?? 'viewer', ...(pool && { pool }) }
+  })
+
+export const writeGrants = (all: Grant[]) => all.map((g) => (g.pool ? `${g.role}@${g.pool}` : g.role)).join(' ')
 
 // linesOfOptions writes options one in a line: [always:][vendor:|vendor-N:]NAME|NUMBER[/TYPE]=VALUE.
 export const linesOfOptions = (all: Option[] | null | undefined) =>

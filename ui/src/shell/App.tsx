@@ -84,7 +84,7 @@ export function App() {
             path="*"
             element={
               <Screen title="Not found">
-                <Nothing title="There is no such page">The address may be from another version.</Nothing>
+                <Nothing title="There is no such page">The address may belong to another version.</Nothing>
               </Screen>
             }
           />

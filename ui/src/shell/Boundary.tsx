@@ -22,14 +22,14 @@ export class Boundary extends Component<{ at: string; children: ReactNode }, { e
   override render() {
     const { error } = this.state
     if (!error) return this.props.children
-    const title = isOfOtherVersion(error) ? 'This page is of another version' : 'This screen has failed'
+    const title = isOfOtherVersion(error) ? 'This page belongs to another version' : 'This screen has failed'
     return (
       <Screen title={title}>
-        <EmptyState titleText="Nothing was changed by that" headingLevel="h2">
+        <EmptyState titleText="Nothing has changed" headingLevel="h2">
           <EmptyStateBody>
             {isOfOtherVersion(error)
               ? 'The server was updated or does not answer. Load the page again.'
-              : 'Load the page again. If it fails again, report what it says: '}
+              : 'Load the page again. If it fails again, report this text: '}
             {!isOfOtherVersion(error) && <code>{error.message}</code>}
           </EmptyStateBody>
           <EmptyStateFooter>

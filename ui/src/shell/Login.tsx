@@ -38,13 +38,13 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
   return (
     <LoginPage
       loginTitle="Log in to Slipway"
-      textContent="Slipway finds bare machines, says what is in them, and installs what they are for."
+      textContent="Slipway finds bare machines, shows their hardware, and installs their systems."
       loginSubtitle={isToken ? 'With an API token: slipway token create NAME' : 'With your user name and password'}
     >
       <div style={{ display: 'grid', gap: '1rem', marginBlockEnd: '1rem' }}>
         {at === 'ended' && (
           <Alert variant="info" isInline title="Your login has ended">
-            Log in again, and you are back where you were.
+            After you log in, you are back on this page.
           </Alert>
         )}
         {error !== undefined && <Failure error={error} />}

@@ -30,7 +30,7 @@ export function Addresses({ of, none }: { of: Record<string, string>; none: stri
                   'Address',
                   (a) => (
                     <>
-                      <code>{a.address}</code> {a.isTwice && <Label color="red">somebody else has it, too</Label>}
+                      <code>{a.address}</code> {a.isTwice && <Label color="red">somebody else uses it, too</Label>}
                     </>
                   ),
                 ],
@@ -46,7 +46,7 @@ export function Addresses({ of, none }: { of: Record<string, string>; none: stri
                     <Act
                       text="Change"
                       of={a.address}
-                      not={mayChange(a) ? not : 'change it where the configuration says it'}
+                      not={mayChange(a) ? not : 'change it in the configuration'}
                       act={() => change(a)}
                     />
                   ),

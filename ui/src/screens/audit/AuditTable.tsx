@@ -82,9 +82,9 @@ export function AuditTable({ query, isHost }: { query: AuditQuery; isHost?: bool
 }
 
 function Empty({ isFiltered, isHost }: { isFiltered: boolean; isHost: boolean }) {
-  if (isFiltered) return <Nothing title="No entry is like that">Take a filter off to see more.</Nothing>
+  if (isFiltered) return <Nothing title="No entry is like that">Remove a filter to see more.</Nothing>
   return (
-    <Nothing title={isHost ? 'No request was about this host yet' : 'No request has come yet'}>
+    <Nothing title={isHost ? 'There was no request about this host yet' : 'No request has come yet'}>
       Each change, action and refusal shows here, with its user and its effect. It does not matter whether it came from
       this page, the command line or a program.
     </Nothing>

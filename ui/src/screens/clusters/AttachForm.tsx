@@ -90,7 +90,7 @@ export function AttachForm({ close }: { close: () => void }) {
                 again()
               }}
               isRequired
-              help="What to call it: small letters, digits and dashes"
+              help="Its name in Slipway: small letters, digits and dashes"
             />
             <FormGroup label="Kubeconfig" fieldId="kubeconfig" isRequired>
               <FileUpload
@@ -119,8 +119,7 @@ export function AttachForm({ close }: { close: () => void }) {
                 spellCheck={false}
               />
               <small id="kubeconfig-help">
-                It must contain certificates and tokens, not names of files: kubectl config view --raw --flatten
-                --minify
+                It must contain certificates and tokens, not file names: kubectl config view --raw --flatten --minify
               </small>
             </FormGroup>
             <ChoiceField
@@ -132,7 +131,7 @@ export function AttachForm({ close }: { close: () => void }) {
               }}
               choices={[
                 ['', 'all of them'],
-                ['standalone', 'MetalMachine and its kin only'],
+                ['standalone', 'MetalMachine and the kinds around it only'],
                 ['capi', 'Cluster API only'],
               ]}
             />
@@ -143,7 +142,7 @@ export function AttachForm({ close }: { close: () => void }) {
                 setNamespaces(v)
                 again()
               }}
-              help="Only the objects in these; all when empty"
+              help="Only objects in these namespaces. Empty: in all"
             />
             {work.error !== undefined && <Failure error={work.error} />}
           </Form>

@@ -11,7 +11,7 @@ export function Clusters() {
   return (
     <Screen title="Clusters" about="Kubernetes clusters. Slipway works without any.">
       <Tabs activeKey={tab} onSelect={(_, key) => setParams({ tab: String(key) })} aria-label="Clusters">
-        <Tab eventKey="attached" title={<TabTitleText>Attached: they say what is wanted</TabTitleText>}>
+        <Tab eventKey="attached" title={<TabTitleText>Attached: they hold the custom resources</TabTitleText>}>
           {tab === 'attached' && <Attached />}
         </Tab>
         <Tab eventKey="targets" title={<TabTitleText>Join targets: machines become their nodes</TabTitleText>}>

@@ -19,9 +19,9 @@ import { useList } from '../../api/queries'
 import { Act } from '../../parts/Act'
 import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
-import { NounForm } from '../../parts/Described'
 import { Facts } from '../../parts/Facts'
 import { Loaded, Nothing } from '../../parts/Failure'
+import { NounForm } from '../../parts/NounForm'
 import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
 import { Results } from './Results'
@@ -67,7 +67,7 @@ type Shown = 'check' | 'rbac' | 'tokens'
 function One({ target: t, why: role }: { target: Target; why: string | undefined }) {
   const [asked, setAsked] = useState<'edit' | 'delete'>()
   const [shown, setShown] = useState<Shown>()
-  const why = role ?? (t.owner ? `it is kept for ${t.owner}` : undefined)
+  const why = role ?? (t.owner ? `it belongs to ${t.owner}` : undefined)
   const turn = (what: Shown) => setShown(shown === what ? undefined : what)
   return (
     <Card style={{ marginBlockEnd: '1rem' }} component="section" aria-label={`Target ${t.name}`}>

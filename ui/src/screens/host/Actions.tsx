@@ -134,7 +134,7 @@ function Install({ host, close }: Form1) {
           label="Profile"
           value={profile}
           set={setProfile}
-          help="It stays pinned to the host. A machine, which you create under Machines, chooses a host by itself."
+          help="The profile stays pinned to the host. To let Slipway choose the host, create a machine under Machines."
           choices={[
             ['', `what decides now${host.profile ? ` (pinned: ${host.profile})` : ''}`],
             ...(profiles.data ?? []).map((p): [string, string] => [p.name, `${p.name} (image ${p.image})`]),
@@ -199,14 +199,14 @@ function Inspect({ host, close }: Form1) {
       <p>Our agent boots on it and reports its hardware. It changes nothing on the disks, unless you allow it below.</p>
       <CheckField
         label="Restart it if it runs"
-        help="Otherwise our agent inspects it at its next boot. A restart stops all programs on it."
+        help="Without a restart, the agent inspects it at its next boot. A restart stops all programs on it."
         {...of('mayRestart')}
       />
       <TextField
         label="Burn it in for"
         {...of('burnInFor')}
         placeholder="10m"
-        help="Loads CPU, memory, disks and network. Empty: not at all."
+        help="A load test of CPU, memory, disks and network. Empty: no burn-in."
       />
       <Checkbox
         id="inspect-write"
@@ -220,7 +220,7 @@ function Inspect({ host, close }: Form1) {
         label="Account to make on its controller"
         {...of('bmcUser')}
         placeholder="slipway"
-        help="The agent makes it, with a random password that nobody sees. Slipway then powers the host with it. Empty: none."
+        help="The agent makes this account, with a random password that nobody sees. Slipway then uses it for power. Empty: no account."
       />
       <TextField
         label="Address or network of that controller"

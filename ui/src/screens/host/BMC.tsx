@@ -90,7 +90,7 @@ export function BMC({ host }: { host: Host }) {
           <>
             {b === null ? (
               <Nothing title="Its power control is not set">
-                You switch its power by hand, and confirm it here. Add its controller, and Slipway does that.
+                You switch its power by hand, and confirm it here. If you add its controller, Slipway does that.
               </Nothing>
             ) : (
               <About of={b} />
@@ -182,7 +182,7 @@ export function BMC({ host }: { host: Host }) {
                 cli={`slipway bmc rotate ${host.name}`}
                 close={close}
               >
-                It is random, sealed, and known to nobody.
+                The new password is random and sealed. Nobody sees it.
               </Ask>
             )}
             {asked === 'reset' && (
@@ -193,7 +193,7 @@ export function BMC({ host }: { host: Host }) {
                 cli={`slipway bmc reset ${host.name}`}
                 close={close}
               >
-                The machine goes on as it is. Its controller is away for some minutes.
+                The machine continues to run. Its controller does not answer for some minutes.
               </Ask>
             )}
             {asked === 'clear' && (

@@ -51,7 +51,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
         field="password"
         help={
           seen
-            ? 'Empty: the stored password stays, as long as driver, address and account stay.'
+            ? 'Empty: the stored password stays, if driver, address and account stay the same.'
             : 'Sealed, and never shown again.'
         }
       />
@@ -71,7 +71,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
       <Checkbox
         id="bmc-insecure"
         label="Accept any certificate"
-        description="A fingerprint is the better way."
+        description="A fingerprint is safer."
         isChecked={e.insecure}
         onChange={(_, insecure) => enter({ ...e, insecure })}
       />
@@ -153,7 +153,7 @@ export function SetBoot({ host, close }: { host: string; close: () => void }) {
           ['bios', 'bios'],
         ]}
       />
-      <CheckField label="At every boot, not only the next" {...of('isPersistent')} />
+      <CheckField label="At every boot, not only the next one" {...of('isPersistent')} />
     </EditForm>
   )
 }

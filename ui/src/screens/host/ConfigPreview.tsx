@@ -70,7 +70,7 @@ export function ConfigPreview({ host }: { host: Host }) {
               </section>
             ))}
             {p.documents.length === 0 && p.findings.length === 0 && (
-              <Nothing title="It is given no configuration">
+              <Nothing title="It gets no configuration">
                 Neither its profile nor a layer has a configuration for it.
               </Nothing>
             )}
@@ -146,7 +146,7 @@ function Against({ host, now }: { host: string; now: Preview }) {
             })
           }
         >
-          <FormSelectOption value="" label="from what it was given last" />
+          <FormSelectOption value="" label="from the last delivery" />
           {(past.data?.items ?? []).map((r) => (
             <FormSelectOption
               key={r.digest}
@@ -171,7 +171,7 @@ function Against({ host, now }: { host: string; now: Preview }) {
       ) : now.diff ? (
         <Unified text={now.diff} label="Difference to the last delivery" />
       ) : (
-        <p>Nothing differs from what it was given last.</p>
+        <p>Nothing differs from the last delivery.</p>
       )}
     </section>
   )

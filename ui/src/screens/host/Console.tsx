@@ -18,7 +18,10 @@ export function Console({ host }: { host: Host }) {
         <Live name={host.name} leave={() => setOpen(false)} />
       ) : (
         <>
-          <p>The console goes through the host's controller. All readers share it, and see the input of each other.</p>
+          <p>
+            The console goes through the host's controller. All users of the console share it, and see each other's
+            input.
+          </p>
           <Button
             onClick={() => setOpen(true)}
             isAriaDisabled={refused !== undefined}

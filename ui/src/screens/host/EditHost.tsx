@@ -131,13 +131,13 @@ export function EditHost({ host: h, close }: { host: Host; close: () => void }) 
         label="Disks to keep"
         rows={2}
         {...of('keepDisks')}
-        help="Slipway never wipes or chooses them. One in a line, in the form of the root disk."
+        help="Slipway never wipes or chooses these disks. One in a line, written like the root disk."
       />
       <ChoiceField
-        label="Way to its own disk"
+        label="How it boots its own disk"
         {...of('diskBoot')}
         choices={[
-          ['', 'as the quirk table says'],
+          ['', 'as in the table of quirks'],
           ['no-offer', 'no-offer: the firmware tries its next entry'],
           ['exit', 'exit: iPXE returns to the firmware'],
           ['sanboot', 'sanboot: iPXE boots the first drive'],

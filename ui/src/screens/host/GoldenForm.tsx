@@ -54,7 +54,7 @@ export function GoldenForm({ host, close }: { host: Host; close: () => void }) {
         label="Selector"
         {...of('selector')}
         isRequired
-        help="Which hosts should be like it, such as product=R650."
+        help="The hosts with this hardware, such as product=R650."
       />
       {hw && (
         <p>

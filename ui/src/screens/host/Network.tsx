@@ -61,12 +61,14 @@ export function Network({ host: h }: { host: Host }) {
           <Link to={`/racks?tab=cables&rack=${encodeURIComponent(rack)}`}>All cables of its rack</Link>
         </p>
       )}
-      {!found && <p>Link, switch and VLAN are known once it was inspected: the agent listens for LLDP.</p>}
+      {!found && <p>An inspection finds link, switch and VLAN, because the agent listens for LLDP.</p>}
       <Title headingLevel="h2">Addresses</Title>
       <Loaded query={leases}>
         {(all) =>
           all.length === 0 ? (
-            <Nothing title="It has no lease">It gets one when it asks, in a subnet that Slipway serves.</Nothing>
+            <Nothing title="It has no lease">
+              It gets an address when it asks for one in a subnet that Slipway serves.
+            </Nothing>
           ) : (
             <Rows
               label="Leases"

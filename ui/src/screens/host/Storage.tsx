@@ -40,7 +40,7 @@ export function Storage({ host: h }: { host: Host }) {
         rows={[
           ['Root disk', writeDisk(h.rootDisk) || 'chosen: the smallest of the fastest kind'],
           ['Disks to keep', (h.keepDisks ?? []).map(writeDisk).join('; ') || 'none'],
-          ['Written to', h.isDirty ? 'yes: it is wiped before another machine gets it' : 'not since it was last wiped'],
+          ['Written to', h.isDirty ? 'yes: it is wiped before another machine gets it' : 'not since the last wipe'],
         ]}
       />
       <Loaded query={disks}>

@@ -73,7 +73,7 @@ export function Timeline({ host }: { host: Host }) {
             {() =>
               groups.length === 0 ? (
                 <Nothing title="Nothing was done with it yet">
-                  It appears here when the machine asks for an address, or when you inspect or power it.
+                  They appear here when the machine asks for an address, or when you inspect or power it.
                 </Nothing>
               ) : (
                 // biome-ignore lint/a11y/noStaticElementInteractions: the arrows only move between its buttons
@@ -229,7 +229,7 @@ function GroupCard({
               <StepRow step={s} group={g} isChosen={isChosen && step === s.step} {...more} />
             </li>
           ))}
-          {g.steps.length === 0 && <li className="host-reason">Slipway received no step of it.</li>}
+          {g.steps.length === 0 && <li className="host-reason">Slipway knows no step of it.</li>}
         </ol>
       )}
     </section>

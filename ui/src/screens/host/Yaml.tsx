@@ -160,7 +160,7 @@ function Edit({ host, close }: { host: Host; close: () => void }) {
         <Button variant="link" onClick={leave}>
           Cancel
         </Button>
-        {isBehind && 'Choose above what becomes of the other change.'}
+        {isBehind && 'Choose above how to handle the other change.'}
       </p>
       <Command cli={`slipway apply -f ${host.name}.yaml`} {...(body && { call })} />
     </>

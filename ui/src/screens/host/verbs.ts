@@ -109,17 +109,17 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
       ...why(
         isNew ??
           (h.machine
-            ? `machine ${h.machine} has it: delete that`
+            ? `machine ${h.machine} has it: delete the machine`
             : h.isAdopted
               ? 'its system is not ours (adopted)'
               : ['releasing', 'cleaning'].includes(h.state)
-                ? `it is ${h.state}: until it is wiped it is nobody's`
+                ? `it is ${h.state}: wait for the end of the wipe`
                 : undefined),
       ),
     },
     {
       key: 'confirm',
-      title: 'Confirm that its boot is its own',
+      title: 'Confirm that this boot is its own',
       about: 'life',
       call: post('confirm'),
       cli: `slipway host confirm ${h.name}`,
@@ -152,7 +152,12 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
       h.isProtected ? { warns: 'It can be wiped and installed again.' } : {},
     ),
     flag('cordon', 'Cordon', 'End cordon', h.isCordoned),
-    flag('retain', 'Keep its disks when its machine goes', 'Wipe its disks when its machine goes', h.isRetained),
+    flag(
+      'retain',
+      'Keep its disks after its machine is deleted',
+      'Wipe its disks after its machine is deleted',
+      h.isRetained,
+    ),
     flag(
       'adopt',
       'Adopt: its system is not ours',

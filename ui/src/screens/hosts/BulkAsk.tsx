@@ -114,7 +114,7 @@ export function BulkAsk({ verb, hosts, selector, close }: Asked) {
         {(run.is === 'trying' || run.is === 'doing') && !isEmpty && !fault && (
           <Progress
             aria-label={run.is === 'trying' ? 'Asking the server' : 'Progress'}
-            title={run.is === 'trying' ? 'The server looks at each host …' : `${run.n} of ${run.of} hosts`}
+            title={run.is === 'trying' ? 'The server checks each host …' : `${run.n} of ${run.of} hosts`}
             value={run.n}
             max={run.of}
           />
@@ -224,7 +224,9 @@ function Outcome({
         ))}
       </Alert>
       {acts.length > 0 && (
-        <ExpandableSection toggleText={`The ${acts.length} ${isDone ? 'that it was done on' : 'that it acts on'}`}>
+        <ExpandableSection
+          toggleText={`The ${acts.length} hosts ${isDone ? 'with the action done' : 'that get the action'}`}
+        >
           <p className="hosts-names">{acts.map((i) => i.host).join(' ')}</p>
         </ExpandableSection>
       )}

@@ -126,7 +126,7 @@ function Columns({
   const isUsual = keys.join() === usual.join()
   return (
     <Modal isOpen variant="small" onClose={close} aria-labelledby="columns-title">
-      <ModalHeader labelId="columns-title" title="Columns" description="In the order in which they stand here." />
+      <ModalHeader labelId="columns-title" title="Columns" description="In this order." />
       <ModalBody>
         <ul className="hosts-list" aria-label="Columns">
           {ordered.map((c) => {

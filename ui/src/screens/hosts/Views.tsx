@@ -54,7 +54,7 @@ export const Views = memo(function Views({ shown, show }: { shown: Shown; show: 
         <Ask
           title={`Delete view ${gone.name}?`}
           verb="Delete"
-          warns={gone.isShared ? 'All who use it lose it.' : 'It cannot be brought back.'}
+          warns={gone.isShared ? 'Nobody can use it any more.' : 'You cannot undo this.'}
           call={{ method: 'DELETE', path: path(gone) }}
           cli={`slipway view delete ${quote(gone.name)}${gone.isShared ? ' --shared' : ''}`}
           close={() => setGone(undefined)}
@@ -117,7 +117,7 @@ function Keep({ shown, close }: { shown: Shown; close: () => void }) {
           label="Only for those with a role in these pools"
           {...of('only')}
           list={(known.data ?? []).map((p) => p.name)}
-          placeholder={kept?.length ? `none named: for ${kept.join(', ')}, as before` : 'none named: for all'}
+          placeholder={kept?.length ? `none chosen: for ${kept.join(', ')}, as before` : 'none named: for all'}
         />
       )}
     </EditForm>

@@ -56,7 +56,7 @@ function ImageList() {
   return (
     <Screen
       title="Images"
-      about="Systems that hosts boot, or have on their disks. Slipway keeps every file once, by its SHA-256."
+      about="Systems that hosts boot or install. Slipway keeps every file once, by its SHA-256."
       actions={
         <div className="import-head">
           {button('import', 'Import an image', 'primary', not)}

@@ -13,7 +13,7 @@ const kinds: [Kind, string, string][] = [
   ['catalogue', 'A known system', 'Debian, Ubuntu, Flatcar, Rocky and others by name and release'],
   ['kernel', 'A kernel and its initrd', 'your own live system or installer'],
   ['disk', 'A disk image', 'raw or qcow2; our agent writes it to the disk'],
-  ['oci', 'A disk image in a registry', 'agents fetch it there themselves; nothing is stored here'],
+  ['oci', 'A disk image in a registry', 'agents fetch it from the registry; the server stores nothing'],
 ]
 
 // ImportForm asks what to import. The import itself goes on in the server, whether or not anybody looks.
@@ -27,7 +27,7 @@ export function ImportForm({ close }: { close: () => void }) {
   return (
     <FormDialog
       title="Import an image"
-      about="Its files are fetched and checked by the server."
+      about="The server fetches and checks its files."
       verb="Import"
       save={() => act.mutate(call)}
       isBusy={act.isPending}
@@ -65,7 +65,7 @@ export function ImportForm({ close }: { close: () => void }) {
             label="SHA-256 of it"
             value={w.sha256}
             set={(sha256) => set({ sha256 })}
-            help="If you have it: Slipway refuses a file with another sum."
+            help="Optional. Slipway refuses a file with another sum."
           />
         </>
       )}
@@ -74,7 +74,7 @@ export function ImportForm({ close }: { close: () => void }) {
           label="Where"
           value={w.remote}
           set={(remote) => set({ remote })}
-          help="oci://registry/repository@sha256:… — by digest, so that it cannot change"
+          help="oci://registry/repository@sha256:… A digest, so that the image cannot change."
         />
       )}
       {(w.kind === 'disk' || w.kind === 'oci') && (
@@ -173,7 +173,7 @@ function From({ w, set, entry }: Part & { entry: CatalogueEntry }) {
             id="place-package"
             name="import-place"
             label="a Debian package on the server"
-            description={`install it there first: apt install ${entry.package.replaceAll('{release}', w.release).replaceAll('{arch}', entry.arch[w.arch] ?? '')}`}
+            description={`first install it on the server: apt install ${entry.package.replaceAll('{release}', w.release).replaceAll('{arch}', entry.arch[w.arch] ?? '')}`}
             isChecked={w.place === 'package'}
             onChange={() => set({ place: 'package' })}
           />
@@ -182,7 +182,7 @@ function From({ w, set, entry }: Part & { entry: CatalogueEntry }) {
           id="place-mirror"
           name="import-place"
           label="a mirror"
-          description="with the same paths below its address"
+          description="An address with the same paths below it"
           isChecked={w.place === 'mirror'}
           onChange={() => set({ place: 'mirror' })}
         />
@@ -230,7 +230,7 @@ function Checked({ w, set }: Part) {
         set={(sums) => set({ sums })}
         help={
           w.kind === 'catalogue'
-            ? "Address of a list in place of the publisher's own."
+            ? 'The address of a list that replaces the list of the publisher.'
             : 'Address of a list of SHA-256 or SHA-512 sums. With a list, Slipway refuses files that are not in it or differ.'
         }
       />
@@ -240,7 +240,7 @@ function Checked({ w, set }: Part) {
         set={(signatureKey) => set({ signatureKey })}
         rows={2}
         placeholder="-----BEGIN PGP PUBLIC KEY BLOCK-----"
-        help="With a key, the list must be signed; without a list, the file itself. Slipway looks for the signature next to it."
+        help="With a key, Slipway checks the signature of the list, or of the file if there is no list. The signature must be next to it."
       />
     </>
   )
@@ -263,7 +263,7 @@ function Reads({ w, set }: Part) {
       />
       {w.format && (
         <TextField
-          label="Version of what reads it"
+          label="Version of the program that reads it"
           isRequired
           value={w.formatVersion}
           set={(formatVersion) => set({ formatVersion })}

@@ -84,7 +84,7 @@ export function Prune({ close }: { close: () => void }) {
           <>
             <p>
               {isIdle
-                ? 'Nothing would be removed: every file is used, or went out of use less than an hour ago.'
+                ? 'Nothing would be removed: every file is in use, or was in use less than an hour ago.'
                 : `${p.removed.length} ${p.removed.length === 1 ? 'file' : 'files'} would be removed, ${bytesOf(p.freedBytes)} freed.`}
             </p>
             <Digests title="Would be removed" digests={p.removed} />

@@ -32,7 +32,12 @@ export function upload(file: File, progress: (bytes: number) => void, stop: Abor
     x.upload.onprogress = (e) => progress(e.loaded)
     x.onerror = () =>
       reject(
-        new Problem(0, 'No answer', 'The file did not get to its end.', 'Is the server there? Choose the file again.'),
+        new Problem(
+          0,
+          'No answer',
+          'The upload did not finish.',
+          'Check that the server runs, and choose the file again.',
+        ),
       )
     x.onabort = () => reject(new Problem(0, 'Stopped', 'The upload was stopped.'))
     x.onload = () => {

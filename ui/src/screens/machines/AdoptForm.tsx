@@ -15,7 +15,10 @@ export function AdoptForm({ close }: { close: () => void }) {
       cli={`slipway machine adopt ${shell(name || 'NAME')}${flags({ host, profile })}`}
       close={close}
     >
-      <p>Slipway starts nothing on it, now or when the machine is deleted. First adopt its host, on the host's page.</p>
+      <p>
+        Slipway starts nothing on it, neither now nor when you delete the machine. First adopt its host, on the host's
+        page.
+      </p>
       <TextField label="Name of the machine" {...of('name')} isRequired />
       <TextField label="Host that it runs on" {...of('host')} isRequired help="Its name, id or MAC" />
       <ChoiceField

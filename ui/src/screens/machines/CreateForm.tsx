@@ -74,7 +74,7 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
         label="Name"
         {...of('name')}
         isRequired
-        help="Small letters, digits and dashes. With several machines, # is the number; at the end without it."
+        help="Small letters, digits and dashes. With several machines, # stands for the number. Without #, the number is at the end."
       />
       <TextField label="How many" type="number" {...of('count')} help={`1 to ${countMax}`} />
       <ChoiceField
@@ -88,7 +88,7 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
         label="Pool"
         {...of('pool')}
         choices={[['', 'default'], ...same(poolNames.filter((p) => p !== 'default'))]}
-        help="Slipway takes a host from it"
+        help="Slipway takes a host from this pool"
       />
       <ExpandableSection
         toggleText="Placement, parameters and more"
@@ -113,9 +113,9 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
           label="Failure domain"
           {...of('domain')}
           field="failureDomain"
-          help="A site, row or rack; with prefer: before it, if possible"
+          help="A site, row or rack. With prefer: in front, only if possible"
         />
-        <TextField label="Host name of its system" {...of('hostname')} help="Its own name when empty" />
+        <TextField label="Host name of its system" {...of('hostname')} help="Empty: the name of the machine" />
         <TextField
           label="Revision of the profile"
           type="number"
@@ -124,12 +124,17 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
           help="The newest when empty"
         />
         <LongField label="Parameters" {...of('parameters')} rows={3} help="NAME=VALUE, one in a line" />
-        <LongField label="Configuration of its own" {...of('config')} rows={4} help="The last layer, in YAML" />
+        <LongField
+          label="Configuration of its own"
+          {...of('config')}
+          rows={4}
+          help="A layer for this machine only, in YAML"
+        />
         <LongField
           label="Hooks"
           {...of('hooks')}
           rows={2}
-          help="STEP:OWNER, one in a line, such as pre-fence:storage. The step waits until its owner acknowledges it"
+          help="STEP:OWNER, one in a line, such as pre-fence:storage. The step waits until the owner acknowledges it"
         />
         <ChoiceField label="Disks when it goes" {...of('clean')} choices={cleaning} />
       </ExpandableSection>

@@ -45,7 +45,7 @@ export function EditMachine({ machine: m, close }: { machine: Machine; close: ()
             label={`Do not empty its node in ${first.drain.target} before its host is fenced`}
             {...of('isSkipped')}
           />
-          <TextField label="Longest time for emptying it" {...of('timeout')} field="drain.timeout" placeholder="10m" />
+          <TextField label="At most this long" {...of('timeout')} field="drain.timeout" placeholder="10m" />
         </>
       )}
     </EditForm>

@@ -123,7 +123,7 @@ function Remediate({ machine: m, close }: { machine: Machine; close: () => void 
       cli={`slipway machine remediate ${m.name}${flags({ step: all })}`}
       close={close}
     >
-      <p>That is the first step. Each of the others is taken when the one before it has failed:</p>
+      <p>That is the first step. Slipway takes each of the others only if the one before it has failed:</p>
       {rungs.map(([step, word]) => (
         <CheckField key={step} label={`${step}: ${word}`} value={steps.includes(step)} set={(on) => turn(step, on)} />
       ))}
@@ -188,7 +188,8 @@ export function HoldHook({ machine, hook, close }: HookOf) {
       close={close}
     >
       <p>
-        The machine, its operation and its timeline show it until the hook is acknowledged. An empty text takes it back.
+        The machine, its operation and its timeline show this text until the owner acknowledges the hook. An empty text
+        removes it.
       </p>
       <TextField label="Why it is not acknowledged yet" value={reason} set={setReason} max={300} />
     </Ask>

@@ -233,7 +233,7 @@ function Doings({ machine: m }: { machine: Machine }) {
           <Loaded query={operations}>
             {({ items, hasMore }) =>
               items.length === 0 ? (
-                <Content component="p">Nothing was done for it yet.</Content>
+                <Content component="p">It has no operation yet.</Content>
               ) : (
                 <>
                   <OperationTable operations={items} />

@@ -2,13 +2,12 @@ import { Label, SearchInput, Toolbar, ToolbarContent, ToolbarItem } from '@patte
 import { useMemo, useState } from 'react'
 import { Link, useSearchParams } from 'react-router'
 import { useMayNot } from '../../api/me'
+import { nouns } from '../../api/nouns'
 import { useRows } from '../../api/rows'
 import { useLive } from '../../api/useLive'
-import { shell } from '../../parts/cli'
 import { Nothing } from '../../parts/Failure'
-import { Plain } from '../../parts/Plain'
+import { NounList } from '../../parts/NounList'
 import type { Column, Sort } from '../../parts/VirtualTable'
-import { When } from '../../parts/When'
 import { ReservationForm } from './Reservations'
 import { addressKey, hostname, type Lease, stateOf } from './words'
 
@@ -17,7 +16,7 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
   const { rows: hosts } = useRows(useLive())
   const [params, setParams] = useSearchParams()
   const search = (params.get('q') ?? '').toLowerCase()
-  const [sort, setSort] = useState<Sort>({ key: 'address' })
+  const [sort, setSort] = useState<Sort>({ key: 'Address' })
   const [reserved, reserve] = useState<Lease>()
   const not = useMayNot('admin') // the host of an address may be in a pool
   const owner = useMemo(() => {
@@ -25,43 +24,23 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
     for (const h of hosts) for (const mac of h.macs ?? []) m.set(mac, h.name)
     return m
   }, [hosts])
-  const columns: Column<Lease>[] = [
-    { key: 'address', name: 'Address', cell: (l) => l.address, sort: (l) => addressKey(l.address), min: 7 },
-    { key: 'state', name: 'State', cell: (l) => <StateOfLease state={stateOf(l)} />, sort: (l) => stateOf(l), min: 6 },
-    { key: 'mac', name: 'MAC', cell: (l) => l.mac, sort: (l) => l.mac, min: 9 },
-    {
-      key: 'host',
-      name: 'Host',
+  const columns: Record<string, Partial<Column<Lease>>> = {
+    Address: { sort: (l) => addressKey(l.address) },
+    State: { cell: (l) => <StateOfLease state={stateOf(l)} />, sort: stateOf },
+    MAC: { sort: (l) => l.mac },
+    Host: {
       cell: (l) => {
         const h = owner.get(l.mac)
         return h ? <Link to={`/hosts/${h}`}>{h}</Link> : ''
       },
       sort: (l) => owner.get(l.mac) ?? '',
-      min: 9,
     },
-    {
-      key: 'port',
-      name: 'Switch port',
-      cell: (l) => l.port ?? '',
-      sort: (l) => l.port ?? '',
-    },
-    {
-      key: 'hostname',
-      name: 'Calls itself',
-      cell: (l) => l.hostname ?? '',
-      sort: (l) => l.hostname ?? '',
-      min: 7,
-    },
-    { key: 'for', name: 'For', cell: (l) => (l.isBoot ? 'boot' : 'system'), sort: (l) => (l.isBoot ? 0 : 1), min: 4 },
-    {
-      key: 'until',
-      name: 'Until',
-      cell: (l) => <When at={l.expiresAt} />,
-      sort: (l) => Date.parse(l.expiresAt),
-      min: 6,
-    },
-  ]
-  const by = columns.find((c) => c.key === sort.key)?.sort ?? ((l: Lease) => addressKey(l.address))
+    'Switch port': { sort: (l) => l.port ?? '' },
+    'Calls itself': { sort: (l) => l.hostname ?? '' },
+    For: { cell: (l) => (l.isBoot ? 'boot' : 'system'), sort: (l) => (l.isBoot ? 0 : 1) },
+    Until: { sort: (l) => Date.parse(l.expiresAt) },
+  }
+  const by = columns[sort.key]?.sort ?? ((l: Lease) => addressKey(l.address))
   const shown = (all: Lease[]) =>
     all
       .filter((l) => !onlyConflicts || stateOf(l) === 'conflict')
@@ -97,20 +76,13 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>
-      <Plain
-        noun="leases"
+      <NounList
+        d={nouns.leases}
         query={{ subnet }}
-        label={onlyConflicts ? 'Conflicts' : 'Leases'}
+        {...(onlyConflicts && { label: 'Conflicts' })}
         isLong
         columns={columns}
-        keyOf={(l) => l.address}
         acts={(l) => [{ text: 'Reserve', not, act: () => reserve(l) }]}
-        removal={(l) => ({
-          title: `Forget the lease of ${l.address}?`,
-          verb: 'Forget',
-          cli: `slipway lease delete ${shell(l.address)}`,
-          not,
-        })}
         shown={shown}
         about={(rows, all) => (
           <p aria-live="polite">
@@ -123,8 +95,8 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
               Slipway sets an address aside for a while if somebody else uses it, and opens an issue.
             </Nothing>
           ) : (
-            <Nothing title={search ? 'No lease matches' : 'No address was given to anybody yet'}>
-              {!search && 'A machine that boots on this network gets one, if the mode allows it.'}
+            <Nothing title={search ? 'No lease matches' : 'There is no lease yet'}>
+              {!search && 'A machine that boots on this network gets a lease, if the mode allows that.'}
             </Nothing>
           )
         }
@@ -133,8 +105,8 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
       />
       {reserved && (
         <ReservationForm
-          subnet={subnet}
           given={{
+            subnet,
             address: reserved.address,
             mac: reserved.mac,
             hostname: owner.get(reserved.mac) ?? hostname(reserved.hostname),

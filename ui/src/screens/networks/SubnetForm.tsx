@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, must } from '../../api/client'
-import { NounForm } from '../../parts/Described'
 import type { Filled, Form } from '../../parts/kinds'
+import { NounForm } from '../../parts/NounForm'
 import { choicesOf, is6, modes, type Subnet, unknowns } from './words'
 
 const isIPv6 = (f: Filled) => is6(f.cidr ?? '')
@@ -38,7 +38,7 @@ const form = (interfaces: string[]): Form => ({
       label: 'Static ranges',
       kind: 'ranges',
       rows: 2,
-      help: 'Addresses that machines with fromSubnets keep as long as they live: FIRST-LAST, one in a line',
+      help: 'Addresses for machines with fromSubnets. A machine keeps its address until it is deleted: FIRST-LAST, one in a line',
       flag: 'static-range',
     },
     {
@@ -49,7 +49,7 @@ const form = (interfaces: string[]): Form => ({
       first: 'managed',
       choices: [
         ['managed', 'managed: DHCPv6 gives them, and this server advertises that'],
-        ['slaac', 'slaac: machines make their own, and DHCPv6 says what to boot'],
+        ['slaac', 'slaac: machines make their own, and DHCPv6 only names what to boot'],
         ['off', 'off: another router advertises, with the M or the O flag'],
       ],
       flag: 'advertise',

@@ -8,7 +8,7 @@ const parts = ['leased', 'kept', 'reserved', 'conflict', 'free'] as const
 
 const meanings: Record<(typeof parts)[number], string> = {
   leased: 'leased',
-  kept: 'kept for who had it',
+  kept: 'kept for its last owner',
   reserved: 'reserved, not in use',
   conflict: 'in conflict',
   free: 'free',

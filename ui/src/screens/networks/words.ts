@@ -16,7 +16,7 @@ export const modes: Record<string, string> = {
 export const unknowns: Record<string, string> = {
   wait: 'wait until they are accepted',
   disk: 'boot their own disk',
-  ignore: 'get an address, and no boot',
+  ignore: 'get an address only',
 }
 
 // choicesOf are the entries of a list to choose from: the word, and what it means.

@@ -111,7 +111,7 @@ function Steps({ o }: { o: Operation }) {
           {(every) => {
             const all = every.filter((e) => of(e, 'operation') === o.id)
             return all.length === 0 ? (
-              <Content component="p">Slipway has no events of it, or deleted them since.</Content>
+              <Content component="p">Slipway has no events of it. It may have deleted old ones.</Content>
             ) : (
               <Rows
                 label="Steps"

@@ -66,7 +66,7 @@ export function CancelOperation({
       verb="Cancel the operation"
       call={{ method: 'POST', path: `/operations/${encodeURIComponent(o.id)}/cancel` }}
       cli={`slipway operation cancel ${o.id}`}
-      warns="Slipway quarantines the host if it is not safe to go on."
+      warns="If the host may be half written or half wiped, Slipway quarantines it."
       close={close}
     />
   )

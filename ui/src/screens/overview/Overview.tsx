@@ -42,7 +42,7 @@ export function Overview() {
           style={{ marginBlockEnd: '1rem' }}
           actionLinks={<Link to="/setup">Set up Slipway</Link>}
         >
-          The setup goes from the network to the first machine that boots, or tries it with simulated ones.
+          The setup leads from the network to the first machine that boots. You can also try it with simulated machines.
         </Alert>
       )}
       {error !== undefined && <Failure error={error} again={refresh} />}
@@ -196,7 +196,7 @@ function Health() {
             </p>
             {images.data?.length === 0 && (
               <p>
-                <State state="pending" /> Machines have nothing to boot yet.
+                <State state="pending" /> There is no system yet that machines can boot.
               </p>
             )}
           </CardBody>

@@ -9,9 +9,9 @@ import { useList, useOne } from '../../api/queries'
 import { Act } from '../../parts/Act'
 import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
-import { NounForm } from '../../parts/Described'
 import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
+import { NounForm } from '../../parts/NounForm'
 import { Screen } from '../../parts/Screen'
 import { State } from '../../parts/State'
 import { MachineTable } from '../machines/MachineList'
@@ -45,7 +45,7 @@ function Actions({ pool }: { pool: Pool }) {
   const me = useMe()
   const go = useNavigate()
   const [asked, setAsked] = useState<'edit' | 'delete'>()
-  const why = (me && mayNot(me, 'admin', '')) ?? (pool.owner ? `it is kept for ${pool.owner}` : undefined)
+  const why = (me && mayNot(me, 'admin', '')) ?? (pool.owner ? `it belongs to ${pool.owner}` : undefined)
   return (
     <div>
       <Act text="Edit" variant="primary" not={why} act={() => setAsked('edit')} />{' '}

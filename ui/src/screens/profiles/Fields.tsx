@@ -45,13 +45,13 @@ export function Fields({ draft: d, set, name }: Edited) {
         id="profile-selector"
         value={d.selector}
         onChange={(selector) => set({ selector })}
-        none="Empty: only hosts that it is pinned to, and machines that name it."
+        none="Empty: only machines that name this profile, and hosts that are pinned to it."
       />
       <TextField
         label="Priority"
         type="number"
         {...of('priority')}
-        help="The highest wins where several selectors match; two of the same are an error."
+        help="If several selectors match a host, the highest priority wins. Two with the same priority are an error."
       />
       <LongField label="Kernel arguments" rows={2} {...of('args')} help="One in a line, after those of the image." />
       <LongField
@@ -64,13 +64,13 @@ export function Fields({ draft: d, set, name }: Edited) {
         label="Extends"
         {...of('extends')}
         choices={choicesOf(d.extends, others, 'none')}
-        help="A profile whose configuration this one builds upon."
+        help="This profile adds its configuration to the one of that profile."
       />
       <ChoiceField
         label="Format"
         {...of('format')}
         choices={choicesOf(d.format, formats, `the image's first${formats[0] ? ` (${formats[0]})` : ''}`)}
-        help="For images that read several formats. Empty: the first."
+        help="If the image reads several formats. Empty: the first one."
       />
       <LongField
         label="Accepts the loss of"
@@ -80,7 +80,7 @@ export function Fields({ draft: d, set, name }: Edited) {
       />
       <CheckField
         label="The boot network is a lab"
-        help="Secrets are given out without the guards of the boot network (docs/secrets.md)."
+        help="Slipway gives out secrets without its checks of the boot network (docs/secrets.md)."
         value={d.isolated === 'yes'}
         set={(is) => set({ isolated: is ? 'yes' : 'no' })}
       />

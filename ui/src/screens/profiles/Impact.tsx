@@ -8,7 +8,7 @@ const hosts = (n: number) => `${n} ${n === 1 ? 'host' : 'hosts'}`
 
 // saying is what saving would do, in one sentence.
 export function saying(i: Impact): string {
-  if (i.hostN === 0) return 'No host uses it: it was tried on a made-up one.'
+  if (i.hostN === 0) return 'No host uses it. Slipway tried it on an example host.'
   const parts = [
     i.changedN === 0
       ? `None of its ${hosts(i.hostN)} would get another configuration`
@@ -46,7 +46,7 @@ export function ImpactView({ impact: i }: { impact: Impact }) {
           {h.diff ? (
             <Unified text={h.diff} label={`What would change for ${h.host}`} />
           ) : (
-            <p>Its documents are not shown: these are those of the first hosts only.</p>
+            <p>This page shows only the documents of the first hosts.</p>
           )}
         </ExpandableSection>
       ))}

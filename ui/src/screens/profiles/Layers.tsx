@@ -48,7 +48,8 @@ function LayerList() {
         {(all) =>
           all.length === 0 ? (
             <Nothing title="There is no layer yet">
-              Begin with global, and say what every machine should have: DNS servers, time servers, your own SSH key.
+              Begin with the layer global, for the settings of all machines: DNS servers, time servers, your own SSH
+              key.
             </Nothing>
           ) : (
             <Rows

@@ -77,7 +77,7 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
     </Button>
   )
   const state = !d.draft.image
-    ? 'choose an image, and it is checked'
+    ? 'choose an image first; then Slipway checks it'
     : check.isNow
       ? check.error
         ? 'not checked'

@@ -77,8 +77,8 @@ function ProfileTable() {
       {(all) =>
         all.length === 0 ? (
           <Nothing title="There is no profile yet">
-            A profile takes an <Link to="/images">image</Link> and says which hosts it is for and what they become:
-            users, files, network, disks. A host without a profile boots its own disk.
+            A profile takes an <Link to="/images">image</Link> selects hosts and describes their users, files, network
+            and disks. A host without a profile boots its own disk.
           </Nothing>
         ) : (
           <Rows
@@ -114,7 +114,7 @@ function NewProfile() {
       title="Create a profile"
       about={
         from
-          ? `A copy of ${from}. Its selector is left out, so that it takes no host away.`
+          ? `A copy of ${from}, without its selector, so that the copy selects no hosts.`
           : 'Its text begins with a template; change it.'
       }
       actions={<Link to="/profiles">All profiles</Link>}

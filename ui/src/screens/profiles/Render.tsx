@@ -114,7 +114,7 @@ function Rendered({ host, profile }: { host: string; profile: Profile }) {
         </p>
       ))}
       <Title headingLevel="h3" size="md">
-        Against what it was given last
+        Compare with the last delivery
       </Title>
       {p.since ? (
         p.diff ? (

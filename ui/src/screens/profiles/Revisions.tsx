@@ -46,7 +46,7 @@ export function Revisions<T>({ noun, name, version, cli, compare }: Shown<T>) {
         const newest = items[0]?.n ?? 0
         const to = Number(params.get('to') ?? newest)
         const from = Number(params.get('from') ?? items.find((r) => r.n < to)?.n ?? 0)
-        const why = (n: number) => not ?? (n === newest ? 'it is what is in force' : undefined)
+        const why = (n: number) => not ?? (n === newest ? 'it is the present revision' : undefined)
         return (
           <>
             <Rows

@@ -94,7 +94,7 @@ export function Meeting({ what, changes, clashes, both, mine, theirs }: Met) {
       {clashes && <p>Both of you changed {clashes}, so one of the two has to be chosen.</p>}
       <p>What they changed:</p>
       {changes}
-      <p>Nothing is saved by choosing: you go on editing.</p>
+      <p>Your choice saves nothing yet. You go on editing.</p>
     </Alert>
   )
 }

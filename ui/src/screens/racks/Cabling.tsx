@@ -21,7 +21,7 @@ export function Cabling({ racks }: { racks: Rack[] }) {
     queryFn: () => must(api.GET('/api/v1/cabling', { params: { query: { ...(rack && { rack: rack.id }) } } })),
   })
   if (!rack)
-    return <Nothing title="No rack yet">Say where a host stands: slipway host place NAME --rack R1 --unit 7</Nothing>
+    return <Nothing title="No rack yet">Give a host its place: slipway host place NAME --rack R1 --unit 7</Nothing>
   return (
     <>
       <FormSelect
@@ -53,8 +53,8 @@ export function Cabling({ racks }: { racks: Rack[] }) {
             ))}
             {c.links.length === 0 ? (
               <Nothing title={`Nothing is known of the cables of rack ${rack.name}`}>
-                Hosts hear their switches by LLDP while they are inspected: slipway host inspect NAME --restart. The
-                switches have to speak LLDP.
+                An inspection finds the cables by LLDP: slipway host inspect NAME --restart. LLDP has to be on in the
+                switches.
               </Nothing>
             ) : (
               <>

@@ -55,7 +55,7 @@ export function HostDrawer({ host, racks, hosts, close }: Props) {
           ]}
         />
         <p style={{ marginBlock: '1rem' }}>
-          <Link to={`/hosts/${host.name}`}>What can be done with it, and its timeline</Link>
+          <Link to={`/hosts/${host.name}`}>Its actions and its timeline</Link>
         </p>
         <PlaceForm host={host} racks={racks} hosts={hosts} />
       </DrawerPanelBody>

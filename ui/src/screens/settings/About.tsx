@@ -54,7 +54,7 @@ export function About() {
         )}
       </Loaded>
       <Title headingLevel="h2" style={{ marginBlock: '1.5rem 0.5rem' }}>
-        What it is made of
+        Its libraries
       </Title>
       {licences.error && <Failure error={licences.error} />}
       {licences.data && (

@@ -7,9 +7,9 @@ import { type Me, useMe } from '../../api/me'
 import { Ask } from '../../parts/Ask'
 import { Failure, Loaded } from '../../parts/Failure'
 import { TextField, useFields } from '../../parts/Fields'
+import { GrantLabels } from '../../parts/Grants'
 import { Rows } from '../../parts/Rows'
 import { When } from '../../parts/When'
-import { GrantLabels } from './Grants'
 import { SecondFactor } from './SecondFactor'
 import { weak } from './Users'
 
@@ -25,11 +25,14 @@ export function Account() {
           <p>You are {me.name}, and may do this:</p>
           <GrantLabels grants={me.grants} />
           <p>
-            A viewer looks, an operator acts on hosts and machines, an admin decides who comes in. An admin grants
+            A viewer can only read. An operator acts on hosts and machines. An admin also manages users, and grants
             roles.
           </p>
           {!me.user && (
-            <p>You are logged in with a token of no user. With a user of your own, the timeline shows your name.</p>
+            <p>
+              You are logged in with a token that belongs to no user. With a user of your own, the timeline shows your
+              name.
+            </p>
           )}
         </CardBody>
       </Card>
@@ -64,7 +67,7 @@ function Password({ me, user }: { me: Me & { hasPassword?: boolean }; user: stri
   const [error, setError] = useState<unknown>()
   const [isDone, setDone] = useState(false)
   const [isBusy, setBusy] = useState(false)
-  if (!me.hasPassword) return <p>You log in elsewhere: change your password there.</p>
+  if (!me.hasPassword) return <p>You log in with single sign-on: change your password there.</p>
   const why = !old
     ? 'enter the old password'
     : (weak(password) ?? (password !== again ? 'the new passwords differ' : undefined))
@@ -157,7 +160,7 @@ function Logins() {
           call={{ method: 'DELETE', path: '/logins' }}
           close={() => setAll(false)}
         >
-          <p>All your browsers ask for your password again, this one too.</p>
+          <p>All your browsers ask for your password again, also this one.</p>
         </Ask>
       )}
       {ends && (

@@ -51,10 +51,7 @@ export function Backup() {
         Restore
       </Title>
       <Content component="ol">
-        <li>
-          Stop the server, or take another machine with the same Slipway or a newer one. An older Slipway refuses the
-          backup.
-        </li>
+        <li>Stop the server, or take another machine. Its Slipway must not be older than the backup.</li>
         <li>
           Put <code>secret.key</code> into the data directory, and <code>artefacts</code> if you have it.
         </li>
@@ -62,10 +59,7 @@ export function Backup() {
           Restore. The file is checked first; a database that is there is refused, or with --force kept under another
           name.
         </li>
-        <li>
-          Start the server. It does not know anything that happened after the backup: check the hosts before you wipe
-          any.
-        </li>
+        <li>Start the server. It knows nothing that happened after the backup: check the hosts before you wipe any.</li>
       </Content>
       <Command cli="slipway restore slipway-backup.tar.gz --data-dir /var/lib/slipway" />
     </>

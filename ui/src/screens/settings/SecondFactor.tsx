@@ -76,7 +76,7 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
           title="The second factor is set up. Keep these recovery codes; they are shown this once."
         >
           <pre>{codes.join('\n')}</pre>
-          <p>Each is good once, in place of a code or a key. Your other logins have ended.</p>
+          <p>You can use each one once, in place of a code or a key. Your other logins have ended.</p>
         </Alert>
       )}
       {begun ? (
@@ -165,7 +165,7 @@ function AddKey({ add }: { add: (name: string, password: string) => Promise<bool
   const [name, setName] = useState('')
   const [password, setPassword] = useState('')
   if (!canUseKeys())
-    return <small>Browsers offer security keys only where Slipway is open with TLS and under a name.</small>
+    return <small>Browsers offer security keys only if the address of this page has TLS and a name.</small>
   if (!isOpen)
     return (
       <div>

@@ -4,14 +4,11 @@ import { useState } from 'react'
 import { Link } from 'react-router'
 import type { Call } from '../../api/act'
 import { api, must, type Schemas } from '../../api/client'
-import { mayNot, useMe } from '../../api/me'
+import { nouns } from '../../api/nouns'
 import { useList } from '../../api/queries'
-import { Add } from '../../parts/Act'
 import { flags } from '../../parts/cli'
-import { Nothing } from '../../parts/Failure'
 import { EditForm, TextField, useFields } from '../../parts/Fields'
-import { Plain, useChosen } from '../../parts/Plain'
-import { When } from '../../parts/When'
+import { NounList } from '../../parts/NounList'
 import { wordsOf } from '../../parts/written'
 import { consumersOf, consumersText } from './consumers'
 import './settings-catalogue.css'
@@ -31,65 +28,28 @@ function useUses(names: string[]): (name: string) => string[] | undefined {
 
 // Secrets lists what is kept sealed: names and ages, never values.
 export function Secrets() {
-  const secrets = useList('secrets').data ?? []
-  const names = secrets.map((s) => s.name)
+  const names = (useList('secrets').data ?? []).map((s) => s.name)
   const usersOf = useUses(names)
-  const [chosen, open] = useChosen('secret')
-  const not = mayNot(useMe(), 'admin', '')
   return (
-    <>
-      <p>
-        Slipway stores a value sealed, and gives it only to machines whose configuration names it: as{' '}
-        <code>secret://NAME</code>, texts as <code>{'{{ secret "NAME" }}'}</code>.
-      </p>
-      <Add text="Store a secret" not={not} act={() => open('')} />
-      <Plain
-        noun="secrets"
-        label="Secrets"
-        columns={[
-          { key: 'name', name: 'Name', cell: (s) => s.name },
-          {
-            key: 'about',
-            name: 'About',
-            cell: (s) => (
-              <>
-                {s.about} {s.owner && <small>kept for {s.owner}</small>}
-              </>
-            ),
-          },
-          {
-            key: 'for',
-            name: 'For',
-            cell: (s) => consumersText(s.consumers) || <small>what admins have saved</small>,
-          },
-          { key: 'uses', name: 'Used by', cell: (s) => <UsedBy users={usersOf(s.name)} /> },
-          { key: 'set', name: 'Set', cell: (s) => <When at={s.updatedAt} /> },
-        ]}
-        keyOf={(s) => s.name}
-        acts={(s) => [{ text: 'Change', not, act: () => open(s.name) }]}
-        removal={(s) => {
-          const users = usersOf(s.name) ?? []
-          return {
-            title: `Delete secret ${s.name}?`,
-            cli: `slipway secret delete ${s.name}`,
-            not: not ?? (users.length > 0 ? `used by ${users.join(', ')}: change that first` : undefined),
-          }
-        }}
-        nothing={
-          <Nothing title="No secret is stored yet">
-            Password hashes, join tokens, disk keys: what a machine needs and nobody should read.
-          </Nothing>
-        }
-      />
-      {chosen !== null && !not && (
-        <SetSecret
-          name={chosen}
-          consumers={secrets.find((s) => s.name === chosen)?.consumers}
-          known={names}
-          close={() => open()}
-        />
-      )}
-    </>
+    <NounList
+      d={nouns.secrets}
+      columns={{
+        About: {
+          cell: (s) => (
+            <>
+              {s.about} {s.owner && <small>kept for {s.owner}</small>}
+            </>
+          ),
+        },
+        For: { cell: (s) => consumersText(s.consumers) || <small>what admins have saved</small> },
+        'Used by': { cell: (s) => <UsedBy users={usersOf(s.name)} /> },
+      }}
+      notGone={({ name }) => {
+        const users = usersOf(name) ?? []
+        return users.length > 0 ? `used by ${users.join(', ')}: change that first` : undefined
+      }}
+      form={(s, close) => <SetSecret name={s?.name ?? ''} consumers={s?.consumers} known={names} close={close} />}
+    />
   )
 }
 

@@ -2,7 +2,7 @@ import { Spinner, Tab, Tabs, TabTitleText } from '@patternfly/react-core'
 import { lazy, type ReactNode, Suspense } from 'react'
 import { useSearchParams } from 'react-router'
 import { nouns } from '../../api/nouns'
-import { NounList } from '../../parts/Described'
+import { NounList } from '../../parts/NounList'
 import { Screen } from '../../parts/Screen'
 
 type Page = [key: string, title: string, content: ReactNode]

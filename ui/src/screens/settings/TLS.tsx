@@ -52,10 +52,10 @@ export function TLS() {
 function Off() {
   return (
     <>
-      <Alert variant="info" isInline title="This page is served without TLS">
+      <Alert variant="info" isInline title="This page has no TLS">
         <p>
-          That is so on loopback, where nobody else can listen. As soon as the server listens on another address, it
-          speaks TLS, with a certificate of its own authority until you give it one.
+          That is safe on loopback, because nobody else can listen there. On any other address, the server uses TLS.
+          Until you upload a certificate, it makes one with its own authority.
         </p>
       </Alert>
       <Command cli="slipway serve --admin-listen 0.0.0.0:8067" />
@@ -68,7 +68,7 @@ function On({ state }: { state: State }) {
   const [asked, setAsked] = useState<'set' | 'drop' | 'next' | 'finish'>()
   const not = mayNot(me, 'admin', '')
   const isGiven = state.from === 'files'
-  const notSet = not ?? (isGiven ? 'the settings name the files: write the new certificate there' : undefined)
+  const notSet = not ?? (isGiven ? 'the configuration file names the certificate files: replace them there' : undefined)
   const notDrop = not ?? (state.from === 'uploaded' ? undefined : 'no certificate was uploaded')
   return (
     <>
@@ -105,7 +105,7 @@ function On({ state }: { state: State }) {
       {state.from === 'site' && (
         <>
           <p>
-            This site's authority is replaced in two steps: make the next one and have clients trust both, then put it
+            You replace this site's authority in two steps. Make the next one, and let clients trust both. Then put it
             in force.
           </p>
           <p style={{ marginBlock: '1rem', display: 'flex', gap: '0.5rem', flexWrap: 'wrap' }}>
@@ -137,17 +137,17 @@ function On({ state }: { state: State }) {
           verb="Put in force"
           call={{ method: 'POST', path: '/tls/authority', body: { door: 'admin', isFinish: true } }}
           cli="slipway tls rotate --finish"
-          warns="The authority until now is thrown away. Clients that do not trust the next one cannot connect any more."
+          warns="Slipway deletes the present authority. Clients that do not trust the next one cannot connect any more."
           close={() => setAsked(undefined)}
         />
       )}
       {asked === 'drop' && (
         <Ask
-          title="Take the uploaded certificate away?"
+          title="Remove the uploaded certificate?"
           verb="Take away"
           call={{ method: 'DELETE', path: '/tls' }}
           cli="slipway tls drop"
-          warns="The certificate and its key are deleted. This site's own authority signs again: browsers that do not trust it complain, and command lines need its --ca-file."
+          warns="Slipway deletes the certificate and its key, and signs with this site's own authority again. Browsers warn if they do not trust it, and command lines need its --ca-file."
           close={() => setAsked(undefined)}
         />
       )}
@@ -223,7 +223,7 @@ function Upload({ close }: { close: () => void }) {
       close={close}
     >
       <Pem id="cert" label="Certificate" text={cert} set={setCert} fault={cert ? certFault(cert) : undefined}>
-        PEM, followed by those between it and its authority
+        PEM, followed by the intermediate certificates
       </Pem>
       <Pem id="key" label="Key" text={key} set={setKey} fault={key ? keyFault(key) : undefined} isSecret>
         PEM, without a passphrase. The server stores it next to the database and never shows it
@@ -236,13 +236,13 @@ function Upload({ close }: { close: () => void }) {
 function certFault(text: string): string | undefined {
   if (text.length > pemMax) return 'It is over 64 KiB long.'
   if (/PRIVATE KEY-----/.test(text)) return 'This holds a private key; it belongs in the other field.'
-  return text.includes('-----BEGIN CERTIFICATE-----') ? undefined : 'This is no certificate in PEM.'
+  return text.includes('-----BEGIN CERTIFICATE-----') ? undefined : 'This is not a certificate in PEM.'
 }
 
 function keyFault(text: string): string | undefined {
   if (text.length > pemMax) return 'It is over 64 KiB long.'
   if (text.includes('BEGIN ENCRYPTED PRIVATE KEY')) return 'The key has a passphrase; take it off first.'
-  return /-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text) ? undefined : 'This is no key in PEM.'
+  return /-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text) ? undefined : 'This is not a key in PEM.'
 }
 
 interface PemField {

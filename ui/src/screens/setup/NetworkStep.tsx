@@ -83,7 +83,7 @@ function Served({ iface: i }: { iface: Interface }) {
             [
               'Its address',
               (i.addresses ?? []).join(', ') ||
-                `none: give it one first, such as ip addr add 10.0.0.1/24 dev ${i.name}`,
+                `none: first give it an address, such as ip addr add 10.0.0.1/24 dev ${i.name}`,
             ],
             ['Other DHCP servers', heard && heard.detail + (heard.hint ? `. ${heard.hint}` : '')],
             ['Machines boot from', i.bootURL],
@@ -171,21 +171,26 @@ function SubnetForm({
         choices={choicesOf(modes)}
         help={
           isShared
-            ? 'Another DHCP server answers here: two full ones on a network disturb each other. With proxy, the other one stays as it is.'
+            ? 'Another DHCP server answers here. Two DHCP servers in mode full disturb each other. With mode proxy, the other one can stay.'
             : 'No other DHCP server answers here.'
         }
       />
       {mode === 'full' && (
         <>
           <TextField label="Lease from" {...of('first')} field="ranges" />
-          <TextField label="to" {...of('last')} field="ranges" help="The upper half of the network is suggested." />
+          <TextField
+            label="to"
+            {...of('last')}
+            field="ranges"
+            help="The form suggests the upper half of the network."
+          />
         </>
       )}
       <ChoiceField
         label="Machines that are not accepted"
         {...of('unknown')}
         choices={choicesOf(unknowns)}
-        help="None of them is ever written to."
+        help="Slipway never writes to their disks."
       />
     </EditForm>
   )

@@ -63,7 +63,7 @@ export function Setup() {
   return (
     <Screen
       title="Set up Slipway"
-      about="From the network to the first machine that boots. Every step may be left out, and done later."
+      about="From the network to the first machine that boots. You can skip every step and do it later."
     >
       <ProgressStepper aria-label="Steps of the setup" className="setup-steps">
         {steps.map(([k, t], i) => (

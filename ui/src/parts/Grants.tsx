@@ -1,11 +1,11 @@
 import { Button, Content, FormSelect, FormSelectOption, Label, LabelGroup } from '@patternfly/react-core'
-import type { Grant, Role } from '../../api/me'
-import { useList } from '../../api/queries'
+import type { Grant, Role } from '../api/me'
+import { useList } from '../api/queries'
 
 export const roles: [Role, string][] = [
   ['viewer', 'looks'],
   ['operator', 'acts on hosts and machines'],
-  ['admin', 'decides who comes in, and what all share'],
+  ['admin', 'also manages users and shared settings'],
 ]
 
 // GrantLabels show what somebody may do.
