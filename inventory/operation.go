@@ -12,7 +12,7 @@ type OperationKind string
 const (
 	OpInspect   OperationKind = "inspect"   // look at the hardware, and burn it in where asked for
 	OpInstall   OperationKind = "install"   // bring a machine's operating system onto its claimed host
-	OpReinstall OperationKind = "reinstall" // the same again, on the same claim
+	OpReinstall OperationKind = "reinstall" // the same again, with a new claim
 	OpRelease   OperationKind = "release"   // fence and wipe a host whose machine goes
 	OpClean     OperationKind = "clean"     // wipe a host that nobody has claimed
 	OpPower     OperationKind = "power"     // change its power
