@@ -1,4 +1,4 @@
-// Package agent owns the conversation of a machine in its RAM disk with the boot listener. It says hello, asks for tasks,
+// Package agent owns the conversation of a machine in its RAM disk with the boot listener. It registers, asks for tasks,
 // runs their handlers, and reports progress and results. It never stops trying, even if the server is down for days. It
 // never touches the machine itself: a Handler does.
 package agent

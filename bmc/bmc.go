@@ -57,21 +57,21 @@ type Boot struct {
 	IsPersistent bool
 }
 
-// Driver powers one machine. Each method is one attempt, ends with ctx, and is safe to repeat. It fails with an
-// *inventory.Error. Unavailable may pass (unreachable, busy, 5xx), and Unauthorized is about credentials. Invalid is what
-// the controller will never do. NotFound means that the machine is not behind it. Hint says what to do. Messages never hold
-// passwords. A reading of many parts returns what can be read, and says by Omit what it left out.
+// Driver controls the power of one machine. Each method is one attempt, ends with ctx, and is safe to repeat. It fails with
+// an *inventory.Error. Unavailable may pass (unreachable, busy, 5xx), and Unauthorized is about credentials. Invalid is
+// what the controller will never do. NotFound means that the machine is not behind it. Hint says what to do. Messages never
+// hold passwords. A reading of many parts returns what can be read, and says by Omit what it left out.
 type Driver interface {
 	// Power reads the power state.
 	Power(ctx context.Context) (inventory.PowerState, error)
-	// SetPower starts a change; that it has happened is for Converge to find out. On for a machine that is on, and Off
-	// for one that is off, succeed.
+	// SetPower starts a change; Converge finds out whether it happens. On succeeds for a machine that is on, and Off
+	// for one that is off.
 	SetPower(ctx context.Context, a Action) error
 	// Close ends sessions; the driver is not used after that.
 	Close() error
 }
 
-// Booter sets where the next boot goes.
+// Booter sets the device of the next boot.
 type Booter interface {
 	SetBoot(ctx context.Context, b Boot) error
 	// Boot reads the override that is in force.
@@ -120,7 +120,7 @@ type LogReader interface {
 	ClearLog(ctx context.Context) error
 }
 
-// Inventory is what a controller tells of the machine without booting it.
+// Inventory is what a controller reports about the machine, without a boot.
 type Inventory struct {
 	Hardware inventory.Hardware
 	Vendor   string // of the controller
@@ -141,31 +141,33 @@ type User struct {
 	Enabled bool   `json:"enabled"`
 }
 
-// UserManager looks after the controller's accounts.
+// UserManager manages the controller's accounts.
 type UserManager interface {
 	Users(ctx context.Context) ([]User, error)
 	// CheckCredentials fails with Unauthorized when the target's user and password do not let in an administrator.
 	CheckCredentials(ctx context.Context) error
-	// SetPassword gives an existing account a new password, and looks whether it is in force. When it is the target's own account, the caller uses the new
-	// one from then on.
+	// SetPassword gives an existing account a new password, and checks that it works. When it is the target's own account, the
+	// caller uses the new one from then on.
 	SetPassword(ctx context.Context, user, password string) error
 	// CreateUser adds an administrator.
 	CreateUser(ctx context.Context, user, password string) error
 	DeleteUser(ctx context.Context, user string) error
 }
 
-// ControllerResetter restarts the controller itself; the machine goes on as it is. The controller is away for some minutes.
+// ControllerResetter restarts the controller itself. The machine continues to run. The controller does not answer for some
+// minutes.
 type ControllerResetter interface {
 	ResetController(ctx context.Context) error
 }
 
-// Asker finds out what its controller can do, instead of what its protocol could.
+// Asker asks its controller for its features. Without it, the features are those of the protocol.
 type Asker interface {
-	// Can returns capabilities as inventory.BMC.Capabilities names them. What the controller does not tell counts as there.
+	// Can returns capabilities as inventory.BMC.Capabilities names them. If the controller does not report a feature, it
+	// counts as present.
 	Can(ctx context.Context) ([]string, error)
 }
 
-// Console opens the serial console; closing it ends the session. Another session may be thrown out.
+// Console opens the serial console; closing it ends the session. The controller may end another session.
 type Console interface {
 	Console(ctx context.Context) (io.ReadWriteCloser, error)
 }

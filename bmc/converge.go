@@ -8,14 +8,14 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Clock is the time that Converge waits by.
+// Clock is the time of Converge.
 type Clock interface {
 	Now() time.Time
 	// Sleep waits, or returns the context's error.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// Pace is how patiently a change of power is confirmed.
+// Pace is how long and how often Converge checks a change of power.
 type Pace struct {
 	Every   time.Duration  // between looks at the state; grows by half up to five times
 	For     time.Duration  // until one attempt counts as ignored
@@ -30,8 +30,8 @@ func DefaultPace(jitter func() float64) Pace {
 }
 
 // Converge switches a machine on or off. It returns nil only when the controller confirms the state, and else the reason
-// why it does not. It looks first: a machine that is as wanted is left alone, so that repeating it is harmless. A graceful
-// shutdown that the operating system ignores is the caller's to follow with Off.
+// why it does not. It reads the state first, and sends no order to a machine that is in that state, so that repeating it
+// is harmless. If the operating system ignores a graceful shutdown, the caller has to order Off.
 //
 // Errors of kind Unauthorized, Invalid and NotFound end it at once; others are tried again.
 func Converge(ctx context.Context, d Driver, a Action, want inventory.PowerState, c Clock, p Pace) error {

@@ -12,8 +12,8 @@ import (
 // mostOmitted bounds how many omissions of a reading are listed; the rest is counted.
 const mostOmitted = 20
 
-// Omissions are what a reading left out, in words for people: parts that could not be read, and ends of lists. One part
-// that fails does not end a reading, and nothing is cut in silence.
+// Omissions are what a driver could not read, in words: parts, and ends of lists. One part that fails does not end a
+// reading, and no list is truncated in silence.
 type Omissions struct {
 	mu    sync.Mutex
 	texts []string
@@ -22,13 +22,13 @@ type Omissions struct {
 
 type omissionsKey struct{}
 
-// NoteOmissions returns a context with which a driver says what its reading left out.
+// NoteOmissions returns a context in which a driver notes what it could not read.
 func NoteOmissions(ctx context.Context) (context.Context, *Omissions) {
 	o := &Omissions{}
 	return context.WithValue(ctx, omissionsKey{}, o), o
 }
 
-// Omit says that a reading left something out.
+// Omit notes something that a driver could not read.
 func Omit(ctx context.Context, format string, args ...any) {
 	o, ok := ctx.Value(omissionsKey{}).(*Omissions)
 	if !ok {
@@ -46,7 +46,7 @@ func Omit(ctx context.Context, format string, args ...any) {
 	}
 }
 
-// Texts returns what was left out, in the order in which that was noticed.
+// Texts returns the omissions in the order of their notes.
 func (o *Omissions) Texts() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -26,7 +26,7 @@ type refusal struct {
 // refusalPauses is how long nobody asks after each refusal; after the last one it is for good.
 var refusalPauses = []time.Duration{15 * time.Minute, time.Hour}
 
-// Note takes in what came of a try to log in.
+// Note records the result of a login.
 func (r *Refusals) Note(b *inventory.BMC, problem error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

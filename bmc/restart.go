@@ -7,9 +7,10 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// RestartTeller tells when its machine was switched on or restarted last.
+// RestartTeller knows when its machine was last switched on or restarted.
 type RestartTeller interface {
-	// SinceRestart returns how long ago that was, by the controller's own clock; NotFound when it does not tell.
+	// SinceRestart returns how long ago that was, by the controller's own clock; NotFound if the controller does not
+	// report it.
 	SinceRestart(ctx context.Context) (time.Duration, error)
 }
 

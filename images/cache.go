@@ -39,7 +39,7 @@ type Config struct {
 }
 
 // Cache is the artefact folder. Each file lies under its SHA-256 as sha256/<first two digits>/<64 digits>. It is
-// complete and never changes once it has that name. Downloads on their way lie in partial/.
+// complete and never changes once it has that name. Unfinished downloads are in partial/.
 //
 // Many goroutines may call the methods. A folder belongs to one process: pins and download locks live in memory only.
 type Cache struct {

@@ -31,19 +31,19 @@ const catalogueVersion = 1
 // Entry is what the catalogue knows of an operating system and a line of its releases.
 type Entry struct {
 	OS string `yaml:"os" json:"os"`
-	// Releases it holds for: "12" stands for 12 and 12.anything, "*" for all.
+	// Releases are the releases of this entry: "12" stands for 12 and 12.anything, "*" for all.
 	Releases []string `yaml:"releases" json:"releases"`
 	Title    string   `yaml:"title" json:"title"`
 	// Arch maps our architectures to the OS's own spelling; others cannot be imported.
 	Arch map[inventory.Arch]string `yaml:"arch" json:"arch"`
 	// Vars are the entry's own {names} with the values they have unless an import overrides them.
 	Vars map[string]string `yaml:"vars" json:"vars,omitempty"`
-	// MemoryMiB is the least memory with which it boots this way; 0 is unknown.
+	// MemoryMiB is the least memory for this way to boot; 0 is unknown.
 	MemoryMiB   int  `yaml:"memoryMiB" json:"memoryMiB,omitempty"`
 	IsInstaller bool `yaml:"isInstaller" json:"isInstaller"`
 	// CPULevel is the least level of an x86-64 processor that the system is built for, such as x86-64-v3.
 	CPULevel string `yaml:"cpuLevel" json:"cpuLevel,omitempty"`
-	// Base is the http(s) address below which files are published, with {names}; "" when they must be brought along.
+	// Base is the http(s) address of the published files, with {names}. If it is "", the import must name the files.
 	Base string `yaml:"base" json:"base,omitempty"`
 	// Sums is a list of SHA-256 sums below Base: SHA256SUMS, its BSD form, or a .treeinfo.
 	Sums string `yaml:"sums" json:"sums,omitempty"`
@@ -51,7 +51,7 @@ type Entry struct {
 	Package string `yaml:"package" json:"package,omitempty"`
 	Folder  string `yaml:"folder" json:"folder,omitempty"`
 	Files   []File `yaml:"files" json:"files,omitempty"`
-	// KernelArgs are what every boot needs; ConfigArgs come on top when a config is rendered for the machine.
+	// KernelArgs are for every boot. ConfigArgs are added if the machine has a rendered configuration.
 	KernelArgs []string `yaml:"kernelArgs" json:"kernelArgs,omitempty"`
 	ConfigArgs []string `yaml:"configArgs" json:"configArgs,omitempty"`
 	// Parameters are the ${names} in the arguments that a profile must give.
@@ -68,9 +68,10 @@ type Entry struct {
 // File is a file of an entry.
 type File struct {
 	Role inventory.Role `yaml:"role" json:"role"`
-	// Name is what arguments and boot loader call it.
+	// Name is its name for arguments and boot loader.
 	Name string `yaml:"name" json:"name"`
-	// Paths are where it may be below Base, best first. The checksum list or the folder says what a * stands for.
+	// Paths are the possible places below Base, best first. The checksum list or the listing of the folder resolves a
+	// *.
 	Paths []string `yaml:"paths" json:"paths"`
 	// IsUnlisted marks a file that the entry's checksum list is known to leave out.
 	IsUnlisted bool `yaml:"isUnlisted" json:"isUnlisted,omitempty"`
@@ -83,7 +84,7 @@ type Parameter struct {
 }
 
 // ConfigFormat is a format in which the OS reads its configuration. Version is the highest Ignition spec, the lowest
-// cloud-init, or what else a renderer must know of the tool that reads it.
+// cloud-init, or another version of the tool that reads it.
 type ConfigFormat struct {
 	Format  string `yaml:"format" json:"format"`
 	Version string `yaml:"version" json:"version"`

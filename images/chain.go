@@ -11,8 +11,8 @@ import (
 
 // Chain is how an operating system boots with Secure Boot on: who signs its kernel, and which shim trusts them.
 type Chain struct {
-	// SignedBy are the authorities that sign its kernels, as their certificates name them: any of them will do. None: its
-	// kernels are not signed.
+	// SignedBy are the authorities that sign its kernels, by the names in their certificates; one of them is enough.
+	// Without any, its kernels are not signed.
 	SignedBy []string `yaml:"signedBy" json:"signedBy"`
 	// Loaders is the folder, below one of --loaders, with the shim and the GRUB of the same distribution; "" is those that
 	// lie there without a folder, else Debian's packages'.

@@ -37,8 +37,8 @@ type ImportRequest struct {
 	Files []ImportFile `json:"files,omitempty"`
 	// KernelArgs come after the entry's own.
 	KernelArgs []string `json:"kernelArgs,omitempty"`
-	// Configs are the formats of configuration that the image reads, and ConfigArgs what its kernel is told of one;
-	// they take the place of the entry's.
+	// Configs are the formats of configuration that the image reads, and ConfigArgs the kernel arguments for a
+	// configuration. Both replace those of the entry.
 	Configs    []inventory.ImageConfig `json:"configs,omitempty"`
 	ConfigArgs []string                `json:"configArgs,omitempty"`
 	// Set overrides the entry's vars.
@@ -57,7 +57,7 @@ type ImportRequest struct {
 	// AllowLocal lets the request name files of this machine. It is for callers on the unix socket, who can read files
 	// anyway. A request cannot ask for it: else any operator could publish a private key of the server as a "kernel".
 	AllowLocal bool `json:"-"`
-	// IsAdmin tells the caller why a server could not be reached; others learn only that it could not.
+	// IsAdmin lets the caller see why a server could not be reached. Others see only that it failed.
 	IsAdmin bool `json:"-"`
 }
 

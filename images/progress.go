@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Step names what an import does now.
+// Step is the present step of an import.
 type Step string
 
 // The steps of an import.
@@ -16,7 +16,7 @@ const (
 	StepStore   Step = "store"   // registering the image
 )
 
-// Progress tells how far an import is. Sizes are in bytes.
+// Progress is the progress of an import. Sizes are in bytes.
 type Progress struct {
 	Step Step `json:"step"`
 	// File is the file being copied: the FileN-th (from 1) of FilesN.

@@ -18,10 +18,10 @@ type unreached struct {
 	plain, full *inventory.Error
 }
 
-// Error is for logs.
+// Error has the whole text, for logs.
 func (e *unreached) Error() string { return e.full.Error() }
 
-// Unwrap returns what everybody may know.
+// Unwrap returns the part for all users.
 func (e *unreached) Unwrap() error { return e.plain }
 
 // told returns the error with the details that the caller may see.

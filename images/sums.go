@@ -15,7 +15,7 @@ import (
 // maxSumsBytes bounds a checksum list; Debian's has 80,000 bytes.
 const maxSumsBytes = 8 << 20
 
-// Sum holds what a list says of a file: one of the sums, or both.
+// Sum has the sums of a file in a list: one of them, or both.
 type Sum struct {
 	SHA256 inventory.Digest // "" when the list has none
 	SHA512 string           // hex, "" when the list has none

@@ -98,9 +98,9 @@ func (c *Cache) registered(ctx context.Context) (artefacts []inventory.Artefact,
 type Pruned struct {
 	Removed    []inventory.Digest `json:"removed"`
 	FreedBytes int64              `json:"freedBytes"`
-	// Kept are unused, but only since less than an hour: a machine may be booting them.
+	// Kept are files without a use for less than an hour: a machine may still boot them.
 	Kept []inventory.Digest `json:"kept,omitempty"`
-	// IsDryRun: it is what would be removed.
+	// IsDryRun says that nothing was removed.
 	IsDryRun bool `json:"isDryRun,omitempty"`
 }
 

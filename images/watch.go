@@ -35,8 +35,8 @@ func (c *Cache) Watch() *Watch {
 	return &Watch{cache: c, seen: map[inventory.Digest]sighting{}}
 }
 
-// Glance returns how many artefacts the images use, their bytes, and which of them are missing or have a wrong size.
-// It hashes only those with a wrong size.
+// Glance returns the number of artefacts that the images use, their bytes, and those that are missing or have a wrong
+// size. It hashes only those with a wrong size.
 func (c *Cache) Glance(ctx context.Context) (n int, bytes int64, faults []Fault, err error) {
 	w := c.Watch()
 	if faults, err = w.Look(ctx, time.Time{}, time.Time{}); err != nil {

@@ -16,8 +16,8 @@ var noProxyWait = [...]byte{0xb0, 0x01, 0x01}
 // 2.1 section 2.2.3).
 var useBootFile = [...]byte{6, 1, 8, 0xff}
 
-// Answer says what DHCP adds to an answer so that the machine boots as decided. base is our boot server as that
-// machine reaches it, such as http://10.0.0.1.
+// Answer returns what DHCP adds to an answer, so that the machine boots as decided. base is the URL of our boot
+// server as the machine reaches it, such as http://10.0.0.1.
 //
 // PXE firmware gets no option 60: OVMF drops a boot file that comes with 60=PXEClient and without 43, and asks port 4011
 // instead. HTTP Boot firmware ignores an answer without 60=HTTPClient (UEFI 24.7.2). iPXE gets a script, never a loader, so
@@ -44,7 +44,7 @@ func Answer(c Client, d Decision, s inventory.SessionID, base string) Reply {
 	return Reply{Next: c.Server, File: d.Loader}
 }
 
-// URL returns the address of something of a boot: its loader, ask, script, report or artefact/<hex>/<name>. Without a
+// URL returns the address of one part of a boot: loader, ask, script, report or artefact/<hex>/<name>. Without a
 // session the server finds the boot by the machine's address.
 func URL(base string, s inventory.SessionID, parts ...string) string {
 	var b strings.Builder

@@ -29,10 +29,10 @@ func Arch93(code uint16) ArchCode { return ArchCode{code, true} }
 // Number returns the code, 0 for no code.
 func (c ArchCode) Number() uint16 { return c.code }
 
-// IsTold reports whether there is a code.
+// IsTold reports whether the packet had a code.
 func (c ArchCode) IsTold() bool { return c.isTold }
 
-// Is reports whether the code is one of those.
+// Is reports whether the code is one of the given ones.
 func (c ArchCode) Is(codes ...uint16) bool { return c.isTold && slices.Contains(codes, c.code) }
 
 // Equal reports whether both are the same.

@@ -12,7 +12,7 @@ import (
 // maxCommandLine is what an x86 kernel reads of its command line (COMMAND_LINE_SIZE), less the final NUL.
 const maxCommandLine = 2047
 
-// VariableNames returns what an argument may refer to as ${name}, besides parameters and files.
+// VariableNames returns the names that an argument may use as ${name}, in addition to parameters and files.
 func VariableNames() []string {
 	return []string{"${base}", "${bootif}", "${hostname}", "${ip}", "${mac}", "${report}", "${server}", "${session}"}
 }
@@ -120,8 +120,8 @@ func (v variables) arguments(p *inventory.Profile) ([]string, error) {
 	return out, nil
 }
 
-// CheckArgs checks when an image or profile is saved that a script can be written from it later. The profile may be
-// nil, and the boot may have a configuration or not. Addresses in it are counted at their longest.
+// CheckArgs checks, before an image or profile is saved, that a script made of it will be valid. The profile may be
+// nil. The check assumes the longest addresses.
 func CheckArgs(i *inventory.Image, p *inventory.Profile) error {
 	longest := netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	in := ScriptInput{

@@ -32,7 +32,7 @@ type Signer struct {
 	Name, Issuer string
 }
 
-// Loaded tells of the boot files that there are. Its functions may be nil: nothing is there, nothing is known.
+// Loaded has facts of the boot files. A function may be nil: then there are no files, or nothing is known of them.
 type Loaded struct {
 	Has func(name string) bool
 	// IsSigned reports whether somebody signed the file.
@@ -72,7 +72,7 @@ func shimPairs(a inventory.Arch) []pair {
 	return all
 }
 
-// Question is what ChainFor chooses by.
+// Question is the input of ChainFor.
 type Question struct {
 	Firmware   inventory.Firmware
 	Arch       inventory.Arch
@@ -86,7 +86,7 @@ type Question struct {
 	Loaded     Loaded
 }
 
-// Way is the answer of ChainFor. Without a Chain there is no way, and Reason and Hint say why.
+// Way is the answer of ChainFor. If there is no Chain, Reason and Hint have the cause.
 type Way struct {
 	Chain  Chain
 	Loader string

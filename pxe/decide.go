@@ -17,13 +17,13 @@ const (
 	identAged = 30 * 24 * time.Hour
 )
 
-// Decide says what a machine boots and why. h is nil for a machine nobody has heard of. The engine calls it with the facts
-// of DHCP (c.Identity is nil), and again with the machine's report when it fetches its script. The second answer counts;
-// the first only says whether the machine gets a loader at all.
+// Decide returns what a machine boots, and why. h is nil for an unknown machine. The engine calls it with the facts of
+// DHCP (c.Identity is nil), and again with the machine's report when it fetches its script. The second answer counts; the
+// first only says whether the machine gets a loader at all.
 //
 // The first rule that applies wins. An operating system gets nothing. Then come maintenance and adoption, no acceptance,
 // the running operation, and quarantine. Faults of the profile, protection, the arming of installers, and the machine's own
-// lacks follow. Only what passes all of them gets an image.
+// lacks follow. A machine gets an image only if no rule before applies.
 func Decide(c Client, h *inventory.Host, p Plan, now time.Time) Decision {
 	if c.Stage == StageOS {
 		return Decision{Boot: BootIgnore, Reason: "this is an operating system, not a network boot"}

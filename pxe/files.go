@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// FileKind is what a machine asks for by TFTP that is made for it.
+// FileKind is a kind of file that Slipway makes for one machine, and that it asks for by TFTP.
 type FileKind string
 
 // The kinds.
@@ -96,7 +96,7 @@ func IsProbe(name string) bool {
 		strings.Contains(name, "pxelinux.cfg/") || strings.HasSuffix(last, ".img") && len(last) == 12
 }
 
-// IsBootFile reports whether a name is one that something is made for.
+// IsBootFile reports whether Slipway makes a file of that name.
 func IsBootFile(name string) bool { _, ok := ParseFile(name); return ok }
 
 // TitleOf is the short name of a file for people, and whether it is one of an image.
@@ -138,7 +138,7 @@ func reportFile(s inventory.SessionID, step ReportStep, detail string) string {
 	return name[:min(len(name), maxFileName)]
 }
 
-// ParseAsk reads what GRUB says of itself in its question.
+// ParseAsk reads what GRUB reports of its machine in its question.
 func ParseAsk(query string) (Client, error) {
 	c, err := ParseQuery(query)
 	if err != nil {

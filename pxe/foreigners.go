@@ -14,8 +14,9 @@ const (
 	ForeignTellEvery = 30 * time.Second // how often one that goes on is told of
 )
 
-// Foreigners are the other DHCP servers that Slipway has noticed, in bounded memory. In a full table, a server that was
-// only named makes room, and a new one that is only named does not. The zero value is empty and ready.
+// Foreigners are the other DHCP servers that Slipway has noticed, in bounded memory. In a full table, a new server
+// replaces one that Slipway knows only from a machine's REQUEST. A new server of that sort is not added. The zero value
+// is empty and ready.
 type Foreigners struct {
 	mu  sync.Mutex
 	all map[foreignID]*foreignEntry
@@ -32,7 +33,8 @@ type foreignEntry struct {
 	toldAt time.Time
 }
 
-// Note adds a sign of a server and fills in since when it is known. isNews says that the caller should report it.
+// Note adds a sighting of a server, and fills in when it was first noticed. isNews says that the caller should report
+// it.
 func (t *Foreigners) Note(f *ForeignServer, now time.Time) (isNews bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

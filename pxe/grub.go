@@ -60,7 +60,7 @@ func grubRoot(server netip.Addr) string {
 }
 
 // GRUBScript is the grub.cfg for GRUB. It reports the machine to the server, runs the answer, and asks again where the
-// answer requires it. After about a minute without an answer it leaves, so that the firmware goes on.
+// answer requires it. After about a minute without an answer it exits, so that the firmware continues.
 func GRUBScript(server netip.Addr) []byte {
 	g := grub{in: ScriptInput{Client: Client{Server: server}}}
 	g.line("# Slipway: asks what to boot")

@@ -36,7 +36,7 @@ func hasMenu(h *inventory.Host, p Plan) bool {
 		h.State != inventory.Discovered && h.State != inventory.Failed
 }
 
-// Chosen returns the plan with what a person chose in the menu; without a menu nothing changes.
+// Chosen returns the plan with a person's choice in the menu; without a menu it is unchanged.
 func Chosen(c Client, h *inventory.Host, p Plan) Plan {
 	if !hasMenu(h, p) {
 		return p

@@ -10,8 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Packet is what a DHCP message says of its sender, as plain values. The DHCP server has checked the header; the options
-// are unchanged. Classify keeps none of the slices.
+// Packet has what a DHCP message reports about its sender, as plain values. The DHCP server has checked the header; the
+// options are unchanged. Classify keeps none of the slices.
 type Packet struct {
 	MAC         inventory.MAC
 	Class60     string   // vendor class
@@ -23,8 +23,8 @@ type Packet struct {
 	ClientID61  []byte
 }
 
-// Classify says who sent a packet. It is total: every packet has an answer. A packet that it does not understand counts as
-// one of an operating system, which gets no boot options.
+// Classify returns the kind of client that sent a packet. Every packet has an answer. A packet that it does not understand
+// counts as one of an operating system, which gets no boot options.
 func Classify(p Packet) Client {
 	c := Client{Stage: StageOS, MAC: p.MAC, UUID: uuidFromOption(p.UUID97), Class: inventory.Clean(p.Class60, 128)}
 	c.UserClass = inventory.Clean(strings.Join(userClasses(p.UserClass77), userClassGap), 255)

@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Packet6 is what a DHCPv6 message says of its sender, as plain values. Classify6 keeps none of the slices.
+// Packet6 has what a DHCPv6 message reports about its sender, as plain values. Classify6 keeps none of the slices.
 type Packet6 struct {
 	DUID    []byte     // option 1
 	Peer    netip.Addr // the client's link-local address: the source, or what the first relay saw
@@ -28,7 +28,7 @@ const (
 	ethernet = 1 // hardware type
 )
 
-// Classify6 says who sent a DHCPv6 message. Like Classify it is total.
+// Classify6 returns the kind of client that sent a DHCPv6 message. Every message has an answer.
 //
 // The MAC is that of the asking port, as far as anything shows it. The address that the first relay saw comes first, then
 // the interface identifier of the link-local address. The DUID is last, because it may have the MAC of another port.

@@ -40,7 +40,7 @@ type ProbeOffer struct {
 	NoProxyWait bool       `json:"noProxyWait"`      // option 175.176: iPXE then takes no ProxyDHCP offer
 }
 
-// Same reports whether two offers say the same but for the address.
+// Same reports whether two offers differ in nothing but the address.
 func (o *ProbeOffer) Same(p *ProbeOffer) bool {
 	return o.Kind == p.Kind && o.Server == p.Server && o.Next == p.Next && o.File == p.File && o.Class == p.Class &&
 		o.NoProxyWait == p.NoProxyWait && slices.Equal(o.PXE, p.PXE)
@@ -56,7 +56,7 @@ func (o *ProbeOffer) skipsDiscovery() bool {
 	return false
 }
 
-// ProbeLine is what becomes of machines of one kind on a network.
+// ProbeLine is the result of a probe for one kind of machine.
 type ProbeLine struct {
 	Kind    string       `json:"kind"`
 	LeadsTo string       `json:"leadsTo" enum:"us,elsewhere,nowhere" doc:"Where machines of this kind end up"`
@@ -80,8 +80,8 @@ type ProbeSubject struct {
 	Asked  netip.Addr   // the only server that was asked, as its relay agent; invalid: all were
 }
 
-// JudgeProbe says for each kind of firmware whether the offers lead it to us, and what to change when they do not. Our own
-// answers are not among the offers: the subnet's mode shows what we add.
+// JudgeProbe returns for each kind of firmware whether the offers send it to us, and what to change if they do not. Our
+// own answers are not among the offers: the subnet's mode shows what we add.
 func JudgeProbe(p ProbeSubject, offers []ProbeOffer) (lines []ProbeLine) {
 	kinds, judge := ProbeKinds(), judge
 	if p.Subnet.Is6() {

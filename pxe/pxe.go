@@ -12,7 +12,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Stage is which program on the machine is talking.
+// Stage is the program on the machine that sent the packet or request.
 type Stage string
 
 // The stages of a network boot.
@@ -71,7 +71,7 @@ type Identity struct {
 	MACs                                                       []inventory.MAC
 }
 
-// Boot says what a machine is given.
+// Boot is what a machine gets.
 type Boot string
 
 // The decisions.
@@ -87,7 +87,7 @@ const (
 
 // Plan is what provision found out about a known host; Decide turns it into a Decision.
 type Plan struct {
-	// Work is what is being done with the host, nil when nothing is: it goes before what the profile says.
+	// Work is the running operation of the host, nil if there is none. It comes before the profile.
 	Work    *Work
 	Profile *inventory.Profile
 	Image   *inventory.Image
@@ -100,9 +100,9 @@ type Plan struct {
 	Policy inventory.UnknownPolicy
 	// Quirks are the rows of the quirk table in force: the built-in ones and the admin's.
 	Quirks []Quirk
-	// Loaders tells which boot files exist.
+	// Loaders has the boot files that exist.
 	Loaders func(name string) bool
-	// Signatures tells who signed them, and whom a shim trusts; nil functions: nothing is known.
+	// Signatures has who signed them, and whom a shim trusts. If a function is nil, nothing is known.
 	Signatures Signatures
 	// MenuFor is how long people may choose something else at the machine's console; 0: there is no menu.
 	MenuFor time.Duration
@@ -121,7 +121,7 @@ type Signatures struct {
 	SignersOf func(loader string) []Signer
 }
 
-// Work is what an operation wants of the host's next boot.
+// Work is what an operation needs from the host's next boot.
 type Work struct {
 	// Boot is BootAgent, BootImage, BootDisk or BootWait.
 	Boot   Boot
@@ -133,12 +133,12 @@ type Work struct {
 	Args  []string // added to the agent's
 }
 
-// ConfigOffer is how a boot script hands a rendered configuration over.
+// ConfigOffer is how a boot script gives a rendered configuration to the system.
 type ConfigOffer struct {
 	// Name is the document whose URL is ${config}; "" when that is the folder that holds them all.
 	Name string
-	// HasInitrd says that documents are handed over as one more initrd. Then no address of theirs is in the
-	// kernel's arguments: those that hold ${config} are left out.
+	// HasInitrd says that the documents come as one more initrd. Then the kernel's arguments with ${config} are left
+	// out, because no address of a document is needed.
 	HasInitrd bool
 	Args      []string // added to the image's and the profile's
 	Base      string   // another base for the documents than that of the boot, such as https; "" for the same
@@ -219,7 +219,7 @@ type ForeignServer struct {
 	LastAt    time.Time     `json:"lastAt"`
 }
 
-// Name is what tells a server from others: its DUID in DHCPv6, else its address.
+// Name identifies a server: its DUID in DHCPv6, else its address.
 func (f *ForeignServer) Name() string {
 	if f.DUID != "" {
 		return "DUID " + f.DUID

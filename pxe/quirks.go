@@ -8,9 +8,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Quirk is what is different about a make of machine. Vendor and Product are patterns with * and ? compared without
-// regard to case; an empty one, and an empty Firmware, match everything. Of several rows that match, the last one
-// that says something decides, so an admin's rows, which come after the built-in ones, win.
+// Quirk describes how machines of one make differ from others. Vendor and Product are patterns with * and ? compared
+// without regard to case; an empty one, and an empty Firmware, match everything. Of several rows that match, the last
+// one that says something decides, so an admin's rows, which come after the built-in ones, win.
 type Quirk struct {
 	Vendor   string             `json:"vendor,omitempty" yaml:"vendor,omitempty"`
 	Product  string             `json:"product,omitempty" yaml:"product,omitempty"`
@@ -95,7 +95,7 @@ func glob(pattern, text string) bool {
 	return ok && err == nil
 }
 
-// QuirkFor returns what the rows together say of a host; Why and Source are those of the last row that matches.
+// QuirkFor merges all rows that match a host. Why and Source are those of the last one.
 func QuirkFor(quirks []Quirk, h *inventory.Host, f inventory.Firmware) (sum Quirk) {
 	for _, q := range quirks {
 		if !q.matches(h, f) {

@@ -83,7 +83,7 @@ func SecondStage(shim string) string {
 	return ""
 }
 
-// SignedFirst are the files that firmware with Secure Boot on may be given first, on x86-64 and arm64.
+// SignedFirst are the first files for firmware with Secure Boot on, on x86-64 and arm64.
 func SignedFirst() []string {
 	return slices.Concat(firstFiles(inventory.X8664, false), firstFiles(inventory.ARM64, false))
 }
@@ -111,7 +111,7 @@ func quoted(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// LoaderTrust says for people whether a host's firmware trusts its loader; "" where nothing is checked.
+// LoaderTrust returns in words whether a host's firmware trusts its loader; "" if the firmware checks nothing.
 func LoaderTrust(c Client, h *inventory.Host, p Plan, loader string) string {
 	q := asked{c: c, h: h, p: p}.question(nil)
 	if q.SecureBoot != SecureBootOn || loader == "" {

@@ -15,8 +15,8 @@ type Unanswered struct {
 	Iface  string
 	Type   string // discover, request, inform, of DHCPv6 solicit; "" when it cannot be told
 	Reason string // in words where it was decided on, else the label of the drop counter
-	// IsMeant: the machine is left to itself or to another server as the subnet or the decision on its boot says, so by
-	// itself nothing is wrong.
+	// IsMeant says that this is no fault: by the mode of the subnet or by the boot decision, Slipway leaves the
+	// machine to itself or to another server.
 	IsMeant bool
 }
 

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Consoles writes to every console of the kernel. The screen and the serial line of the BMC then both show what goes on. A
-// console that takes nothing is skipped, never waited for.
+// Consoles writes to every console of the kernel. So both the screen and the serial line of the BMC show the progress. It
+// skips a console that accepts no output, and never waits for one.
 type Consoles struct {
 	mu    sync.Mutex
 	files []*os.File

@@ -31,7 +31,7 @@ const (
 type Ears struct {
 	Log *slog.Logger
 	Sys string // /sys
-	// For is how long a physical port is listened to; 0 for lldpFor.
+	// For is how long it listens on a physical port; 0 means lldpFor.
 	For time.Duration
 
 	mu     sync.Mutex
@@ -131,8 +131,8 @@ func openLLDP(index int) (int, error) {
 	return fd, nil
 }
 
-// Neighbours waits until it has listened long enough on every port with a link, and returns what came, by port name. When
-// ctx ends first, it returns what there is.
+// Neighbours waits until it has listened long enough on every port with a link, and returns the neighbours by port name.
+// If ctx ends first, it returns those that it has.
 func (e *Ears) Neighbours(ctx context.Context) map[string]inventory.Neighbour {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()

@@ -36,11 +36,11 @@ const MaxDisks = 1024
 type Devices interface {
 	// NVMe reads by an admin command of a disk's controller: its identity (4096 bytes) or its health log (512).
 	NVMe(disk string, what NVMeRead) ([]byte, error)
-	// ATAHealth asks a SATA disk whether it expects to live (SMART RETURN STATUS).
+	// ATAHealth asks a SATA disk whether it expects a failure soon (SMART RETURN STATUS).
 	ATAHealth(disk string) (isWell bool, err error)
 	// TPM sends a command to the TPM 2.0 and returns its answer.
 	TPM(command []byte) ([]byte, error)
-	// PermanentMAC returns the MAC that a port was made with.
+	// PermanentMAC returns the MAC that the maker gave to a port.
 	PermanentMAC(port string) (inventory.MAC, error)
 }
 
@@ -55,7 +55,7 @@ type Source struct {
 	Root    string // of the file system: / but in tests
 	Devices Devices
 	BMC     BMCPort // nil when there is none
-	// Neighbours returns what LLDP told, by port name; nil when nobody listened.
+	// Neighbours returns the neighbours of each port by LLDP, by port name; nil when nobody listened.
 	Neighbours func(ctx context.Context) map[string]inventory.Neighbour
 	Log        *slog.Logger
 	Now        func() time.Time

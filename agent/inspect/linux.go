@@ -261,7 +261,7 @@ func (k *KCS) take() (kind int32, command byte, data []byte, err error) {
 // CompletionError is an IPMI completion code other than 0.
 type CompletionError byte
 
-// Error names the codes that one meets (IPMI 2.0 table 5-2).
+// Error names the usual codes (IPMI 2.0 table 5-2).
 func (c CompletionError) Error() string {
 	names := map[CompletionError]string{
 		0xc0: "the BMC is busy", 0xc1: "the BMC does not know the command", 0xc2: "the BMC does not know the command for this LUN",

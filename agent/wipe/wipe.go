@@ -1,5 +1,5 @@
-// Package wipe owns how disks forget: signatures at known places, every block, or the disk's own erase. It makes a
-// certificate for each disk, which says what was done and what was read back. It never opens a disk that is to be
+// Package wipe owns the ways to wipe a disk: signatures at known places, every block, or the disk's own erase. It
+// makes a certificate for each disk, with what it did and what it read back. It never opens a disk that is to be
 // kept, and never calls a disk clean that it has not read.
 package wipe
 
@@ -39,8 +39,8 @@ type Config struct {
 	EFI   efi.Vars
 	// Parallel is how many disks are wiped at once; 32 when 0.
 	Parallel int
-	// StallFor is how long a disk may do nothing before it is given up; 10 minutes when 0. A drive tries for long to read
-	// or write a bad place, and the kernel tries again.
+	// StallFor is how long a disk may make no progress before the wiper gives it up; 10 minutes when 0. A drive tries
+	// for long to read or write a bad place, and the kernel tries again.
 	StallFor time.Duration
 	Now      func() time.Time // time.Now when nil
 	Seed     uint64           // of the places that are read back; 0 takes them by chance

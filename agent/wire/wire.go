@@ -1,5 +1,5 @@
-// Package wire owns the words between our agent and the boot listener: JSON over HTTP, below the URL of one boot session.
-// It never reads or writes a socket.
+// Package wire owns the protocol between our agent and the boot listener: JSON over HTTP, below the URL of one boot
+// session. It never reads or writes a socket.
 //
 // <session> ends with the key of that boot, which only the script that starts the agent has. The agent asks for a Task (GET
 // <session>/agent/task?version=N, which waits up to TaskWait), does it, and tells how it goes with Reports (POST
@@ -22,7 +22,7 @@ const Version = 1
 const (
 	// TaskWait is how long the server holds a request for a task while there is none.
 	TaskWait = 25 * time.Second
-	// ReportEvery is how often a running task tells its progress, at most.
+	// ReportEvery is the least time between two progress reports of a task.
 	ReportEvery = 2 * time.Second
 	// MaxReport bounds a report in bytes.
 	MaxReport = 1 << 20
@@ -38,7 +38,7 @@ const (
 	ArgMAC    = "BOOTIF"          // 01-<mac> of the port it booted from
 )
 
-// Kind is what a task is.
+// Kind is the kind of a task.
 type Kind string
 
 // The kinds of tasks.
@@ -89,15 +89,15 @@ type WriteTask struct {
 	Root  inventory.DiskHint `json:"root"`
 	// Keep are disks that must not be chosen as root, whatever the hint says.
 	Keep []inventory.DiskHint `json:"keep,omitempty"`
-	// Seed is where the configuration goes.
+	// Seed describes where to write the configuration.
 	Seed Seed `json:"seed"`
 	// KernelArgs are added to the boot loader's configuration where the agent knows how; empty for most images.
 	KernelArgs []string `json:"kernelArgs,omitempty"`
 	// BootEntry sets the firmware's boot order: disk first (default), network first, or keep.
 	BootEntry string `json:"bootEntry,omitempty"`
-	// BootMAC is the port that network boots come in by: with network first its entry stays in front.
+	// BootMAC is the port for network boots. With network first, its boot entry stays in front.
 	BootMAC inventory.MAC `json:"bootMAC,omitempty"`
-	// Resume is what an earlier attempt of this task had confirmed.
+	// Resume is what an earlier attempt of this task has confirmed.
 	Resume *WriteResult `json:"resume,omitempty"`
 }
 
@@ -150,7 +150,7 @@ type KexecTask struct {
 	Args   []string `json:"args,omitempty"`
 }
 
-// State is how a task is going.
+// State is the state of a task.
 type State string
 
 // The states of a report.
@@ -168,7 +168,7 @@ const (
 	BlameHost  = "host"
 )
 
-// Report is what the agent tells.
+// Report is what the agent reports about a task.
 type Report struct {
 	Version int    `json:"version"`
 	Task    string `json:"task,omitempty"`
@@ -176,10 +176,10 @@ type Report struct {
 	Detail  string `json:"detail,omitempty"` // one line for people: what it is doing
 	Error   string `json:"error,omitempty"`
 	Hint    string `json:"hint,omitempty"`
-	// IsLasting says that trying again on this machine is of no use: the disk is too small, the image is damaged.
+	// IsLasting says that another try on this machine cannot succeed: the disk is too small, or the image is damaged.
 	IsLasting bool `json:"isLasting,omitempty"`
-	// Blame says what is at fault, where that is plain: image or host. A machine whose image is at fault takes no other
-	// host, and its host is not quarantined.
+	// Blame is the cause if it is certain: image or host. If the image is wrong, the machine takes no other host, and
+	// its host is not quarantined.
 	Blame string `json:"blame,omitempty"`
 	Log   string `json:"log,omitempty"`
 
@@ -198,7 +198,7 @@ type Progress struct {
 	BytesPerSecond float64 `json:"bytesPerSecond,omitempty"`
 }
 
-// AgentInfo is what the agent says of itself.
+// AgentInfo describes the agent.
 type AgentInfo struct {
 	Build   string          `json:"build"`
 	Kernel  string          `json:"kernel"`
@@ -209,7 +209,7 @@ type AgentInfo struct {
 	IsDebug bool            `json:"isDebug,omitempty"`
 }
 
-// WriteResult is how far a write has come, and what it wrote.
+// WriteResult has the progress of a write, and its result.
 type WriteResult struct {
 	Disk   inventory.Disk `json:"disk"`
 	Digest string         `json:"digest"` // that was confirmed

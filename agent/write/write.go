@@ -1,6 +1,6 @@
-// Package write owns the way of an operating system's image from a server onto a disk. It chooses the disk, and
-// fetches, unpacks, checks and writes the image in one pass. Then it places the configuration and sets the boot
-// order. It never writes to a disk that is to be kept, and leaves nothing behind that would start from half an image.
+// Package write owns the installation of a disk image: from a server onto a disk. It chooses the disk, and fetches,
+// unpacks, checks and writes the image in one pass. Then it places the configuration and sets the boot order. It
+// never writes to a disk that is to be kept, and leaves nothing behind that would start from half an image.
 //
 // The order on disk ensures that. Both ends are cleared first, then the image follows without its first mebibyte. Its
 // digest is checked, and the first sectors come last. A machine that loses power in between finds an empty disk, and

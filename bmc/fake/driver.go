@@ -104,7 +104,7 @@ func (d *driver) Power(ctx context.Context) (inventory.PowerState, error) {
 	return inventory.PowerOn, nil
 }
 
-// SinceRestart tells how long ago the machine was switched on or restarted.
+// SinceRestart returns how long ago the machine was switched on or restarted.
 func (d *driver) SinceRestart(ctx context.Context) (time.Duration, error) {
 	if _, err := d.call(ctx); err != nil {
 		return 0, err
@@ -235,7 +235,7 @@ type console struct {
 
 func (k *console) Read(p []byte) (int, error) { return k.r.Read(p) }
 
-// Write takes the typed text at once. The answer is produced when the reader reads, so that typing never waits.
+// Write takes the typed text at once. The console answers when the reader reads, so that Write never waits.
 func (k *console) Write(p []byte) (int, error) {
 	text := fmt.Sprintf("%s: power %s\r\n", k.d.c.system, k.d.bank.Power(k.d.c.system))
 	// Each line waits for the reader in a goroutine of its own, and mu keeps one line whole.

@@ -45,16 +45,17 @@ func Faults() []Fault {
 
 // Options say how the controllers of a bank behave. The zero value is fast and never fails.
 type Options struct {
-	// Clock is what delays wait by; nil is the wall clock.
+	// Clock is the time of delays; nil is the wall clock.
 	Clock bmc.Clock
 	// Seed makes chance repeatable: the n-th call to a controller meets the same fault in every run with that seed,
 	// whatever other controllers do meanwhile.
 	Seed uint64
 	// Delay is how long each call takes, and up to as much again by chance.
 	Delay time.Duration
-	// PowerFor is from an order until the machine has changed; ShutdownFor is what an operating system takes to end.
+	// PowerFor is the time from an order to the change of the machine. ShutdownFor is how long an operating system
+	// takes to stop.
 	PowerFor, ShutdownFor time.Duration
-	// SlowFor is how long a call takes that meets Slow; 30 seconds when 0.
+	// SlowFor is how long a call with the fault Slow takes; 30 seconds when 0.
 	SlowFor time.Duration
 	// Rates is the chance of each fault, from 0 to 1, on each call.
 	Rates map[Fault]float64
@@ -63,8 +64,8 @@ type Options struct {
 	Username, Password string
 	// First is the state in which controllers begin; off when empty.
 	First inventory.PowerState
-	// Changed hears each change of a machine's power, in order for each system, with what it boots from when it is
-	// switched on. A restart comes as on to on. It may call the bank.
+	// Changed receives each change of a machine's power, in order for each system. After a power-on it receives the
+	// boot device, too. A restart is a change from on to on. It may call the bank.
 	Changed func(system string, from, to inventory.PowerState, boot bmc.Boot)
 }
 
@@ -79,7 +80,7 @@ type Bank struct {
 	ended bool
 }
 
-// New makes a bank without controllers; they appear when they are opened. Close it to end what is still under way.
+// New makes a bank without controllers; Open adds them. Close it to end running changes.
 func New(o Options) *Bank {
 	if o.Clock == nil {
 		o.Clock = wallClock{}
@@ -158,7 +159,7 @@ func (b *Bank) controller(system string, first inventory.PowerState) *controller
 	return c
 }
 
-// Script makes the next calls to a controller meet these faults, one each, before chance decides again.
+// Script gives the next calls to a controller these faults, one each. After that, chance decides again.
 func (b *Bank) Script(system string, faults ...Fault) {
 	c := b.controller(system, b.o.First)
 	c.mu.Lock()
@@ -166,7 +167,7 @@ func (b *Bank) Script(system string, faults ...Fault) {
 	c.script = append(c.script, faults...)
 }
 
-// Break makes every call to a controller meet a fault, until Break with Fine.
+// Break gives every call to a controller a fault, until Break with Fine.
 func (b *Bank) Break(system string, f Fault) {
 	c := b.controller(system, b.o.First)
 	c.mu.Lock()
@@ -198,7 +199,7 @@ func (b *Bank) Calls(system string) int {
 	return c.calls
 }
 
-// Halt is the simulated machine switching itself off, as its operating system does in the end.
+// Halt switches the simulated machine off, as its operating system does after a shutdown.
 func (b *Bank) Halt(system string) {
 	c := b.controller(system, b.o.First)
 	c.mu.Lock()
@@ -207,8 +208,8 @@ func (b *Bank) Halt(system string) {
 	b.tell(c)
 }
 
-// Reboot is the simulated machine restarting itself; Options.Changed hears what it boots from. One that is off stays
-// off.
+// Reboot restarts the simulated machine from inside. Options.Changed receives the boot device. A machine that is off
+// stays off.
 func (b *Bank) Reboot(system string) {
 	c := b.controller(system, b.o.First)
 	c.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Sensors reads what a small server would show; a machine that is off has cold parts and still fans.
+// Sensors returns the values of a small server. If the machine is off, its parts are cold and its fans do not turn.
 func (d *driver) Sensors(ctx context.Context) ([]bmc.Sensor, error) {
 	if _, err := d.call(ctx); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (d *driver) ResetController(ctx context.Context) error {
 	return err
 }
 
-// Inventory tells of a small server.
+// Inventory returns the parts of a small server.
 func (d *driver) Inventory(ctx context.Context) (bmc.Inventory, error) {
 	if _, err := d.call(ctx); err != nil {
 		return bmc.Inventory{}, err

@@ -1,5 +1,5 @@
-// Package ipmi owns how a machine is powered through a controller that speaks IPMI 2.0 over UDP (RMCP+). It trusts no
-// answer without the integrity code of the session, and never outlives the context of a call.
+// Package ipmi owns the power of machines whose controller speaks IPMI 2.0 over UDP (RMCP+). It trusts no answer
+// without the integrity code of the session, and never outlives the context of a call.
 //
 // Start reading at Open, then driver.do. One call is one or more questions in a session. The driver opens the session
 // when it needs one, and closes it after some seconds without use: controllers have few sessions.

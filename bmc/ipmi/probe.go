@@ -101,7 +101,7 @@ func ParseAnswer(b []byte) (Answer, bool) {
 }
 
 // Probe looks for a controller at an address, without a login. It asks twice, and waits for wait each time, or until
-// ctx ends. The error is Unavailable where nothing answers, and NotFound where something else than IPMI answers.
+// ctx ends. The error is Unavailable if nothing answers, and NotFound if the answer is not IPMI.
 func Probe(ctx context.Context, addr netip.AddrPort, wait time.Duration) (Found, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "udp", addr.String())

@@ -199,7 +199,8 @@ func (d *driver) setPassword(ctx context.Context, id byte, password string) erro
 	return nil // it cannot compare
 }
 
-// CreateUser implements bmc.UserManager. A place whose name is refused is passed over: see the quirk slots-locked.
+// CreateUser implements bmc.UserManager. It skips a slot if the controller refuses the name: see the quirk
+// slots-locked.
 func (d *driver) CreateUser(ctx context.Context, user, password string) error {
 	if user == "" || len(user) > maxUserN || inventory.Clean(user, maxUserN) != user {
 		return inventory.Errorf(inventory.Invalid, "ipmi: a user name has 1 to %d characters", maxUserN)

@@ -15,7 +15,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// SetBoot sets where the next boot goes. It writes the inactive definition, so that it counts from the next start,
+// SetBoot sets the device of the next boot. It writes the inactive definition, so that it counts from the next start,
 // and not for a guest that restarts by itself. The error is Invalid for what libvirt or the firmware of the domain
 // cannot do.
 func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {

@@ -1,5 +1,5 @@
-// Package manual owns machines that only a person can switch: it asks, and believes what is confirmed. It never reaches
-// a machine.
+// Package manual owns machines that only a person can switch on and off. It asks, and trusts the confirmation. It never
+// reaches a machine.
 //
 // # Options of a manual BMC
 //
@@ -17,7 +17,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Tasks is where people see what they have to do, and confirm it.
+// Tasks shows people what they have to do, and takes their confirmation.
 type Tasks interface {
 	// Ask notes that a person should do a. It returns the state that a person has confirmed since that same action was
 	// first asked, or unknown while nobody has; asking again for the same change does nothing.
@@ -83,7 +83,7 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 // Close ends nothing.
 func (d *driver) Close() error { return nil }
 
-// Task says what a person has to do, "" for an action that there is not.
+// Task returns what a person has to do; "" for an unknown action.
 func Task(t bmc.Target, a bmc.Action) string {
 	name := inventory.Clean(t.HostName, 80)
 	if where := inventory.Clean(t.Options["where"], 200); where != "" {

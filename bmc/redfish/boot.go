@@ -61,8 +61,7 @@ func spell(device bmc.Device, allowed []string) (string, bool) {
 	return "", false
 }
 
-// Boot reads the override in force. A source without a name among our devices comes back as Redfish's word in lower
-// case.
+// Boot reads the override in force. If we have no name for its device, Boot returns Redfish's word in lower case.
 func (d *driver) Boot(ctx context.Context) (_ bmc.Boot, err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)

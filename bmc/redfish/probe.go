@@ -40,7 +40,7 @@ func ProbeClient(timeout time.Duration, policy *egress.Policy) *http.Client {
 }
 
 // Probe asks an address for its service root, without a login. It asks port 80 in plain text, and all others by TLS.
-// The error is NotFound where something else than Redfish answers, and Unavailable where nothing does.
+// The error is NotFound if the answer is not Redfish, and Unavailable if nothing answers.
 func Probe(ctx context.Context, addr netip.AddrPort, c *http.Client) (Found, error) {
 	base := url.URL{Scheme: "https", Host: addr.String()}
 	switch addr.Port() {

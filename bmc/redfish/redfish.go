@@ -16,7 +16,8 @@ import (
 const (
 	// OptionTimeout bounds each request, such as 45s; 30s when absent.
 	OptionTimeout = "timeout"
-	// OptionAuth is session or basic; when absent, a session is tried and basic taken where there are none.
+	// OptionAuth is session or basic. When absent, the driver tries a session, and uses basic if the controller has
+	// none.
 	OptionAuth = "auth"
 )
 

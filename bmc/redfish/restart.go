@@ -8,8 +8,8 @@ import (
 )
 
 // SinceRestart returns the time since the last reset or start of the machine. It compares LastResetTime with the
-// controller's own clock, so that a wrong clock does no harm. The error is NotFound when the controller does not
-// tell.
+// controller's own clock, so that a wrong clock does no harm. The error is NotFound if the controller does not report
+// it.
 func (d *driver) SinceRestart(ctx context.Context) (_ time.Duration, err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)

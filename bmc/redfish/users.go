@@ -123,7 +123,8 @@ func (d *driver) CheckCredentials(ctx context.Context) (err error) {
 	return nil
 }
 
-// SetPassword changes an account's password. The driver goes on with the new one when it is its own.
+// SetPassword changes an account's password. If it is the driver's own account, the driver then uses the new
+// password.
 func (d *driver) SetPassword(ctx context.Context, user, password string) (err error) {
 	defer d.safe(&err)
 	d.keepSecret(password)

@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// Found is a controller that answered. All texts are the controller's own, cleaned and cut.
+// Found is a controller that answered. All texts are the controller's own, cleaned and truncated.
 type Found struct {
 	IP          netip.Addr          `json:"ip"`
 	Driver      inventory.BMCDriver `json:"driver"`
@@ -32,7 +32,7 @@ type Found struct {
 // Probe looks for a controller at one address. It ends with ctx; any error means that there is none.
 type Probe func(ctx context.Context, addr netip.Addr) (Found, error)
 
-// Config says where and how a scan looks. Zero values take the defaults in brackets.
+// Config says where and how to scan. Zero values mean the defaults in brackets.
 type Config struct {
 	Range    Range
 	IPMIPort uint16         // [623]
@@ -78,8 +78,8 @@ func bounded(n, or, most int) int {
 	return min(n, most)
 }
 
-// Scan looks at all addresses of a range and calls each for every controller, one at a time, in the order in which they
-// answer. It returns how many addresses it has asked: all of them, unless ctx ended.
+// Scan asks all addresses of a range. It calls each for every controller, one at a time, in the order of their answers.
+// It returns how many addresses it asked: all of them, unless ctx ended.
 func Scan(ctx context.Context, c Config, each func(Found)) (doneN int, err error) {
 	if err := c.fill(); err != nil {
 		return 0, err

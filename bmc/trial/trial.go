@@ -24,7 +24,7 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// Step is one thing that was tried. Err says why it failed; then it is the last.
+// Step is one step of the test. Err says why it failed; then it is the last step.
 type Step struct {
 	Name   string // name, connect, tls, login or rights
 	Detail string // what came of it, when it went well
@@ -35,7 +35,7 @@ type Step struct {
 // connectFor bounds each of name, connection and certificate.
 const connectFor = 10 * time.Second
 
-// Run tests a connection: what the network says first, which needs no driver, and then the login with the driver.
+// Run tests a connection: first the network, which needs no driver, then the login with the driver.
 func Run(ctx context.Context, t bmc.Target, open bmc.Opener) (steps []Step, power inventory.PowerState) {
 	power = inventory.PowerUnknown
 	d, err := open(t)
@@ -219,8 +219,8 @@ func logIn(ctx context.Context, d bmc.Driver, driver inventory.BMCDriver) (steps
 	return steps, power
 }
 
-// Discreet leaves out what tells who chose the address how that network is: the name's address, whether something takes
-// connections there, and what it speaks. Certificates, logins and rights stay: they are those of a controller.
+// Discreet removes what would show the network to a caller that chose the address: the address of the name, open ports,
+// and protocols. Certificates, logins and rights stay, because they belong to a controller.
 func Discreet(steps []Step) (out []Step) {
 	for _, s := range steps {
 		if s.Name != "name" && s.Name != "connect" && !s.noTLS {

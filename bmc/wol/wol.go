@@ -1,5 +1,5 @@
-// Package wol owns switching machines on by Wake-on-LAN. It can do nothing else: it never switches a machine off. It knows
-// whether one is on only from the check that the caller sets.
+// Package wol owns power-on by Wake-on-LAN. It can do nothing else: it never switches a machine off. It knows whether one
+// is on only from the check that the caller sets.
 //
 // # Options of a wol BMC
 //
@@ -35,9 +35,10 @@ const (
 	macs    = 64 // inventory allows a host no more
 )
 
-// Options are what an opener needs of its surroundings.
+// Options are what an opener needs.
 type Options struct {
-	// IsUp says whether a machine is seen on the network; with it, Power answers on or off. Nil means that nobody knows.
+	// IsUp reports whether a machine answers on the network. With it, Power returns on or off. With nil, Power returns
+	// unknown.
 	IsUp func(ctx context.Context, b inventory.BMC) (bool, error)
 	// Send sends one packet; nil is a UDP socket that may broadcast.
 	Send func(ctx context.Context, to netip.AddrPort, packet []byte) error
@@ -131,8 +132,7 @@ func secureOn(s string) ([]byte, error) {
 	return b, nil
 }
 
-// Power asks whether the machine is seen on the network. One that is not seen counts as off only when there is somebody
-// to ask.
+// Power asks IsUp whether the machine answers on the network. Without IsUp the state is unknown.
 func (d *driver) Power(ctx context.Context) (inventory.PowerState, error) {
 	if d.o.IsUp == nil {
 		return inventory.PowerUnknown, nil

@@ -20,7 +20,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Options are what `slipway agent-image build` takes. All may be left empty.
+// Options are the options of `slipway agent-image build`. All may be empty.
 type Options struct {
 	// Agent is the agent's program: slipway-agent next to this program when empty.
 	Agent string
@@ -57,7 +57,7 @@ type Result struct {
 	UnpackedBytes int64            `json:"unpackedBytes"` // memory that a machine holds the RAM disk in
 	ModuleN       int              `json:"moduleN"`
 	FirmwareN     int              `json:"firmwareN"`
-	// NoFirmware are modules that name firmware of which none was there.
+	// NoFirmware are modules for whose firmware no file was found.
 	NoFirmware []string `json:"noFirmware,omitempty"`
 	HasShell   bool     `json:"hasShell"`
 }
@@ -69,10 +69,10 @@ const (
 	maxFiles   = 10_000 // in a folder that is added
 )
 
-// Limit is what kernel and RAM disk should stay under together: more takes a machine long to load.
+// Limit is the most bytes that kernel and RAM disk should have together. More takes a machine long to load.
 const Limit = 60 << 20
 
-// Build builds the agent's image and says on progress what it does.
+// Build builds the agent's image and writes its steps to progress.
 func Build(ctx context.Context, o Options, progress io.Writer) (Result, error) {
 	o.root = cmp.Or(o.root, "/")
 	r := ramdisk.Recipe{Include: o.Include, Exclude: o.Exclude, Compression: o.Compression}

@@ -1,4 +1,4 @@
-// Package authenticode owns what Authenticode signatures say of a PE file: kernels, boot loaders, shims. It never verifies a
+// Package authenticode reads the Authenticode signatures of PE files: kernels, boot loaders, shims. It never verifies a
 // signature, because the firmware does that. It predicts the firmware's answer, so that a boot script can avoid a refusal.
 package authenticode
 

@@ -125,7 +125,7 @@ func FromFiles(kernel, modules string) (*Kernel, error) {
 	return k, nil
 }
 
-// ReadFile reads a file that an admin named, up to a limit. what says what it is for.
+// ReadFile reads a file that an admin named, up to a limit. what is its purpose, for errors.
 func ReadFile(name, what string, limit int64) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {

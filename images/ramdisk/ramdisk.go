@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Recipe is what goes into a RAM disk.
+// Recipe lists the contents of a RAM disk.
 type Recipe struct {
 	Kernel *Kernel
 	// Agent is the program that the kernel starts: a static ELF file for the kernel's architecture.
@@ -31,13 +31,13 @@ type Recipe struct {
 	Compression      Compression
 }
 
-// Summary says what became of a Recipe.
+// Summary describes the RAM disk that was made of a Recipe.
 type Summary struct {
 	ModuleN     int
 	FirmwareN   int
 	PlainBytes  int64 // unpacked, as the machine holds it in memory
 	PackedBytes int64
-	// NoFirmware are chosen modules that name firmware of which none was there; most of them work without for some devices.
+	// NoFirmware are chosen modules for whose firmware no file was found. Most of them work without it for some devices.
 	NoFirmware []string
 }
 

@@ -1,5 +1,5 @@
-// Package admission owns the limit on downloads of image files, over all protocols. It admits as many at a time as a link
-// carries with enough for each, the oldest boot first. It never sends anything.
+// Package admission owns the limit on downloads of image files, over all protocols. It admits only as many downloads at a
+// time as a link can carry at a useful speed. The oldest boot goes first. It never sends anything.
 package admission
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Rules bound how many artefacts leave through one of our addresses at once, so that those who load have enough of the
-// link to finish.
+// Rules limit how many artefacts leave through one of our addresses at the same time, so that each download is fast
+// enough to finish.
 type Rules struct {
 	Downloads      int   // at most so many at once; 0 means 256
 	BytesPerSecond int64 // of the link; 0 when not known: then Downloads alone counts
@@ -37,7 +37,7 @@ type Lines struct {
 	lines map[netip.Addr]*line // by our address
 }
 
-// New returns empty lines; rules tells those of the link behind one of our addresses, nil: the defaults.
+// New returns empty lines. rules returns the Rules of the link behind one of our addresses; nil means the defaults.
 func New(rules func(local netip.Addr) Rules, now func() time.Time) *Lines {
 	if rules == nil {
 		rules = func(netip.Addr) Rules { return Rules{} }
@@ -45,8 +45,8 @@ func New(rules func(local netip.Addr) Rules, now func() time.Time) *Lines {
 	return &Lines{rules: rules, now: now, lines: map[netip.Addr]*line{}}
 }
 
-// Enter lets a boot load so many bytes from one of our addresses, or returns the wait and the place in the queue. It keeps
-// that place for as long as the boot comes back. A boot that was admitted, with a wait of 0, calls leave, once.
+// Enter lets a boot load this number of bytes from one of our addresses, or returns the wait and the place in the queue.
+// The boot keeps its place while it asks again. A boot that was admitted, with a wait of 0, calls leave, once.
 func (l *Lines) Enter(local netip.Addr, boot string, size int64) (leave func(), wait time.Duration, place int) {
 	one := l.of(local)
 	if wait, place = one.enter(boot, size); wait > 0 {

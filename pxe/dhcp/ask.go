@@ -41,16 +41,16 @@ func (p *probing) set(m hardwareAddr, is bool) {
 	}
 }
 
-// ProbeSetup says where and as whom to ask other servers.
+// ProbeSetup says on which interface, and in which role, Probe asks other servers.
 type ProbeSetup struct {
 	Interface string
-	// Server is asked as by a relay agent at Relay, an address of ours on the interface, for machines of the network
-	// Link (RFC 3527); invalid asks everyone by broadcast, as a machine on the wire does.
+	// Server is the one server to ask, in the role of a relay agent at Relay (an address of ours on the interface) for
+	// the network Link (RFC 3527). If it is invalid, Probe asks all servers by broadcast, as a machine does.
 	Server, Relay, Link netip.Addr
 	Wait                time.Duration // for answers, and after each for the next: dnsmasq pings an address for every question
 }
 
-// Probe asks the DHCP servers of a network what they would tell each kind of firmware, and returns every offer. It
+// Probe asks the DHCP servers of a network what they offer to each kind of firmware, and returns every offer. It
 // sends DISCOVERs of machines that do not exist, and never a REQUEST: the offered addresses expire. Our own listener
 // ignores these machines. Probe ends when no new offer has come for setup.Wait, at the latest after ten times as
 // long.

@@ -23,7 +23,7 @@ const AnswersWithin = 4 * time.Second
 
 // Foreign asks the network of an interface for an address, as a client that does not exist. It returns the server
 // identifiers of the DHCP servers that offer one within wait, sorted and each once. It requests nothing, so that the
-// offers expire. The error tells why it could not listen or ask; a network without servers is none.
+// offers expire. An error means that it could not listen or ask. A network without servers is no error.
 func Foreign(ctx context.Context, iface string, wait time.Duration) ([]netip.Addr, error) {
 	conn, err := clientSocket(ctx, iface)
 	if err != nil {

@@ -92,7 +92,7 @@ func openPing(ctx context.Context) (pings, error) {
 }
 
 // Ping sends an ICMP echo to each address, and returns the addresses that answer within wait, sorted. It needs
-// CAP_NET_RAW; the error tells that the socket could not be opened.
+// CAP_NET_RAW. The error means that the socket could not be opened.
 func Ping(ctx context.Context, all []netip.Addr, wait time.Duration) (there []netip.Addr, err error) {
 	socket, err := openPing(ctx)
 	if err != nil {

@@ -39,18 +39,19 @@ type Leases interface {
 // Boots knows what machines boot, and receives what the server notices. No method may block for long: all but Offer
 // must return at once, because the deciding goroutine calls them.
 type Boots interface {
-	// Offer says what a booting machine gets; base is the boot door's URL as it reaches it. It must be quick.
+	// Offer returns what a booting machine gets. base is the URL of the boot listener as the machine reaches it. It
+	// must be quick.
 	Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 	// Note adds an event to the machine's timeline; it never waits.
 	Note(ctx context.Context, c pxe.Client, kind, detail string)
-	// Conflict tells that somebody else uses one of our addresses; who is "" when not known. It never waits.
+	// Conflict reports that another device uses one of our addresses; who is "" if unknown. It never waits.
 	Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string)
-	// Exhausted tells that a subnet has no address left; it never waits.
+	// Exhausted reports that a subnet has no address left; it never waits.
 	Exhausted(subnet string)
 	// Beside reports that another server gave, or offered, c.Address to a machine. isHeard is true when the server's
 	// own packet was on the wire, and false when only the machine named the address. It never waits.
 	Beside(c pxe.Client, isHeard bool)
-	// Foreign tells of another DHCP server on an interface; it never waits.
+	// Foreign reports another DHCP server on an interface; it never waits.
 	Foreign(f pxe.ForeignServer)
 }
 
@@ -64,11 +65,10 @@ type Config struct {
 	// Classes returns the classes of clients that are in force; nil is none.
 	Classes func() []inventory.Class
 
-	// ProbeFor is how long an address that was never used is asked for on the wire before it is offered; 0 turns the
-	// check off.
+	// ProbeFor is how long the server asks the network for an address before its first offer; 0 turns the check off.
 	ProbeFor time.Duration
-	// PingFor is the same for an address behind a relay, which is asked for by ping; 0 means 500 ms, enough for a
-	// router on the way that has to find the machine first.
+	// PingFor is the same for an address behind a relay, which the server pings. 0 means 500 ms: enough for a router
+	// that first has to find the machine.
 	PingFor time.Duration
 	// PerSource is how many packets per second one MAC may send; 0 means 20.
 	PerSource int

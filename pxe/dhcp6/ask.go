@@ -24,8 +24,8 @@ import (
 // ProbeSetup says on which interface, and in which role, Probe asks other servers.
 type ProbeSetup struct {
 	Interface string
-	// Server is asked as by a relay agent, for machines of the network that Link is an address of; invalid asks everyone
-	// on the wire, as a machine does.
+	// Server is the one server to ask, in the role of a relay agent for the network of the address Link. If it is
+	// invalid, Probe asks all servers, as a machine does.
 	Server, Link netip.Addr
 	Wait         time.Duration // for answers, to all questions together
 }
@@ -85,9 +85,9 @@ type probeAnswer struct {
 	duid []byte
 }
 
-// Probe asks the DHCPv6 servers of a network what they would tell each kind of firmware, and returns the offers of
-// all others. It sends SOLICITs of machines that do not exist, and never a REQUEST. Our own listener ignores these
-// machines. It takes setup.Wait in any case.
+// Probe asks the DHCPv6 servers of a network what they offer to each kind of firmware, and returns the offers of all
+// servers but ours. It sends SOLICITs of machines that do not exist, and never a REQUEST. Our own listener ignores
+// these machines. It takes setup.Wait in any case.
 func (s *Server) Probe(ctx context.Context, setup ProbeSetup) (offers []pxe.ProbeOffer, err error) {
 	answers, err := s.probeOthers(ctx, setup)
 	for i := range answers {

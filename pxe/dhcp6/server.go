@@ -35,13 +35,13 @@ type Leases interface {
 
 // Boots knows what machines boot.
 type Boots interface {
-	// Offer says what a booting machine gets; base is the boot door's URL as it reaches it.
+	// Offer returns what a booting machine gets. base is the URL of the boot listener as the machine reaches it.
 	Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 	// Note adds an event to the machine's timeline; it never waits.
 	Note(ctx context.Context, c pxe.Client, kind, detail string)
-	// Conflict tells that somebody else uses one of our addresses; it never waits.
+	// Conflict reports that another device uses one of our addresses; it never waits.
 	Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string)
-	// Exhausted tells that a subnet has no address left; it never waits.
+	// Exhausted reports that a subnet has no address left; it never waits.
 	Exhausted(subnet string)
 }
 
@@ -56,14 +56,14 @@ type Config struct {
 	BootPort int    // TCP port of the boot door, for the URLs handed out
 	DUID     []byte // what this server is called; it must not change from one start to the next
 
-	// ProbeFor is how long an address that was never used is asked for on the wire before it is given away; 0 turns the
-	// check off.
+	// ProbeFor is how long the server asks the network for an address before its first lease; 0 turns the check off.
 	ProbeFor time.Duration
 	// PerSource is how many messages per second one sender may send; 0 means 20.
 	PerSource int
-	// Strangers is how many machines per second that nobody has heard of may get an address; 0 means 50.
+	// Strangers is how many unknown machines per second may get an address; 0 means 50.
 	Strangers int
-	// Foreign receives other DHCPv6 servers, now and then again while one goes on. It may be nil and must not block.
+	// Foreign receives each other DHCPv6 server, and receives it again from time to time while it answers. It may be
+	// nil and must not block.
 	Foreign func(pxe.ForeignServer)
 	// Unanswered receives the reasons why a booting machine gets no address. Machines that Knows reports always
 	// count; strangers count up to a rate. It must not block; nil receives nothing. Knows may be nil.

@@ -11,13 +11,13 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Chosen is an option that a client is given, and whose it is.
+// Chosen is an option for a client, and its source.
 type Chosen struct {
 	inventory.Option
 	From string
 }
 
-// Of says whose options count for a client.
+// Of names the sources of a client's options.
 type Of struct {
 	Subnet      *inventory.Subnet
 	Classes     []inventory.Class      // that the client is in, the first of them first
@@ -30,7 +30,7 @@ type key struct {
 }
 
 // Choose returns the options of a client, by number. An option of a vendor counts by itself. But a whole option replaces
-// all its parts that come later in the order, and the other way round.
+// its parts from later sources, and a part replaces the whole option from later sources.
 func Choose(of Of) (chosen []Chosen) {
 	has := map[key]string{} // whose it is
 	add := func(from string, list []inventory.Option, is6 bool) {
@@ -87,7 +87,7 @@ func carrier(o *inventory.Option, is6 bool) int {
 	return o.Code
 }
 
-// Withheld says why a client is not given an option now, "" if it is.
+// Withheld returns why a client does not get an option now; "" if it gets it.
 func Withheld(o *inventory.Option, isBooting, is6 bool) string {
 	if isBooting && inventory.IsBootOption(carrier(o, is6), is6) {
 		return fmt.Sprintf("while it boots from the network, option %d is the boot's own", carrier(o, is6))

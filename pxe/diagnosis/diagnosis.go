@@ -32,12 +32,12 @@ type Case struct {
 	Decision pxe.Decision
 	Image    *inventory.Image
 	Issues   []inventory.Issue // open, of the host
-	// IsLate says that what should come next in the boot or in the operation did not come in time.
+	// IsLate says that the next step of the boot or of the operation is late.
 	IsLate bool
-	// Operation is what is done with the host, or what was done last; zero when there was none.
+	// Operation is the running operation of the host, or else its last one; zero if there was none.
 	Operation inventory.Operation
-	// WantsNetboot says that something is to be done with the host in a network boot, PowerOnAt when it was last switched
-	// on for that.
+	// WantsNetboot says that an operation waits for a network boot of the host. PowerOnAt is when the host was last
+	// switched on for it.
 	WantsNetboot bool
 	PowerOnAt    time.Time
 	OtherPorts   []Port // other ports of the host that were heard lately
@@ -64,7 +64,7 @@ type Cause struct {
 	Doc      string     `json:"doc" doc:"Where the documentation says more"`
 	Evidence []Evidence `json:"evidence" doc:"What was seen"`
 	Weight   int        `json:"weight" doc:"How sure: 100 when it was seen directly, 20 for what only makes a boot slow"`
-	// Certainty tells the one root cause from guesses.
+	// Certainty separates the one root cause from guesses.
 	Certainty Certainty `json:"certainty" enum:"cause,guess,slow" doc:"cause: what stops the boot, one at most; guess: what may also explain it; slow: what only makes a boot slow"`
 }
 
@@ -122,8 +122,8 @@ func Rules() []Rule {
 	return slices.Concat(decisionRules(), silenceRules(), addressRules(), offerRules(), identityRules(), fetchRules(), tftpRules(), loaderRules(), scriptRules(), httpRules(), systemRules(), loopRules())
 }
 
-// Explain ranks what may have stopped a boot, the likeliest first; nothing when nothing is wrong. It is total. Callers ask
-// for the Trouble before: while nothing is late and nothing has failed, there is nothing to explain.
+// Explain ranks what may have stopped a boot, the likeliest first; nothing when nothing is wrong. It is total. Callers
+// first ask for the Trouble: if nothing is late and nothing has failed, there is nothing to explain.
 func Explain(c Case) []Cause {
 	if c.Session.Outcome == inventory.OutcomeArrived {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"slipway.dev/slipway/pxe/trace"
 )
 
-// Trouble says what of a host is late or has failed, "" when nothing is: then nobody looks for causes. A host that is
+// Trouble returns what is late or has failed at a host; "" means that nobody has to look for causes. A host that is
 // switched off, that waits for a person or that boots its own disk is well. A machine that is not listed is no host: its
 // user wants to know why Slipway has not seen it.
 func (c *Case) Trouble() string {
@@ -128,9 +128,9 @@ func isNotReady(e inventory.Event) bool {
 	return e.Kind == inventory.EventConfigRefused && fmt.Sprint(fields["kind"]) == string(inventory.Unavailable)
 }
 
-// End cuts the evidence at the end of what it is about: the power went off, or the operation ended. The packets recorded up
-// to then stay; a later boot is judged by itself. Repeated answers of ours to a machine that is off, and acts of a machine
-// after its work, are no evidence.
+// End removes the evidence from after the end of the boot: after the power-off, or the end of the operation. The packets
+// from before stay; the rules judge a later boot by itself. Repeated answers of ours to a machine that is off, and acts of
+// a machine after its work, are no evidence.
 func (c *Case) End(at time.Time) {
 	if at.IsZero() {
 		return

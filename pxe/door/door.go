@@ -1,6 +1,6 @@
 // Package door owns the limits on connections at the TCP listeners and the Unix socket. It limits them in total and for
-// each source, and chooses the one that gives way to another. It also divides the file descriptors among the listeners. It
-// never looks at what connections carry.
+// each source, and chooses the connection to close when a new one needs its place. It also divides the file descriptors
+// among the listeners. It never looks at what connections carry.
 //
 // Start reading at Door.Enter. Every step of it costs the same, however many connections there are.
 package door
@@ -18,10 +18,10 @@ import (
 type Config struct {
 	All       int // connections at the same time
 	PerSource int // of one source; 0 means as many as of all
-	// KnownPart keeps one in so many connections for known sources; 0 keeps none.
+	// KnownPart reserves a part of the connections for known sources: 8 means one in eight, 0 means none.
 	KnownPart int
 	Knows     func(netip.Addr) bool // nil: nobody is known before Place.Trust
-	// Unlimited are the sources of which there may be as many as of all, such as proxies; nil: none.
+	// Unlimited are sources without a limit of their own, such as proxies; nil means none.
 	Unlimited func(netip.Addr) bool
 	// Arrivals limits how fast new connections come in.
 	Arrivals Arrivals

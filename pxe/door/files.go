@@ -45,7 +45,7 @@ func Share(limit int, hasBootTLS bool) Budget {
 	return b
 }
 
-// RaiseFiles raises how many files this process may have open to what the system allows it, and returns that.
+// RaiseFiles raises the limit of open files of this process to the most that the system allows, and returns it.
 func RaiseFiles() int {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
@@ -68,7 +68,7 @@ func IsOutOfFiles(err error) bool {
 // outOfFiles is when a door met that last, in nanoseconds of Unix time.
 var outOfFiles atomic.Int64
 
-// OutOfFilesAt returns when a listener could take no connection for want of a file descriptor; the zero time: never.
+// OutOfFilesAt returns when a listener last had no file descriptor for a connection; the zero time means never.
 func OutOfFilesAt() time.Time {
 	if at := outOfFiles.Load(); at > 0 {
 		return time.Unix(0, at)

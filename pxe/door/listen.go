@@ -171,5 +171,5 @@ func TurnAway(after time.Duration) func(net.Conn) {
 	}
 }
 
-// Shut closes without a word, where words would have to be encrypted first.
+// Shut closes without a message, because over TLS a message would need a handshake first.
 func Shut(c net.Conn) { _ = c.Close() }

@@ -47,8 +47,8 @@ const (
 	NoAddress       Reason = "it asks for no address and was offered none"
 )
 
-// Client is who asks for an address. The MAC distinguishes clients: the client id changes between firmware, boot loader and
-// operating system of one machine.
+// Client is the machine that asks for an address. The MAC distinguishes clients: the client id changes between firmware,
+// boot loader and operating system of one machine.
 type Client struct {
 	Subnet   string // the subnet it is in, see SubnetFor
 	MAC      inventory.MAC
@@ -60,7 +60,7 @@ type Client struct {
 	IsBoot   bool   // firmware or a boot loader: the lease is BootLeaseFor, not LeaseFor
 }
 
-// Network is what addresses are chosen from.
+// Network is the source of the addresses to choose from.
 type Network struct {
 	Subnets      []inventory.Subnet
 	Reservations []inventory.Reservation

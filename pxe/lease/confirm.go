@@ -145,7 +145,7 @@ func (b *Book) Commit(l inventory.Lease) bool {
 	return true
 }
 
-// Abort says that a lease could not be stored: nothing was promised, and the address stays on offer.
+// Abort ends a lease that could not be stored. The client got no promise, and the address stays on offer.
 func (b *Book) Abort(l inventory.Lease, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,8 +160,8 @@ func (b *Book) Abort(l inventory.Lease, now time.Time) {
 	}
 }
 
-// Release answers a RELEASE: the address is free, but the client gets it again as long as nobody else needs it
-// (RFC 2131 section 4.3.4). The lease returned has to be stored; ok is false when the client has no such lease.
+// Release answers a RELEASE: the address is free, but the client gets it again as long as nobody else needs it (RFC
+// 2131 section 4.3.4). The caller has to store the returned lease; ok is false when the client has no such lease.
 func (b *Book) Release(c Client, addr netip.Addr, now time.Time) (l inventory.Lease, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -178,7 +178,7 @@ func (b *Book) Release(c Client, addr netip.Addr, now time.Time) (l inventory.Le
 	return p.lease(r), true
 }
 
-// Decline answers a DECLINE: the client found somebody else on its new address (RFC 2131 section 4.3.3). Nobody gets
+// Decline answers a DECLINE: the client found another device on its new address (RFC 2131 section 4.3.3). Nobody gets
 // that address for DeclineFor. Only the client with the lease or the offer can decline it. Otherwise any machine
 // could close a whole subnet.
 func (b *Book) Decline(c Client, addr netip.Addr, now time.Time) (l inventory.Lease, ok bool) {
@@ -196,8 +196,8 @@ func (b *Book) Decline(c Client, addr netip.Addr, now time.Time) (l inventory.Le
 	return b.quarantine(p, a, m, now), true
 }
 
-// Conflict says that a probe found somebody on an address that was to be offered. It is kept from everyone for
-// DeclineFor; the lease returned has to be stored. ok is false when the address has an owner by now.
+// Conflict reports that a probe found a device on an address before its offer. Nobody gets the address for
+// DeclineFor. The caller has to store the returned lease. ok is false when the address has an owner by now.
 func (b *Book) Conflict(c Client, addr netip.Addr, now time.Time) (l inventory.Lease, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,8 +13,8 @@ type Offer struct {
 	Address  netip.Addr
 	For      time.Duration // the lease that will come with it
 	Hostname string        // of the reservation; "" when none is reserved
-	// IsFirstUse is true when this client has not had the address before: somebody may use it without our knowing,
-	// so it should be probed first (RFC 2131 section 2.2). Reserved addresses are never probed.
+	// IsFirstUse is true if this client has not had the address before. An unknown device may use it, so the caller
+	// should probe it first (RFC 2131 section 2.2). Nobody probes reserved addresses.
 	IsFirstUse bool
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Limits keep unknown machines from taking every address. The zero value limits nothing.
 type Limits struct {
-	// KeptPart is the part of a subnet's ranges that strangers never get, as one of so many: 8 keeps an eighth.
+	// KeptPart reserves a part of a subnet's ranges, which strangers never get: 8 means one eighth.
 	KeptPart int
 	// PerPort is how many addresses strangers may hold on one switch port, as relays name it.
 	PerPort int

@@ -43,9 +43,9 @@ const (
 	TooMany        Reason = "it has as many addresses as one machine may have"
 )
 
-// Client is who asks for an address: an identity association of a DUID (RFC 8415 section 4.2). A machine's firmware,
-// boot loader and operating system have different DUIDs; the MAC tells that they are one machine, which keeps its
-// address.
+// Client is the machine that asks for an address: an identity association of a DUID (RFC 8415 section 4.2). A
+// machine's firmware, boot loader and operating system have different DUIDs; the MAC tells that they are one machine,
+// which keeps its address.
 type Client struct {
 	Subnet   string
 	DUID     string // in hex
@@ -64,7 +64,7 @@ type key struct {
 
 func (c Client) key() key { return key{c.DUID, c.IAID} }
 
-// Network is what addresses are chosen from.
+// Network is the source of the addresses to choose from.
 type Network struct {
 	Subnets      []inventory.Subnet
 	Reservations []inventory.Reservation

@@ -1,7 +1,6 @@
 // Package ra sends the router advertisements of boot interfaces: answers to solicitations, and unasked ones where the
-// interface has an IPv6 subnet. On other interfaces it answers with the smallest advertisement there is. That spares
-// iPXE its wait for an IPv6 router that does not exist, and means nothing to other machines. The package never routes
-// a packet.
+// interface has an IPv6 subnet. On other interfaces it answers with the smallest advertisement there is. Then iPXE
+// does not wait for an IPv6 router that does not exist. Other machines ignore it. The package never routes a packet.
 package ra
 
 import (

@@ -30,16 +30,17 @@ type Config struct {
 	Interfaces []string
 	Ports      []int // TCP ports of the boot door
 	Record     func(trace.Frame)
-	// Knows reports whether a MAC is that of an accepted host: its frames go before those of strangers. Nil knows nobody.
+	// Knows reports whether a MAC is that of an accepted host. The frames of such hosts come before those of
+	// strangers. nil knows no host.
 	Knows func(mac [6]byte) bool
-	// PerSecond bounds the frames that are looked at; 0 means 4000. Beyond it the kernel drops them before they cost
-	// anything: a record with gaps is worth more than a late answer.
+	// PerSecond limits the frames that are decoded; 0 means 4000. The kernel drops the rest, because late answers to
+	// machines are worse than a record with gaps.
 	PerSecond int
 	Now       func() time.Time
 	Log       *slog.Logger
 }
 
-// Server hears boots.
+// Server captures the packets of boots.
 type Server struct {
 	Metrics *Metrics
 	cfg     Config
@@ -81,7 +82,7 @@ func New(cfg Config) *Server {
 	}}
 }
 
-// Serve hears until ctx is done. An interface that is missing or down is waited for.
+// Serve captures until ctx is done. It waits for an interface that is missing or down.
 func (s *Server) Serve(ctx context.Context) error {
 	var g errgroup.Group
 	for _, name := range s.cfg.Interfaces {

@@ -17,8 +17,8 @@ import (
 	"slipway.dev/slipway/pxe/admission"
 )
 
-// Scripts knows what machines boot whose loader speaks TFTP only. Its errors are *inventory.Error when the machine's
-// console may show them.
+// Scripts makes the scripts of machines whose loader has TFTP only. Its errors are *inventory.Error when the
+// machine's console may show them.
 type Scripts interface {
 	// Script returns what the machine boots, in the words of the loader that asks.
 	Script(ctx context.Context, s inventory.SessionID, c pxe.Client, base string) ([]byte, error)

@@ -27,12 +27,12 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Boots knows what machines boot, and takes note of what they were sent.
+// Boots knows what machines boot, and records what the server sent them.
 type Boots interface {
-	// Ask returns the script with which the machine at source says what it is and asks what to boot; base is the boot
-	// door's URL as the machine reaches it.
+	// Ask returns the script with which the machine at source reports its hardware and asks what to boot. base is the
+	// URL of the boot listener as the machine reaches it.
 	Ask(ctx context.Context, s inventory.SessionID, source netip.Addr, base string) ([]byte, error)
-	// Transferring tells that a file begins to be sent, Transferred how that ended. Neither blocks.
+	// Transferring reports the start of a transfer, and Transferred its end. Neither blocks.
 	Transferring(t pxe.Transfer)
 	Transferred(t pxe.Transfer)
 }
@@ -42,10 +42,10 @@ type Loaders interface {
 	Find(name string) (images.Loader, bool)
 }
 
-// Files are what machines may ask for besides loaders and autoexec.ipxe.
+// Files are the other files for machines, in addition to loaders and autoexec.ipxe.
 type Files interface {
-	// Open returns the file of that name as the machine at source gets it; base is the boot door's URL as the machine
-	// reaches it. NotFound is told to the machine as such.
+	// Open returns the file of that name for the machine at source. base is the URL of the boot listener as the
+	// machine reaches it. The machine sees NotFound as such.
 	Open(ctx context.Context, source netip.Addr, base, name string) (File, error)
 }
 
@@ -62,7 +62,8 @@ type Config struct {
 
 	Transfers int // at the same time; 0 means 2048
 	PerClient int // of one address; 0 means 16
-	// Knows says whether an address is that of an accepted host: a quarter of the transfers is kept for these. nil: there is no such part.
+	// Knows reports whether an address is that of an accepted host. A quarter of the transfers is reserved for these. nil reserves
+	// none.
 	Knows func(netip.Addr) bool
 
 	Now func() time.Time

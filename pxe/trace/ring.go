@@ -44,8 +44,8 @@ const (
 // Config is everything a Ring needs.
 type Config struct {
 	Knows func(inventory.MAC) bool // whether a MAC belongs to a host; nil: none does
-	// IsOurs reports whether this server has an address. It tells which end of a packet is the machine; nil: the
-	// sender is.
+	// IsOurs reports whether this server has an address. So the Ring knows which end of a packet is the machine; with
+	// nil it is the sender.
 	IsOurs func(netip.Addr) bool
 	// MaxBytes bounds the memory for known machines in bytes; 0 means 24 MiB. Strangers have a third of it in
 	// addition.

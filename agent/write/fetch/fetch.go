@@ -26,7 +26,7 @@ type Source struct {
 	URL    string
 	Name   string // for people: "the image"
 
-	// Tries is how often in a row nothing may come before the fetch fails; 0 means 10.
+	// Tries is how many tries in a row may bring no data before the fetch fails; 0 means 10.
 	Tries int
 	// StallFor is how long a connection may be silent; a minute when 0.
 	StallFor time.Duration

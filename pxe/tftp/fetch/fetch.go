@@ -15,7 +15,7 @@ import (
 	"github.com/pin/tftp/v3"
 )
 
-// Most is how many bytes a file may have: several times what any boot loader has.
+// Most is how many bytes a file may have: several times the size of any boot loader.
 const Most = 64 << 20
 
 const (
@@ -27,7 +27,7 @@ const (
 var errTooLong = fmt.Errorf("the file has more than %d MiB", Most>>20)
 
 // File returns a file of a server. It asks from the address local, or from one that the kernel chooses when local is the
-// zero Addr. A server that is silent is given up after a few seconds.
+// zero Addr. It gives up a silent server after a few seconds.
 func File(ctx context.Context, server netip.AddrPort, local netip.Addr, name string) ([]byte, error) {
 	c, err := tftp.NewClient(server.String())
 	if err != nil {

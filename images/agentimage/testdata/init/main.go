@@ -1,5 +1,5 @@
-// Program init is the first program of a test's machine: it loads what the devices ask for, as the agent does, says what
-// it has, and switches the machine off. It never goes on to anything else.
+// Program init is the first program of a test's machine: it loads what the devices ask for, as the agent does, reports
+// the devices, and switches the machine off. It never does anything else.
 package main
 
 import (
