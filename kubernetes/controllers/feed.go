@@ -91,6 +91,9 @@ func (f *Feed) add(read func(inventory.Event)) {
 	}
 }
 
+// Asked notes a request for a machine.
+func (f *Feed) Asked() { f.rush.note(time.Now()) }
+
 // Told is the priority of what has something to tell: it comes after objects that are new, for which nothing was done yet.
 const Told = -1
 
@@ -103,6 +106,26 @@ func On[R comparable](f *Feed, after time.Duration, fn func(inventory.Event) []R
 			}
 			for _, r := range fn(ev) {
 				queue(q, r, after)
+			}
+		})
+		return nil
+	})
+}
+
+// OnCalm is On for events that only change a status. While many requests for machines come in, it waits, rushMost at most,
+// because these need the API server more.
+func OnCalm[R comparable](f *Feed, after time.Duration, fn func(inventory.Event) []R) source.TypedSource[R] {
+	return source.TypedFunc[R](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[R]) error {
+		c := &calm[R]{
+			rush: &f.rush, queue: func(r R) { queue(q, r, after) }, is: func() bool { return ctx.Err() == nil },
+			later: func(look func()) { time.AfterFunc(rushLook, look) },
+		}
+		f.add(func(ev inventory.Event) {
+			if ev.Kind == "" {
+				return
+			}
+			for _, r := range fn(ev) {
+				c.add(r, time.Now())
 			}
 		})
 		return nil

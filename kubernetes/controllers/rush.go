@@ -1,14 +1,8 @@
 package controllers
 
 import (
-	"context"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/source"
-
-	"slipway.dev/slipway/inventory"
 )
 
 const (
@@ -25,9 +19,6 @@ type rush struct {
 	next  int
 }
 
-// Asked notes a request for a machine.
-func (f *Feed) Asked() { f.rush.note(time.Now()) }
-
 func (r *rush) note(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,26 +31,6 @@ func (r *rush) is(now time.Time) bool {
 	defer r.mu.Unlock()
 	oldest := r.asked[r.next]
 	return !oldest.IsZero() && now.Sub(oldest) < rushSpan
-}
-
-// OnCalm is On for events that only change a status. While many requests for machines come in, it waits, rushMost at most,
-// because these need the API server more.
-func OnCalm[R comparable](f *Feed, after time.Duration, fn func(inventory.Event) []R) source.TypedSource[R] {
-	return source.TypedFunc[R](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[R]) error {
-		c := &calm[R]{
-			rush: &f.rush, queue: func(r R) { queue(q, r, after) }, is: func() bool { return ctx.Err() == nil },
-			later: func(look func()) { time.AfterFunc(rushLook, look) },
-		}
-		f.add(func(ev inventory.Event) {
-			if ev.Kind == "" {
-				return
-			}
-			for _, r := range fn(ev) {
-				c.add(r, time.Now())
-			}
-		})
-		return nil
-	})
 }
 
 // calm holds what comes in a rush.
