@@ -23,6 +23,8 @@ import (
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 )
 
+const callTimeout = 5 * time.Second // of one call to a cluster
+
 // cluster speaks to one API server. The full client of client-go would link every API group; four are enough. Many
 // goroutines may use it.
 type cluster struct {
@@ -38,36 +40,6 @@ type connection struct {
 	*cluster
 	secret  string
 	version int64
-}
-
-// connect returns the cluster of a target, and keeps it until the kubeconfig changes. It opens no connection. Two
-// callers may make one at the same time; the last is kept, and both work.
-func (j *Joiner) connect(ctx context.Context, target *inventory.JoinTarget) (*cluster, error) {
-	s, err := inventory.Read(ctx, j.cfg.Store, func(tx inventory.Tx) (inventory.Secret, error) {
-		return tx.Secrets().Find(target.Kubeconfig)
-	})
-	if err != nil {
-		return nil, err
-	}
-	j.mu.Lock()
-	known := j.clusters[target.Name]
-	j.mu.Unlock()
-	// The version of the secret tells a new kubeconfig, also one that an admin stored under the same name.
-	if known != nil && known.secret == s.Name && known.version == s.Version {
-		return known.cluster, nil
-	}
-	plain, err := j.cfg.Secrets.Open(ctx, target.Kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newCluster(target, plain, j.cfg.Now, j.cfg.Egress)
-	if err != nil {
-		return nil, err
-	}
-	j.mu.Lock()
-	j.clusters[target.Name] = &connection{c, s.Name, s.Version}
-	j.mu.Unlock()
-	return c, nil
 }
 
 // newCluster reads a kubeconfig and makes the clients.

@@ -27,12 +27,6 @@ import (
 // No approver of Kubernetes grants its requests by itself, and it cannot read kubeadm-certs.
 const Group = "system:bootstrappers:slipway:nodes"
 
-const (
-	// An installation from a slow mirror takes minutes. A token that leaks is worth something for half an hour at most.
-	defaultTokenFor = 30 * time.Minute
-	callTimeout     = 5 * time.Second // of one call to a cluster
-)
-
 // Secrets opens stored secrets by name, and seals the secret halves of tokens. A label binds a sealed text to its
 // use: Unseal with another label fails.
 type Secrets interface {
@@ -114,6 +108,36 @@ func (j *Joiner) Wake() {
 	case j.wake <- struct{}{}:
 	default:
 	}
+}
+
+// connect returns the cluster of a target, and keeps it until the kubeconfig changes. It opens no connection. Two
+// callers may make one at the same time; the last is kept, and both work.
+func (j *Joiner) connect(ctx context.Context, target *inventory.JoinTarget) (*cluster, error) {
+	s, err := inventory.Read(ctx, j.cfg.Store, func(tx inventory.Tx) (inventory.Secret, error) {
+		return tx.Secrets().Find(target.Kubeconfig)
+	})
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	known := j.clusters[target.Name]
+	j.mu.Unlock()
+	// The version of the secret tells a new kubeconfig, also one that an admin stored under the same name.
+	if known != nil && known.secret == s.Name && known.version == s.Version {
+		return known.cluster, nil
+	}
+	plain, err := j.cfg.Secrets.Open(ctx, target.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCluster(target, plain, j.cfg.Now, j.cfg.Egress)
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	j.clusters[target.Name] = &connection{c, s.Name, s.Version}
+	j.mu.Unlock()
+	return c, nil
 }
 
 // turns lets one caller at a time pass for each key, and none waits for another key.

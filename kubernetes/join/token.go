@@ -83,6 +83,9 @@ func checkToken(name string, value []byte) (string, error) {
 	return t, nil
 }
 
+// An installation from a slow mirror takes minutes. A token that leaks is worth something for half an hour at most.
+const defaultTokenFor = 30 * time.Minute
+
 // tokenFor returns how long a target's tokens live.
 func tokenFor(target *inventory.JoinTarget) time.Duration {
 	if target.TokenFor > 0 {
