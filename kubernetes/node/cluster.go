@@ -191,3 +191,20 @@ func (c *Cluster) Check(ctx context.Context) error {
 	}
 	return nil
 }
+
+// emptied notes whether a node is empty, and returns the time since when. A restart of this process begins that time
+// again, which only waits longer.
+func (c *Cluster) emptied(node types.UID, is bool) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !is {
+		delete(c.detached, node)
+		return time.Time{}
+	}
+	at, ok := c.detached[node]
+	if !ok {
+		at = c.now()
+		c.detached[node] = at
+	}
+	return at
+}

@@ -20,13 +20,7 @@ import (
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// ReasonWaitingForVolumes: the node is empty, and volumes are still attached to it.
-const ReasonWaitingForVolumes = "WaitingForVolumes"
-
-const (
-	evictAtOnce = 8  // calls at a time
-	maxNamed    = 16 // of what is listed for people
-)
+const evictAtOnce = 8 // calls at a time
 
 // Drain drains the node of a machine by one step. It cordons the node, asks once for the eviction of each pod, and
 // reports what is left. It never waits for a pod. Everything is in the cluster, so that another process may make the
@@ -94,7 +88,7 @@ func (r *round) run(ctx context.Context) (inventory.DrainState, error) {
 		r.c.emptied(r.node.UID, false)
 		return state, nil
 	}
-	return r.volumes(ctx)
+	return r.c.volumes(ctx, r.node, time.Duration(r.d.VolumeTimeout))
 }
 
 // holdLocalData keeps pods whose local data would be lost, unless the machine allows that. The helper calls it for
@@ -212,13 +206,4 @@ func (r *round) state() (inventory.DrainState, bool) {
 	s.BlockedBy = s.BlockedBy[:min(len(s.BlockedBy), maxNamed)]
 	s.Detail = strings.Join(lines, "; ")
 	return s, len(r.blocked)+len(r.local)+len(r.leaving) > 0
-}
-
-// some names the first few.
-func some(names []string) string {
-	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }

@@ -3,11 +3,15 @@
 // object afterwards. It never touches a node that is not ours, and never what others have set on ours.
 //
 // There are two users. The engine calls Nodes, with the kubeconfig of a join target. Controllers use the clusters of
-// a Set, with a kubeconfig that they have read themselves. match and plan hold the rules for both, and are pure.
+// a Set, with a kubeconfig that they have read themselves.
+//
+// Start reading at match, here, and plan in wanted.go. They hold the rules for both users, and are pure. Then read
+// Observe and Drain.
 package node
 
 import (
 	"maps"
+	"regexp"
 	"strings"
 	"time"
 
@@ -190,3 +194,8 @@ func trim(n *corev1.Node) *corev1.Node {
 	}
 	return out
 }
+
+var durations = regexp.MustCompile(`(\d+(\.\d+)?(h|m|s|ms|µs|us|ns))+\b`)
+
+// steady takes out of a kubelet's words what is different each time: how long ago something was.
+func steady(text string) string { return durations.ReplaceAllString(text, "some time") }

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -34,7 +33,7 @@ type Observation struct {
 // while it has none, and the wanted labels, annotations and taints. It writes only differences, and nothing while the
 // cluster cannot be reached.
 func (c *Cluster) Observe(ctx context.Context, id Identity, w Wanted) (Observation, error) {
-	nodes, isRead, problem := c.watched()
+	nodes, isRead, problem := c.watch.known()
 	if !isRead && problem == nil {
 		return Observation{Reason: metal.ReasonWaitingForNode, Message: "cluster " + c.name + " is being read"}, nil
 	}
@@ -42,7 +41,8 @@ func (c *Cluster) Observe(ctx context.Context, id Identity, w Wanted) (Observati
 	o := describe(&f, &id)
 	o.IsKnown = true
 	if problem != nil {
-		o.IsReady, o.Reason, o.Message = false, metal.ReasonWorkloadClusterUnreachable, inventory.MessageOf(problem)
+		why := inventory.MessageOf(c.failure("list nodes", problem))
+		o.IsReady, o.Reason, o.Message = false, metal.ReasonWorkloadClusterUnreachable, why
 		return o, nil
 	}
 	if f.node == nil {
@@ -138,8 +138,3 @@ func versions(i *corev1.NodeSystemInfo) metal.Versions {
 	}
 	return v
 }
-
-var durations = regexp.MustCompile(`(\d+(\.\d+)?(h|m|s|ms|µs|us|ns))+\b`)
-
-// steady takes out of a kubelet's words what is different each time: how long ago something was.
-func steady(text string) string { return durations.ReplaceAllString(text, "some time") }

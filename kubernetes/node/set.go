@@ -66,7 +66,7 @@ func (s *Set) run(key string, m *member) {
 	}
 	ctx, stop := context.WithCancel(s.ctx)
 	m.stop = stop
-	s.running.Go(func() { m.watch.run(ctx, m.Cluster, func(n *Node) { s.tell(key, n) }) })
+	s.running.Go(func() { m.watch.run(ctx, m.api, func(n *Node) { s.tell(key, n) }) })
 }
 
 // Cluster returns the cluster of a key, and keeps it while the version stays the same. It calls load only when it has

@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,39 +12,43 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 
 	"slipway.dev/slipway/inventory"
 )
 
-// volumes says whether anything is still attached to a node that is empty. Volumes of the pods that stay on it are not
-// waited for: nothing detaches them.
-func (r *round) volumes(ctx context.Context) (inventory.DrainState, error) {
+// maxNamed is how many things are listed for people.
+const maxNamed = 16
+
+// ReasonWaitingForVolumes: the node is empty, and volumes are still attached to it.
+const ReasonWaitingForVolumes = "WaitingForVolumes"
+
+// volumes says whether anything is still attached to a node that is empty, and gives up waiting after limit. Volumes of
+// the pods that stay on the node are not waited for: nothing detaches them.
+func (c *Cluster) volumes(ctx context.Context, n *corev1.Node, limit time.Duration) (inventory.DrainState, error) {
 	done := inventory.DrainState{IsDone: true}
-	limit := time.Duration(r.d.VolumeTimeout)
 	if limit <= 0 {
 		return done, nil
 	}
-	attached, err := r.attached(ctx)
+	attached, err := c.attached(ctx, n.Name)
 	if err != nil {
 		return inventory.DrainState{}, err
 	}
 	if len(attached) > 0 {
-		staying, err := r.staying(ctx)
+		staying, err := c.staying(ctx, n.Name)
 		if err != nil {
 			return inventory.DrainState{}, err
 		}
 		attached = slices.DeleteFunc(attached, func(pv string) bool { return staying[pv] })
 	}
 	if len(attached) == 0 {
-		r.c.emptied(r.node.UID, false)
+		c.emptied(n.UID, false)
 		return done, nil
 	}
 	slices.Sort(attached)
 	attached = slices.Compact(attached)
 	// A driver that is broken would keep the host without end. After the limit the machine goes, as Kubernetes itself does with
 	// a node that is out of service.
-	if since := r.c.emptied(r.node.UID, true); r.c.now().Sub(since) >= limit {
+	if since := c.emptied(n.UID, true); c.now().Sub(since) >= limit {
 		done.Detail = "went on although these volumes are still attached: " + some(attached)
 		return done, nil
 	}
@@ -54,16 +60,16 @@ func (r *round) volumes(ctx context.Context) (inventory.DrainState, error) {
 
 // attached returns the persistent volumes that are attached to the node, or are on the way. The API server cannot select
 // attachments by node.
-func (r *round) attached(ctx context.Context) ([]string, error) {
+func (c *Cluster) attached(ctx context.Context, node string) ([]string, error) {
 	var out []string
 	o := metav1.ListOptions{Limit: pageSize}
 	for {
-		page, err := r.c.api.StorageV1().VolumeAttachments().List(ctx, o)
+		page, err := c.api.StorageV1().VolumeAttachments().List(ctx, o)
 		if err != nil {
-			return nil, r.c.failure("list the attachments of volumes", err)
+			return nil, c.failure("list the attachments of volumes", err)
 		}
 		for i := range page.Items {
-			if a := &page.Items[i]; a.Spec.NodeName == r.node.Name {
+			if a := &page.Items[i]; a.Spec.NodeName == node {
 				out = append(out, volumeOf(a))
 			}
 		}
@@ -81,12 +87,12 @@ func volumeOf(a *storagev1.VolumeAttachment) string {
 }
 
 // staying returns the persistent volumes of the pods that are still on the node.
-func (r *round) staying(ctx context.Context) (map[string]bool, error) {
-	pods, err := r.c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", r.node.Name).String(),
+func (c *Cluster) staying(ctx context.Context, node string) (map[string]bool, error) {
+	pods, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
 	})
 	if err != nil {
-		return nil, r.c.failure("list the pods of node "+r.node.Name, err)
+		return nil, c.failure("list the pods of node "+node, err)
 	}
 	out := map[string]bool{}
 	for i := range pods.Items {
@@ -97,12 +103,12 @@ func (r *round) staying(ctx context.Context) (map[string]bool, error) {
 			if claim == "" || isOver || p.DeletionTimestamp != nil {
 				continue
 			}
-			pvc, err := r.c.api.CoreV1().PersistentVolumeClaims(p.Namespace).Get(ctx, claim, metav1.GetOptions{})
+			pvc, err := c.api.CoreV1().PersistentVolumeClaims(p.Namespace).Get(ctx, claim, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				continue
 			}
 			if err != nil {
-				return nil, r.c.failure("read the volume claims of pods", err)
+				return nil, c.failure("read the volume claims of pods", err)
 			}
 			out[pvc.Spec.VolumeName] = true
 		}
@@ -120,19 +126,11 @@ func claimOf(p *corev1.Pod, v *corev1.Volume) string {
 	return ""
 }
 
-// emptied notes whether a node is empty, and returns the time since when. A restart of this process begins that time
-// again, which only waits longer.
-func (c *Cluster) emptied(node types.UID, is bool) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !is {
-		delete(c.detached, node)
-		return time.Time{}
+// some names the first few.
+func some(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, ", ")
 	}
-	at, ok := c.detached[node]
-	if !ok {
-		at = c.now()
-		c.detached[node] = at
-	}
-	return at
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }

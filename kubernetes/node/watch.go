@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -37,13 +38,13 @@ func newWatch(patience time.Duration, log *slog.Logger) *watch {
 	return &watch{patience: patience, log: log}
 }
 
-// watched returns the nodes of a cluster, whether they have been read at least once, and why the cluster cannot be reached.
-func (c *Cluster) watched() (nodes []*corev1.Node, isRead bool, problem error) {
-	w := c.watch
+// known returns the nodes, whether they have been read at least once, and the error of the latest call while the cluster
+// is down.
+func (w *watch) known() (nodes []*corev1.Node, isRead bool, problem error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.isDown {
-		problem = c.failure("list nodes", w.failing)
+		problem = w.failing
 	}
 	if !w.isRead {
 		return nil, false, problem
@@ -57,8 +58,8 @@ func (c *Cluster) watched() (nodes []*corev1.Node, isRead bool, problem error) {
 }
 
 // run watches until ctx ends.
-func (w *watch) run(ctx context.Context, c *Cluster, wake func(*Node)) {
-	lw := cache.NewListWatchFromClient(c.api.CoreV1().RESTClient(), "nodes", "", fields.Everything())
+func (w *watch) run(ctx context.Context, api kubernetes.Interface, wake func(*Node)) {
+	lw := cache.NewListWatchFromClient(api.CoreV1().RESTClient(), "nodes", "", fields.Everything())
 	// The informer lists and watches again after each failure, with pauses of its own. Nothing here has to start it again.
 	informer := cache.NewSharedInformer(lw, &corev1.Node{}, 0)
 	_ = informer.SetTransform(func(o any) (any, error) { // fails only when it runs already, as do the next two
