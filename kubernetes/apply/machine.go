@@ -173,13 +173,6 @@ func (r *run) create(ctx context.Context, mm *v1alpha1.MetalMachine, wanted *inv
 	return nil
 }
 
-func joined(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
-}
-
 func (r *run) update(ctx context.Context, mm *v1alpha1.MetalMachine, stored, wanted inventory.Machine, c *Change) error {
 	if !stored.DeletedAt.IsZero() {
 		return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", stored.Name).WithHint("wait until it is gone: slipway machine show %s", stored.Name)

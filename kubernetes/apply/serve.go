@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,51 +12,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/kubernetes/translate"
 )
-
-// Planes asks the clusters of join targets how their control planes are.
-type Planes interface {
-	ControlPlane(ctx context.Context, target string) (node.ControlPlane, error)
-}
-
-// Secrets opens what is stored under a name.
-type Secrets interface {
-	Open(ctx context.Context, name string) ([]byte, error)
-}
-
-// KeeperConfig is what a Keeper needs; Now, Log and Every have defaults.
-type KeeperConfig struct {
-	Appliance contract.Appliance
-	Planes    Planes
-	Secrets   Secrets
-	Now       func() time.Time
-	Log       *slog.Logger
-	// Every is how often the keeper asks a cluster that is just being made, or that keeps machines waiting; 5 s when 0.
-	Every time.Duration
-}
-
-// Keeper looks after machines without Kubernetes. It lets machines that become nodes boot in turn, names the control plane
-// that makes the cluster, and notices when the cluster exists. It also hands over bootstrap data from Slipway's own
-// secrets. It allocates and boots nothing. It keeps nothing that matters: it reads all from the appliance at each look.
-type Keeper struct {
-	cfg  KeeperConfig
-	wake chan struct{}
-
-	mu    sync.Mutex
-	asked map[string]bool // machines whose boot waits for their bootstrap data
-}
-
-// NewKeeper returns a Keeper.
-func NewKeeper(cfg KeeperConfig) *Keeper {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	cfg.Every = cmp.Or(cfg.Every, 5*time.Second)
-	return &Keeper{cfg: cfg, wake: make(chan struct{}, 1), asked: map[string]bool{}}
-}
 
 const (
 	// rest is the least pause between two looks. A look at very many machines takes longer, and is followed by ten times as
@@ -166,10 +122,4 @@ func (k *Keeper) look(ctx context.Context) (isBusy bool, err error) {
 		errs = append(errs, err)
 	}
 	return isBusy, errors.Join(errs...)
-}
-
-// isConflict reports whether somebody else has changed a thing meanwhile: its event leads to another look.
-func isConflict(err error) bool {
-	var e *inventory.Error
-	return errors.As(err, &e) && (e.Kind == inventory.Conflict || e.Kind == inventory.NotFound)
 }
