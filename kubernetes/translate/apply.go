@@ -53,10 +53,6 @@ func Frozen(stored, wanted inventory.Machine) error {
 	return nil
 }
 
-func isPlane(r machineconfig.Role) bool {
-	return r == machineconfig.ControlPlane || r == machineconfig.Init
-}
-
 // IsSame reports whether two things are stored as the same text.
 func IsSame(a, b any) bool {
 	x, errX := json.Marshal(a)

@@ -73,35 +73,6 @@ type Status struct {
 	IsProvisioned  bool // the installed system has fetched its configuration
 }
 
-// StatusOf says what became of a machine.
-func StatusOf(f Facts) Status {
-	t := teller{f: f, v: f.View}
-	if t.v == nil {
-		t.v = &contract.View{}
-	}
-	var told Status
-	told.FailureReason, told.FailureMessage = t.failure()
-	claimed, data, installed, delivered := t.claimed(), t.data(), t.installed(), t.delivered()
-	cs := []metav1.Condition{claimed}
-	if f.Bootstrap.IsWanted {
-		cs = append(cs, data)
-	}
-	cs = append(cs, installed, delivered)
-	if f.Node.IsWanted {
-		cs = append(cs, t.joined(), t.healthy())
-	}
-	ready := t.ready(told, cs)
-	if f.IsDeleting && f.Node.IsWanted {
-		cs = append(cs, t.drained())
-	}
-	cs = append(cs, t.upToDate(), t.stalled(told))
-	told.Conditions = append([]metav1.Condition{ready}, cs...)
-	told.Phase = t.phase(told)
-	told.IsProvisioned = t.isDelivered()
-	t.where(&told)
-	return told
-}
-
 type teller struct {
 	f Facts
 	v *contract.View // never nil

@@ -87,3 +87,6 @@ func mergeHooks(stored, wanted []inventory.Hook) []inventory.Hook {
 	}
 	return merged
 }
+
+// HoldOwner is whose hook before the first boot holds a machine until the controller lets it go.
+const HoldOwner = "kubernetes"

@@ -113,3 +113,26 @@ func inDomain(p inventory.Place, domain string) inventory.Place {
 	}
 	return p
 }
+
+func set(m map[string]string, k, v string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[k] = v
+	return m
+}
+
+// DiskHint is a choice of a disk in the words of the inventory.
+func DiskHint(r *v1alpha1.RootDevice) inventory.DiskHint {
+	h := inventory.DiskHint{Serial: r.Serial, WWN: r.WWN, IsRotational: r.Rotational}
+	switch path := r.DeviceName; {
+	case strings.HasPrefix(path, "/dev/disk/by-path/"):
+		h.ByPath = strings.TrimPrefix(path, "/dev/disk/by-path/")
+	default:
+		h.Name = strings.TrimPrefix(path, "/dev/")
+	}
+	if r.MinSize != nil {
+		h.MinBytes = r.MinSize.Value()
+	}
+	return h
+}

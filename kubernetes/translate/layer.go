@@ -2,11 +2,9 @@ package translate
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -106,32 +104,6 @@ func content(plain []byte, isTemplate bool) machineconfig.Content {
 	return machineconfig.Content{Base64: base64.StdEncoding.EncodeToString(plain)}
 }
 
-// maxFile bounds what a packed file may become.
-const maxFile = 1 << 20
-
-// decode unpacks a file's content. It is also how the values of Secrets are unpacked before they are sealed.
-func decode(encoding string, b []byte) ([]byte, error) {
-	var err error
-	if encoding == "base64" || encoding == "gzip+base64" {
-		if b, err = base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(b)), "")); err != nil {
-			return nil, fmt.Errorf("is not base64")
-		}
-	}
-	if encoding == "gzip" || encoding == "gzip+base64" {
-		z, err := gzip.NewReader(bytes.NewReader(b))
-		if err != nil {
-			return nil, fmt.Errorf("is not packed by gzip")
-		}
-		if b, err = io.ReadAll(io.LimitReader(z, maxFile+1)); err != nil {
-			return nil, fmt.Errorf("is not packed by gzip")
-		}
-	}
-	if len(b) > maxFile {
-		return nil, fmt.Errorf("has more than %d bytes", maxFile)
-	}
-	return b, nil
-}
-
 func users(mm *v1alpha1.MetalMachine, owner contract.Owner) (all []machineconfig.User, err error) {
 	for _, u := range mm.Spec.Users {
 		out := machineconfig.User{Name: u.Name, SSHKeys: u.SSHAuthorizedKeys, Sudo: u.Sudo, Shell: u.Shell, Groups: u.Groups}
@@ -168,8 +140,6 @@ func versions(v *v1alpha1.WantedVersions, mm *v1alpha1.MetalMachine) error {
 	}
 	return nil
 }
-
-func bare(version string) string { return strings.TrimPrefix(version, "v") }
 
 // bootstrap asks kubeadm to make the machine a node.
 func bootstrap(mm *v1alpha1.MetalMachine, o Options) (*machineconfig.BootstrapSpec, error) {
@@ -210,18 +180,6 @@ func bootstrap(mm *v1alpha1.MetalMachine, o Options) (*machineconfig.BootstrapSp
 	var err error
 	b.Options, err = targetOptions(o.Target, b.Role)
 	return b, err
-}
-
-// VersionOf is the version of Kubernetes that a machine is installed with, "" when nobody says one.
-func VersionOf(mm *v1alpha1.MetalMachine, t *v1alpha1.JoinTarget) string {
-	v := &mm.Spec.Versions
-	if IsControlPlane(mm) && v.ControlPlane != "" {
-		return v.ControlPlane
-	}
-	if v.Kubelet != "" || t == nil {
-		return v.Kubelet
-	}
-	return t.Spec.KubernetesVersion
 }
 
 // provider is what no other field says.

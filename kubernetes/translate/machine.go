@@ -5,64 +5,21 @@
 // It is pure and never sees the value of a secret. A wish that cannot be expressed is an error that names the field, before
 // anything is touched. The same facts always give the same status. It has no times, and no counters that change at every
 // pass, so that a controller writes it only after a change.
+//
+// Start reading at MetalMachine, here, then Apply and Frozen, which compare it with the stored machine. StatusOf in status.go
+// begins the way back.
 package translate
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kubernetes/contract"
 	infra "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
-	"slipway.dev/slipway/machineconfig"
 )
-
-// HoldOwner is whose hook before the first boot holds a machine until the controller lets it go.
-const HoldOwner = "kubernetes"
-
-// Options is what the object does not hold.
-type Options struct {
-	Owner contract.Owner
-	// Name in the inventory; Name(namespace, name) when empty.
-	Name string
-	// Hostname is for objects that name none; the object's name when empty.
-	Hostname string
-	// Role in the cluster of Target; "" takes it from the roles.
-	Role machineconfig.Role
-	// IsHeld adds the hook that keeps the machine from its first boot.
-	IsHeld bool
-	// BootstrapFrom says where bootstrap data come from: cluster/namespace/secret.
-	BootstrapFrom string
-	FailureDomain string // instead of the object's
-	ReuseKey      string
-	// NotPools are the pools that the object's namespace may not use.
-	NotPools []string
-	// Target is the join target that the machine names, nil for none.
-	Target *v1alpha1.JoinTarget
-}
-
-// Invalid is a specification that cannot be carried out.
-type Invalid struct {
-	Field string // such as spec.files[/etc/motd].content
-	Msg   string
-}
-
-func (e *Invalid) Error() string { return e.Field + ": " + e.Msg }
-
-func invalid(field, msg string) error { return &Invalid{Field: field, Msg: msg} }
-
-// IsInvalid reports whether an error says that a specification can never be carried out: ours, or the engine's.
-func IsInvalid(err error) bool {
-	var ours *Invalid
-	var engine *inventory.Error
-	return errors.As(err, &ours) || errors.As(err, &engine) && engine.Kind == inventory.Invalid
-}
 
 // MetalMachine returns the machine that a MetalMachine asks for. An error is an *Invalid.
 func MetalMachine(mm *v1alpha1.MetalMachine, o Options) (inventory.Machine, error) {
@@ -126,8 +83,6 @@ func os(m *inventory.Machine, s *v1alpha1.OSSpec) error {
 	return nil
 }
 
-var arches = map[v1alpha1.Architecture]inventory.Arch{v1alpha1.AMD64: inventory.X8664, v1alpha1.ARM64: inventory.ARM64}
-
 var reuses = map[v1alpha1.Reuse]inventory.Reuse{
 	"": "", v1alpha1.ReuseAny: "", v1alpha1.ReusePrefer: inventory.ReusePrefer, v1alpha1.ReuseRequire: inventory.ReuseRequire,
 }
@@ -177,33 +132,6 @@ func place(m *inventory.Machine, s *v1alpha1.Placement, domain string, o Options
 	return nil
 }
 
-// Requirements are a host's least hardware in the words of the inventory; nil asks for nothing.
-func Requirements(s *v1alpha1.HardwareRequirements) (r inventory.HardwareRequirements, err error) {
-	if s == nil {
-		return r, nil
-	}
-	if s.Architecture != "" {
-		var ok bool
-		if r.Arch, ok = arches[s.Architecture]; !ok {
-			return r, fmt.Errorf("architecture: Slipway boots amd64 and arm64, not %s", s.Architecture)
-		}
-	}
-	r.CPUThreads, r.Disks, r.PortMbps, r.Accelerators = int(s.MinCPUThreads), int(s.MinDisks), int(s.MinNICSpeedMbps), int(s.MinAccelerators)
-	r.IsRotational, r.AcceleratorID, r.Expression = s.DiskRotational, s.AcceleratorVendor, s.Expression
-	if s.MinMemory != nil {
-		r.MemoryBytes = s.MinMemory.Value()
-	}
-	if s.MinDiskSize != nil {
-		r.DiskBytes = s.MinDiskSize.Value()
-	}
-	if r.Expression != "" { // one that cannot be read would hold no host, in silence
-		if _, err := hardware.Compile(r.Expression); err != nil {
-			return r, err
-		}
-	}
-	return r, r.Validate()
-}
-
 // drain says how the node is emptied when the machine goes. Machines without a join target that can be looked into have
 // no node of ours.
 func drain(mm *v1alpha1.MetalMachine, o Options, hostname string) inventory.Drain {
@@ -251,21 +179,3 @@ func grace(n *int32) int {
 	}
 	return int(*n)
 }
-
-// IsNode reports whether a machine becomes a node by a join target.
-func IsNode(mm *v1alpha1.MetalMachine) bool {
-	return mm.Spec.Bootstrap != nil && mm.Spec.Bootstrap.Join != nil
-}
-
-// IsControlPlane reports whether a machine is a control plane of its join target.
-func IsControlPlane(mm *v1alpha1.MetalMachine) bool {
-	return IsNode(mm) && slices.Contains(mm.Spec.Roles, v1alpha1.RoleControlPlane)
-}
-
-// CanLookInto reports whether Slipway has, or will have, a kubeconfig of a join target.
-func CanLookInto(t *v1alpha1.JoinTarget) bool {
-	return t.Spec.KubeconfigSecretRef != nil || IsInit(t)
-}
-
-// IsInit reports whether the first control plane machine makes the cluster.
-func IsInit(t *v1alpha1.JoinTarget) bool { return t.Spec.Init != nil && *t.Spec.Init }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
 const maxName = 63
@@ -60,3 +61,13 @@ func cut(s string, n int) string {
 	}
 	return strings.TrimRight(s, "-")
 }
+
+// KubeconfigName, PKIName and tokenName are the inventory's secrets of a join target.
+func KubeconfigName(jt *v1alpha1.JoinTarget) string {
+	return Name(jt.Namespace, jt.Name+"-kubeconfig")
+}
+
+// PKIName is the secret with the authorities of a cluster that Slipway makes.
+func PKIName(jt *v1alpha1.JoinTarget) string { return Name(jt.Namespace, jt.Name+"-pki") }
+
+func tokenName(jt *v1alpha1.JoinTarget) string { return Name(jt.Namespace, jt.Name+"-token") }

@@ -64,7 +64,7 @@ var readers = map[string]string{
 	"SlipwayCluster.status.*":                    "clusterapi/cluster.go:run clusterapi/cluster.go:report",
 	"SlipwayCluster.status.failureDomains[].*":   "clusterapi/cluster.go:publish",
 	"SlipwayMachine.status.*":                    "clusterapi/status.go:report",
-	"SlipwayMachine.status.addresses[].*":        "translate/phase.go:where",
+	"SlipwayMachine.status.addresses[].*":        "translate/status.go:where",
 	"SlipwayMachineTemplate.status.*":            "clusterapi/template.go:Reconcile",
 	"SlipwayMachineTemplate.status.nodeInfo.*":   "clusterapi/template.go:measure",
 	"SlipwayRemediation.status.*":                "clusterapi/remediation.go:climb clusterapi/remediation.go:tell",

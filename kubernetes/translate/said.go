@@ -62,14 +62,6 @@ func usersLabels(labels map[string]string) (users map[string]string) {
 	return users
 }
 
-func set(m map[string]string, k, v string) map[string]string {
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[k] = v
-	return m
-}
-
 // Agree merges the fields of both sides, one by one, each label by itself. The side that has changed since the last
 // agreement wins, and the object when both have. A field that they never agreed on is the object's, if the object sets it.
 func Agree(agreed, object, stored Said) Said {

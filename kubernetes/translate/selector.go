@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
@@ -96,4 +98,33 @@ func key(k string) string {
 		}
 	}
 	return "label:" + k
+}
+
+var arches = map[v1alpha1.Architecture]inventory.Arch{v1alpha1.AMD64: inventory.X8664, v1alpha1.ARM64: inventory.ARM64}
+
+// Requirements are a host's least hardware in the words of the inventory; nil asks for nothing.
+func Requirements(s *v1alpha1.HardwareRequirements) (r inventory.HardwareRequirements, err error) {
+	if s == nil {
+		return r, nil
+	}
+	if s.Architecture != "" {
+		var ok bool
+		if r.Arch, ok = arches[s.Architecture]; !ok {
+			return r, fmt.Errorf("architecture: Slipway boots amd64 and arm64, not %s", s.Architecture)
+		}
+	}
+	r.CPUThreads, r.Disks, r.PortMbps, r.Accelerators = int(s.MinCPUThreads), int(s.MinDisks), int(s.MinNICSpeedMbps), int(s.MinAccelerators)
+	r.IsRotational, r.AcceleratorID, r.Expression = s.DiskRotational, s.AcceleratorVendor, s.Expression
+	if s.MinMemory != nil {
+		r.MemoryBytes = s.MinMemory.Value()
+	}
+	if s.MinDiskSize != nil {
+		r.DiskBytes = s.MinDiskSize.Value()
+	}
+	if r.Expression != "" { // one that cannot be read would hold no host, in silence
+		if _, err := hardware.Compile(r.Expression); err != nil {
+			return r, err
+		}
+	}
+	return r, r.Validate()
 }

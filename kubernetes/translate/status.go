@@ -3,9 +3,41 @@ package translate
 import (
 	"cmp"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
+
+// StatusOf says what became of a machine.
+func StatusOf(f Facts) Status {
+	t := teller{f: f, v: f.View}
+	if t.v == nil {
+		t.v = &contract.View{}
+	}
+	var told Status
+	told.FailureReason, told.FailureMessage = t.failure()
+	claimed, data, installed, delivered := t.claimed(), t.data(), t.installed(), t.delivered()
+	cs := []metav1.Condition{claimed}
+	if f.Bootstrap.IsWanted {
+		cs = append(cs, data)
+	}
+	cs = append(cs, installed, delivered)
+	if f.Node.IsWanted {
+		cs = append(cs, t.joined(), t.healthy())
+	}
+	ready := t.ready(told, cs)
+	if f.IsDeleting && f.Node.IsWanted {
+		cs = append(cs, t.drained())
+	}
+	cs = append(cs, t.upToDate(), t.stalled(told))
+	told.Conditions = append([]metav1.Condition{ready}, cs...)
+	told.Phase = t.phase(told)
+	told.IsProvisioned = t.isDelivered()
+	t.where(&told)
+	return told
+}
 
 // phase is a word for people. Nothing reads it back.
 func (t *teller) phase(told Status) v1alpha1.MachinePhase {

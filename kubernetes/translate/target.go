@@ -3,7 +3,6 @@ package translate
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,16 +40,6 @@ func JoinTarget(jt *v1alpha1.JoinTarget, owner contract.Owner) (inventory.JoinTa
 	}
 	return t, nil
 }
-
-// KubeconfigName, PKIName and tokenName are the inventory's secrets of a join target.
-func KubeconfigName(jt *v1alpha1.JoinTarget) string {
-	return Name(jt.Namespace, jt.Name+"-kubeconfig")
-}
-
-// PKIName is the secret with the authorities of a cluster that Slipway makes.
-func PKIName(jt *v1alpha1.JoinTarget) string { return Name(jt.Namespace, jt.Name+"-pki") }
-
-func tokenName(jt *v1alpha1.JoinTarget) string { return Name(jt.Namespace, jt.Name+"-token") }
 
 // cluster is what of kubeadm's ClusterConfiguration is taken.
 type cluster struct {
@@ -115,75 +104,4 @@ func targetOptions(jt *v1alpha1.JoinTarget, role machineconfig.Role) (map[string
 		return nil, nil
 	}
 	return o, nil
-}
-
-// SecretUse is a key of a Secret that is kept sealed in the inventory, under a name.
-type SecretUse struct {
-	Name                   string // in the inventory
-	Namespace, Secret, Key string
-	Encoding               string // that its value is written in
-	Field                  string // that names it
-}
-
-// Value is the value to be sealed, of what the Secret holds under Key.
-func (u SecretUse) Value(b []byte) ([]byte, error) {
-	plain, err := decode(u.Encoding, b)
-	if err != nil {
-		return nil, invalid(u.Field, "the value in the Secret "+err.Error())
-	}
-	return plain, nil
-}
-
-// MachineSecrets are the Secrets that a MetalMachine's files and users name.
-func MachineSecrets(mm *v1alpha1.MetalMachine, owner contract.Owner) []SecretUse {
-	all := map[string]SecretUse{}
-	add := func(ref *v1alpha1.SecretKeySelector, field, encoding string) {
-		if ref == nil {
-			return
-		}
-		name := secretName(owner, ref.Name, ref.Key)
-		all[name] = SecretUse{Name: name, Namespace: mm.Namespace, Secret: ref.Name, Key: ref.Key, Encoding: encoding, Field: field}
-	}
-	for i := range mm.Spec.Files {
-		f := &mm.Spec.Files[i]
-		add(f.ContentFrom, "spec.files["+f.Path+"].contentFrom", f.Encoding)
-	}
-	for i := range mm.Spec.Users {
-		add(mm.Spec.Users[i].PasswordHashFrom, "spec.users["+mm.Spec.Users[i].Name+"].passwordHashFrom", "")
-	}
-	var uses []SecretUse
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		uses = append(uses, all[k])
-	}
-	return uses
-}
-
-// TargetSecrets are the Secrets that a JoinTarget names. The kubeconfig of a cluster that is still to be made is written
-// by Slipway.
-func TargetSecrets(jt *v1alpha1.JoinTarget) []SecretUse {
-	var uses []SecretUse
-	if ref := jt.Spec.KubeconfigSecretRef; ref != nil {
-		uses = append(uses, SecretUse{Name: KubeconfigName(jt), Namespace: jt.Namespace, Secret: ref.Name, Key: ref.Key, Field: "spec.kubeconfigSecretRef"})
-	}
-	if s := jt.Spec.StaticToken; s != nil {
-		uses = append(uses, SecretUse{
-			Name: tokenName(jt), Namespace: jt.Namespace, Secret: s.TokenSecretRef.Name, Key: s.TokenSecretRef.Key, Field: "spec.staticToken.tokenSecretRef",
-		})
-	}
-	return uses
-}
-
-// DiskHint is a choice of a disk in the words of the inventory.
-func DiskHint(r *v1alpha1.RootDevice) inventory.DiskHint {
-	h := inventory.DiskHint{Serial: r.Serial, WWN: r.WWN, IsRotational: r.Rotational}
-	switch path := r.DeviceName; {
-	case strings.HasPrefix(path, "/dev/disk/by-path/"):
-		h.ByPath = strings.TrimPrefix(path, "/dev/disk/by-path/")
-	default:
-		h.Name = strings.TrimPrefix(path, "/dev/")
-	}
-	if r.MinSize != nil {
-		h.MinBytes = r.MinSize.Value()
-	}
-	return h
 }
