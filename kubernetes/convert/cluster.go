@@ -51,16 +51,6 @@ func (c *Converter) oldCluster(s *source) []runtime.Object {
 	return []runtime.Object{t}
 }
 
-// carryNamespace returns the namespace of what becomes of an object.
-func (s *source) carryNamespace() string {
-	ns := s.target()
-	s.root.at("metadata", "namespace").carry()
-	if ns != s.namespace {
-		s.say("its namespace is %s here: the name in the file is not valid for one", ns)
-	}
-	return ns
-}
-
 // endpointOf returns the first API endpoint that a cluster's status tells.
 func endpointOf(s *source) string {
 	for _, e := range s.root.at("status", "apiEndpoints").list() {

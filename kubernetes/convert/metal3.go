@@ -38,8 +38,8 @@ func (c *Converter) bareMetalHost(s *source) []runtime.Object {
 	switch why, proof := metal3Use(s); {
 	case proof == nil:
 		guard(s, h, why)
-	case c.claimOf(s) != nil:
-		guard(s, h, "something runs on it, says "+c.claimOf(s).title(len(c.files)))
+	case c.claims.of(s) != nil:
+		guard(s, h, "something runs on it, says "+c.claims.of(s).title(len(c.files)))
 	default:
 		release(s, h, proof)
 	}

@@ -6,9 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-
-	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
 // maxName is the most letters of a name: that of a host or machine becomes the name of the system.
@@ -79,56 +76,4 @@ func dnsName(s string) string {
 	out = strings.TrimRight(out[:min(len(out), maxName-len(digest)-1)], "-")
 	out = cmp.Or(out, "name")
 	return out + "-" + digest
-}
-
-// nameAll gives every source the name of what becomes of it.
-func (c *Converter) nameAll() {
-	wish := func(s *source) string {
-		if h := s.root.at("spec", "hostname"); s.isSidero() && isHost(h.text()) {
-			return h.text()
-		}
-		return s.name
-	}
-	// Anyone who names no pool means the one of that name: a class must not become it.
-	c.names[v1alpha1.KindMetalPool+"\x00\x00"+inventory.DefaultPool] = true
-	one := func(s *source) bool { return s.rule.kind != "" && !s.rule.isMany && s.twin == nil }
-	for _, s := range c.sources { // names that stay as they are
-		if w := wish(s); one(s) && w != "" && dnsName(w) == w && !c.names[s.rule.kind+"\x00"+s.target()+"\x00"+w] {
-			s.newName = c.names.give(s.rule.kind, s.target(), w)
-		}
-	}
-	for _, s := range c.sources {
-		w := wish(s)
-		switch generated := s.root.at("metadata", "generateName").text(); {
-		case !one(s) || s.newName != "":
-		case w != "" && s.rule.isCluster && s.namespace != "":
-			s.newName = c.names.give(s.rule.kind, "", w, s.namespace+"-"+w)
-		case w != "" && w != s.name:
-			s.newName = c.names.give(s.rule.kind, s.target(), w, w+"-"+s.name)
-		case w != "":
-			s.newName = c.names.give(s.rule.kind, s.target(), w, w+"-"+s.kind)
-		case generated != "":
-			s.newName = c.names.next(s.rule.kind, s.target(), generated)
-			s.say("it has no name, and metadata.generateName asks for one: it is %s", s.newName)
-		default:
-			s.newName = c.names.next(s.rule.kind, s.target(), strings.ToLower(s.kind))
-			s.say("it has no name: it is %s", s.newName)
-		}
-	}
-	for _, s := range c.sources {
-		if s.newName == "" {
-			continue
-		}
-		m := s.root.at("metadata")
-		m.at("generateName").carry()
-		if w := wish(s); w == s.name || s.name == "" {
-			m.at("name").carry()
-		} else {
-			s.root.at("spec", "hostname").carry()
-		}
-		if w := wish(s); w != "" && s.newName != w {
-			s.say("its name is %s here: %s is taken, or is no name for it", s.newName, shown(w))
-		}
-		c.renamed[s.group()+"/"+s.kind+"\x00"+s.namespace+"\x00"+s.name] = s.newName
-	}
 }

@@ -8,15 +8,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // What may be printed. Whatever does not pass here is named in the notes by its path, without its value.
-
-// annotationsCarried is the allow list of annotations. Every tool keeps what it likes in its own, secrets too: kubectl and
-// Argo CD whole objects, an installer its hash of a password.
-var annotationsCarried = []string{"contact", "description", "kubernetes.io/description", "note", "owner"}
 
 // isSecretWord reports whether a key is likely to have a secret as its value.
 func isSecretWord(key string) bool {
@@ -87,40 +82,20 @@ func isOfTool(key string) bool {
 		func(d string) bool { return prefix == d || strings.HasSuffix(prefix, "."+d) })
 }
 
-// carryLabels returns the labels that are carried: at most 64 that are valid. Of a host the labels of tools are not.
-func carryLabels(v *value, isHost bool) map[string]string {
-	return carryTexts(v, func(k, t string) bool {
-		return isLabelKey(k) && isLabelValue(t) && !isSecretWord(k) && !strings.HasPrefix(k, "metal.slipway.dev/") && !(isHost && isOfTool(k))
-	})
-}
-
-// carryAnnotations returns the annotations that are carried, those of the allow list.
-func carryAnnotations(v *value) map[string]string {
-	fits := isPlain(200)
-	return carryTexts(v, func(k, t string) bool { return slices.Contains(annotationsCarried, k) && fits(t) })
-}
-
-func carryTexts(v *value, isFit func(k, t string) bool) map[string]string {
-	var out map[string]string
-	for _, f := range v.children() {
-		isText := f.kind != 0 && len(f.fields)+len(f.items) == 0
-		if !isText || len(out) == 64 || !isFit(f.key, f.text()) {
-			continue
+// clean makes a text fit for a comment in YAML.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r == '\ufffd' || r == '\ufffe' || r == '\uffff' {
+			return ' '
 		}
-		if out == nil {
-			out = map[string]string{}
-		}
-		f.carry()
-		out[f.key] = f.text()
-	}
-	return out
+		return r
+	}, s)
 }
 
-// metaOf returns the metadata that is carried.
-func metaOf(s *source, name, namespace string, isHost bool) metav1.ObjectMeta {
-	m := s.root.at("metadata")
-	return metav1.ObjectMeta{
-		Name: name, Namespace: namespace,
-		Labels: carryLabels(m.at("labels"), isHost), Annotations: carryAnnotations(m.at("annotations")),
+// short cuts a text that people are told.
+func short(s string) string {
+	if r := []rune(clean(s)); len(r) > 200 {
+		return string(r[:200]) + "..."
 	}
+	return clean(s)
 }

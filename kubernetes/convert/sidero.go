@@ -32,8 +32,8 @@ func (c *Converter) sideroServer(s *source) []runtime.Object {
 	switch {
 	case slices.ContainsFunc(c.sources, func(o *source) bool { return o.kind == "ServerBinding" && o.name == s.name }):
 		guard(s, h, "something runs on it, says its ServerBinding")
-	case c.claimOf(s) != nil:
-		guard(s, h, "something runs on it, says "+c.claimOf(s).title(len(c.files)))
+	case c.claims.of(s) != nil:
+		guard(s, h, "something runs on it, says "+c.claims.of(s).title(len(c.files)))
 	case status.at("inUse").isTrue():
 		guard(s, h, "something runs on it, says status.inUse")
 	case s.root.at("metadata", "deletionTimestamp").says():
@@ -94,12 +94,4 @@ func sideroPower(s *source) *v1alpha1.HostPower {
 			"power.credentialsRef; the values in the file are not copied")
 	}
 	return p
-}
-
-// where is the path of a value, or of what should hold it.
-func (v *value) where(holder *value) string {
-	if v == nil {
-		return holder.path
-	}
-	return v.path
 }

@@ -18,24 +18,27 @@ type claim struct {
 	namespace string // of the host; "" when it is not said
 }
 
-// findClaims notes every object that names a host: a Metal3Machine or a Machine of OpenShift by its annotation, a Node or a
+// claims are those of all files, by the name or UID of a host.
+type claims map[string][]claim
+
+// find notes every object that names a host: a Metal3Machine or a Machine of OpenShift by its annotation, a Node or a
 // Machine by its provider id, an Agent by its label, a machine of Sidero by its reference. Hosts stand under their names, or
 // their UIDs.
-func (c *Converter) findClaims() {
-	for _, s := range c.sources {
+func (c claims) find(sources []*source) {
+	for _, s := range sources {
 		meta, spec := s.root.at("metadata"), s.root.at("spec")
-		c.claim(s, "", spec.at("providerID").text())
+		c.add(s, "", spec.at("providerID").text())
 		if namespace, name, ok := strings.Cut(meta.at("annotations", "metal3.io/BareMetalHost").text(), "/"); ok {
-			c.claims[name] = append(c.claims[name], claim{s, namespace})
+			c[name] = append(c[name], claim{s, namespace})
 		}
 		for _, v := range []*value{meta.at("labels", "agent-install.openshift.io/bmh"), spec.at("serverRef", "name")} {
-			c.claim(s, s.namespace, v.text())
+			c.add(s, s.namespace, v.text())
 		}
 	}
 }
 
-// claim notes a name, or a provider id such as metal3://metal3/node-1/web-1, metal3://UID or sidero://UID.
-func (c *Converter) claim(s *source, namespace, text string) {
+// add notes a name, or a provider id such as metal3://metal3/node-1/web-1, metal3://UID or sidero://UID.
+func (c claims) add(s *source, namespace, text string) {
 	if scheme, rest, isID := strings.Cut(text, "://"); isID {
 		if scheme != "metal3" && scheme != "sidero" && scheme != "baremetalhost" {
 			return
@@ -46,14 +49,14 @@ func (c *Converter) claim(s *source, namespace, text string) {
 		}
 	}
 	if text != "" {
-		c.claims[text] = append(c.claims[text], claim{s, namespace})
+		c[text] = append(c[text], claim{s, namespace})
 	}
 }
 
-// claimOf returns the object that names the host of s, nil when none does.
-func (c *Converter) claimOf(s *source) *source {
+// of returns the object that names the host of s, nil when none does.
+func (c claims) of(s *source) *source {
 	uid := s.root.at("metadata", "uid").text()
-	for _, cl := range slices.Concat(c.claims[s.name], c.claims[uid]) {
+	for _, cl := range slices.Concat(c[s.name], c[uid]) {
 		isSame := cl.namespace == "" || s.namespace == "" || cl.namespace == s.namespace || s.isSidero()
 		if cl.by != s && (s.name != "" || uid != "") && isSame {
 			return cl.by

@@ -235,57 +235,10 @@ func pathOf(path, key string) string {
 	return path + `["` + clean(key) + `"]`
 }
 
-// clean makes a text fit for a comment in YAML.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r == '\ufffd' || r == '\ufffe' || r == '\uffff' {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// short cuts a text that people are told.
-func short(s string) string {
-	if r := []rune(clean(s)); len(r) > 200 {
-		return string(r[:200]) + "..."
+// where is the path of a value, or of what should hold it.
+func (v *value) where(holder *value) string {
+	if v == nil {
+		return holder.path
 	}
-	return clean(s)
-}
-
-// document is a part of a file that is read for itself, so that what is broken in it breaks no other.
-type document struct {
-	base int // lines before it
-	text string
-}
-
-// documents splits a file at its lines of three dashes, as kubectl does. No text may hold such a line.
-func documents(text string) (out []document) {
-	var d document
-	var b strings.Builder
-	line, isEmpty := 0, true
-	end := func() {
-		if d.text = b.String(); strings.TrimSpace(d.text) != "" {
-			out = append(out, d)
-		}
-		b.Reset()
-	}
-	for l := range strings.Lines(text) {
-		rest, isCut := strings.CutPrefix(l, "---")
-		switch {
-		case isCut && strings.TrimLeft(rest, " \t\r\n") != rest || isCut && rest == "":
-			end()
-			d, isEmpty = document{base: line}, true
-			l = "   " + rest
-		case isEmpty && strings.HasPrefix(l, "%"): // %YAML 1.2
-			l = "\n"
-		}
-		if t := strings.TrimSpace(l); t != "" && t[0] != '#' {
-			isEmpty = false
-		}
-		b.WriteString(l)
-		line++
-	}
-	end()
-	return out
+	return v.path
 }
