@@ -3,93 +3,20 @@
 // back without touching the others. The package knows nothing of what the controllers do.
 //
 // Start reading at Attacher.Serve (which clusters are wanted), then session.go (the life of one), then run.go (one
-// manager). A detached cluster costs nothing.
+// manager). identity.go says which server may be which cluster. A detached cluster costs nothing.
 package manager
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/inventory/sleep"
-	"slipway.dev/slipway/kubernetes/contract"
-	"slipway.dev/slipway/kubernetes/controllers"
 )
-
-// Set is a set of controllers that runs in attached clusters. The package calls its functions for every start of a
-// manager.
-type Set struct {
-	Mode        inventory.ClusterMode
-	AddToScheme func(*runtime.Scheme) error // the kinds that its controllers read and write; nil adds none
-	Setup       func(manager.Manager, controllers.Env) error
-}
-
-// Secrets opens stored secrets by name.
-type Secrets interface {
-	Open(ctx context.Context, name string) ([]byte, error)
-}
-
-// Config holds what an Attacher needs. Store, Secrets, Appliance, Sets and Identity are required.
-type Config struct {
-	Store     inventory.Store
-	Secrets   Secrets
-	Appliance contract.Appliance
-	Sets      []Set
-	// Identity tells this appliance from others that attach the same cluster. It stays the same over restarts, so that
-	// they need not wait for a lease of their own to end.
-	Identity string
-	Egress   *egress.Policy // which addresses clusters may be at; nil: anywhere
-	Version  string         // of this program: what a newer one has installed is left as it is
-	Now      func() time.Time
-	Log      *slog.Logger
-	// Pause is the first wait before a cluster is tried again that does not answer. It doubles up to 30 times its
-	// value. 0 means 1 s.
-	Pause time.Duration
-	// ProbeEvery is how often Slipway asks a cluster for a sign of life: 30 s when 0.
-	ProbeEvery time.Duration
-	Lease      Lease
-}
-
-// Attacher attaches clusters. Many goroutines may call its methods. mu guards the maps, and is never held during a
-// call to a cluster.
-type Attacher struct {
-	cfg Config
-	// Has room for one: many changes at once are one look at the clusters.
-	wake chan struct{}
-
-	mu       sync.Mutex
-	followed map[string]*follower // by name of the cluster
-	leaving  map[string]bool      // being detached: not to be started again
-	isOver   bool
-}
-
-// follower is the goroutine that keeps one cluster attached. stamp changes when it has to begin again.
-type follower struct {
-	stamp string
-	stop  context.CancelFunc
-	done  chan struct{}
-}
-
-// New returns an Attacher. It attaches nothing before Serve.
-func New(cfg Config) *Attacher {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	cfg.Pause = cmp.Or(cfg.Pause, time.Second)
-	cfg.ProbeEvery = cmp.Or(cfg.ProbeEvery, 30*time.Second)
-	return &Attacher{cfg: cfg, wake: make(chan struct{}, 1), followed: map[string]*follower{}, leaving: map[string]bool{}}
-}
 
 // lookEvery is how often the stored clusters are read without an event, in case one was lost.
 const lookEvery = time.Minute
@@ -114,14 +41,6 @@ func (a *Attacher) Serve(ctx context.Context) error {
 		case <-tick.C:
 		case <-a.wake:
 		}
-	}
-}
-
-// Wake makes Serve read the clusters now. It never blocks.
-func (a *Attacher) Wake() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
 	}
 }
 

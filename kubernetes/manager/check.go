@@ -6,17 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/manifests"
@@ -284,58 +280,4 @@ func missing(cluster string, lacking []right) *inventory.Error {
 	}
 	return inventory.Errorf(inventory.Forbidden, "in cluster %s the account of the kubeconfig may not: %s%s", cluster, strings.Join(parts, "; "), more).
 		WithHint("%s", grant(cluster))
-}
-
-// may asks whether the account may do something.
-func (p *peer) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callFor)
-	defer cancel()
-	// Untyped, because the scheme of a peer knows the core group only: that keeps many attached clusters cheap.
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
-	})
-	if err != nil {
-		return false, err
-	}
-	review := &unstructured.Unstructured{Object: content}
-	review.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
-	if err := p.client.Create(ctx, review); err != nil {
-		return false, err
-	}
-	allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed")
-	return allowed, nil
-}
-
-// holder returns the holder of a manager's lease, "" for none. A lease that was not renewed for twice its duration
-// has no holder.
-func (p *peer) holder(ctx context.Context, o Options) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callFor)
-	defer cancel()
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: coordinationv1.GroupName, Version: "v1", Kind: "Lease"})
-	err := p.client.Get(ctx, client.ObjectKey{Namespace: p.leaseIn(o.Namespaces), Name: o.LeaseName()}, u)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	var l coordinationv1.Lease
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &l); err != nil {
-		return "", err
-	}
-	// Twice the duration, because the holder wrote the time by its own clock.
-	if l.Spec.HolderIdentity == nil || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil ||
-		l.Spec.RenewTime.Add(2*time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second).Before(time.Now()) {
-		return "", nil
-	}
-	return *l.Spec.HolderIdentity, nil
-}
-
-// listed writes at most three names.
-func listed(names []string) string {
-	if len(names) > 3 {
-		return strings.Join(names[:3], ", ") + ", …"
-	}
-	return strings.Join(names, ", ")
 }

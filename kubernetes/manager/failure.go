@@ -90,3 +90,11 @@ func reasonOf(err error) string {
 func grant(cluster string) string {
 	return "an administrator of the cluster applies what `slipway manifests` writes and binds the account to it; see docs/clusters.md, and then: slipway cluster check " + cluster
 }
+
+// listed writes at most three names.
+func listed(names []string) string {
+	if len(names) > 3 {
+		return strings.Join(names[:3], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}

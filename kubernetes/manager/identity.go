@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/kubeconfig"
 )
 
 // authoritiesMax bounds the keys that are kept of one cluster.
@@ -116,4 +118,104 @@ func (a *Attacher) keepAuthority(tx inventory.Tx, uid string, ours []string) err
 	known.Authority = ours
 	said := known.UpdatedAt // of what an admin has said
 	return tx.SaveClusterAccess(&known, cmp.Or(said, a.cfg.Now()))
+}
+
+// isTwice refuses a cluster that is attached under another name, unless the two handle different objects. Otherwise
+// two sets of controllers would change the same objects in turn.
+func (a *Attacher) isTwice(ctx context.Context, c inventory.Cluster, uid string) error {
+	return a.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return refuseSecond(tx, c, uid) })
+}
+
+// take stores the identity of an attached cluster and what vouches for it, unless another attachment has it. It does
+// so in one transaction: of two that attach the same cluster in one instant, one continues.
+func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string, authority []string) error {
+	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		// The row may have changed since Serve read it: the calls to the cluster took their time.
+		stored, err := tx.Clusters().Find(c.Name)
+		if inventory.KindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
+			return nil // detached meanwhile: this session is about to end
+		}
+		if err != nil {
+			return err
+		}
+		if err := refuseSecond(tx, stored, uid); err != nil || uid == "" {
+			return err
+		}
+		if err := isSame(c.Name, stored.UID, uid); err != nil {
+			return err
+		}
+		// The identity and what vouches for it are stored in one transaction. After a crash between the two, a stranger could be
+		// the first to vouch for the cluster.
+		if err := vouched(tx, stored, uid, authority); err != nil {
+			return err
+		}
+		if err := a.keepAuthority(tx, uid, authority); err != nil || stored.UID == uid && !stored.TakesOver {
+			return err
+		}
+		// The admin has vouched for this one server. The next one has to prove itself again.
+		stored.UID, stored.TakesOver = uid, false
+		return tx.NoteCluster(&stored)
+	})
+}
+
+// refuseSecond refuses the second of two attachments of one cluster. The one with the stored UID is the first, else
+// the older one.
+func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
+	if uid == "" {
+		return nil
+	}
+	all, err := tx.Clusters().List(inventory.Page{})
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		// Both sides must come to the same answer, whichever asks first. Otherwise two would refuse each other without end.
+		isFirst := c.UID != uid || o.CreatedAt.Before(c.CreatedAt) || o.CreatedAt.Equal(c.CreatedAt) && o.Name < c.Name
+		if o.Name != c.Name && o.UID == uid && isFirst && overlap(o, c) {
+			return inventory.Errorf(inventory.Conflict, "this cluster is attached as %s already", o.Name).
+				WithHint("use cluster %s; to rename it, first: slipway cluster detach %s; or attach other namespaces, modes or a watch filter than the first", o.Name, o.Name)
+		}
+	}
+	return nil
+}
+
+// isImpostor refuses a server that claims to be a cluster which is attached under another name, and has another
+// certificate authority. The claim decides whose machines are its own.
+func (a *Attacher) isImpostor(ctx context.Context, c inventory.Cluster, p *peer) error {
+	var others []inventory.Cluster
+	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		all, err := tx.Clusters().List(inventory.Page{})
+		others = slices.DeleteFunc(all, func(o inventory.Cluster) bool { return o.Name == c.Name || o.UID != p.uid || p.uid == "" })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, o := range others {
+		text, err := a.cfg.Secrets.Open(ctx, o.Kubeconfig)
+		if err != nil {
+			return err
+		}
+		cfg, err := kubeconfig.Parse("the kubeconfig of cluster "+o.Name, text)
+		if err != nil {
+			return err
+		}
+		// Without authorities in both kubeconfigs, only the address can tell the two servers apart.
+		ours, theirs := bytes.TrimSpace(p.cfg.CAData), bytes.TrimSpace(cfg.CAData)
+		if !bytes.Equal(ours, theirs) || len(ours) == 0 && cfg.Host != p.cfg.Host {
+			return inventory.Errorf(inventory.Conflict, "this cluster says that it is the one that is attached as %s, and its certificate authority is another", o.Name).
+				WithHint("a cluster is known by the UID of its namespace kube-system; if both are the same cluster, give them one certificate authority in their kubeconfigs")
+		}
+	}
+	return nil
+}
+
+// overlap reports whether the controllers of both could handle the same object. An empty list or filter stands for
+// all.
+func overlap(a, b inventory.Cluster) bool {
+	isMode := slices.ContainsFunc(modesOf(a), b.Runs)
+	isFilter := a.WatchFilter == "" || b.WatchFilter == "" || a.WatchFilter == b.WatchFilter
+	isNamespace := len(a.Namespaces) == 0 || len(b.Namespaces) == 0 ||
+		slices.ContainsFunc(a.Namespaces, func(n string) bool { return slices.Contains(b.Namespaces, n) })
+	return isMode && isFilter && isNamespace
 }

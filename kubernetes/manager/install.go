@@ -298,3 +298,22 @@ func (p *peer) purge(ctx context.Context) error {
 	}
 	return nil
 }
+
+// unserved returns the names of the kinds that an API server does not serve, as discovery says: that needs no rights.
+func (p *peer) unserved(ctx context.Context, objects []*unstructured.Unstructured) (names []string, err error) {
+	for _, o := range objects {
+		if o.GetKind() != kindCRD {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
+		raw, err := p.disco.RESTClient().Get().AbsPath("/apis/" + group + "/" + metal.GroupVersion.Version).Do(ctx).Raw()
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if err != nil || !strings.Contains(string(raw), `"name":"`+plural+`"`) {
+			names = append(names, o.GetName())
+		}
+	}
+	return names, nil
+}

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/controllers"
@@ -30,33 +26,6 @@ const (
 // errReach ends a manager whose account has got or lost rights. Run then starts another one at once, with a cache
 // that fits.
 var errReach = errors.New("the rights of the account have changed")
-
-// narrow finds out whether an account has rights in its namespaces only. Without a list of namespaces it needs rights
-// in the whole cluster.
-func (p *peer) narrow(ctx context.Context, namespaces []string) error {
-	if len(namespaces) == 0 {
-		return nil
-	}
-	// MetalHosts have no namespace: an account that lists them has rights in the whole cluster.
-	isWide, err := p.may(ctx, authorizationv1.ResourceAttributes{Group: metal.Group, Resource: "metalhosts", Verb: "list"})
-	p.isNarrow = err == nil && !isWide
-	return err
-}
-
-// leaseIn is the namespace of a manager's lease: an account with rights in its namespaces only has it in the first of them.
-func (p *peer) leaseIn(namespaces []string) string {
-	if p.isNarrow {
-		return first(namespaces)
-	}
-	return LeaseNamespace
-}
-
-func first(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return slices.Min(names)
-}
 
 // reach finds out in which namespaces an account may read Secrets. It asks for the whole cluster, else for the given
 // namespaces, else for those with objects of ours. A watch of a namespace without rights would fail and end the whole
@@ -159,31 +128,4 @@ func (p *peer) follow(ctx context.Context, namespaces []string, is *controllers.
 		// Refusals come in crowds, one for each object. One look answers all that came meanwhile.
 		_ = sleep.For(ctx, reachSoon)
 	}
-}
-
-// unserved returns the names of the kinds that an API server does not serve, as discovery says: that needs no rights.
-func (p *peer) unserved(ctx context.Context, objects []*unstructured.Unstructured) (names []string, err error) {
-	for _, o := range objects {
-		if o.GetKind() != kindCRD {
-			continue
-		}
-		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
-		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
-		raw, err := p.disco.RESTClient().Get().AbsPath("/apis/" + group + "/" + metal.GroupVersion.Version).Do(ctx).Raw()
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		if err != nil || !strings.Contains(string(raw), `"name":"`+plural+`"`) {
-			names = append(names, o.GetName())
-		}
-	}
-	return names, nil
-}
-
-// uidOfNamespace is what a cluster is known by whose account reads its own namespaces only.
-func uidOfNamespace(ctx context.Context, c client.Reader, name string) (string, error) {
-	n := &metav1.PartialObjectMetadata{}
-	n.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	err := c.Get(ctx, client.ObjectKey{Name: name}, n)
-	return string(n.UID), err
 }

@@ -1,129 +1,18 @@
 package manager
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sleep"
-	"slipway.dev/slipway/kubernetes/kubeconfig"
 )
 
 const (
-	callFor = 10 * time.Second // for one question to an API server
-	// minVersion is the oldest API server: admission policies are there by default since then.
-	minVersion = "1.30.0"
-	lostAfter  = 2               // probes without answer
-	lostEvery  = 5 * time.Second // at most, between probes once one had no answer
+	lostAfter = 2               // probes without answer
+	lostEvery = 5 * time.Second // at most, between probes once one had no answer
 )
-
-// peer is a cluster that this process speaks to. Its clients have connections of their own, which hangUp closes.
-type peer struct {
-	name    string
-	cfg     *rest.Config
-	client  client.Client // untyped and without a cache
-	disco   *discovery.DiscoveryClient
-	hangUp  func()
-	version string
-	uid     string
-	// isNarrow says that the account has rights in the namespaces of its cluster only.
-	isNarrow bool
-}
-
-// open reads a kubeconfig and makes the clients. It opens no connection yet.
-func (a *Attacher) open(name, what string, text []byte) (*peer, error) {
-	cfg, err := kubeconfig.Parse(what, text)
-	if err != nil {
-		return nil, err
-	}
-	// Many machines at once are many small requests; the API server has limits of its own that are fairer than ours.
-	cfg.QPS, cfg.Burst = 500, 1000
-	cfg.Dial = a.cfg.Egress.DialCluster
-	return newPeer(name, cfg)
-}
-
-func newPeer(name string, cfg *rest.Config) (*peer, error) {
-	p := &peer{name: name, cfg: cfg}
-	own, hangUp := ownConnections(cfg)
-	p.hangUp = hangUp
-	hc, err := rest.HTTPClientFor(own)
-	if err != nil {
-		return nil, inventory.Errorf(inventory.Invalid, "cluster %s: its kubeconfig cannot be used", name).WithHint("it holds a certificate or key that is none")
-	}
-	if p.disco, err = discovery.NewDiscoveryClientForConfigAndClient(own, hc); err != nil {
-		return nil, err
-	}
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	p.client, err = client.New(own, client.Options{HTTPClient: hc, Scheme: scheme})
-	return p, err
-}
-
-// greet asks a cluster who it is. namespaces are those that the controllers watch, none for all.
-func (p *peer) greet(ctx context.Context, namespaces []string) error {
-	ctx, cancel := context.WithTimeout(ctx, callFor)
-	defer cancel()
-	v, err := p.askVersion(ctx)
-	if err != nil {
-		return err
-	}
-	// Kept before it is judged, because Check shows the version of a cluster that is too old.
-	p.version = v
-	if is, err := version.ParseGeneric(v); err == nil && is.LessThan(version.MustParseGeneric(minVersion)) {
-		return inventory.Errorf(inventory.Invalid, "cluster %s runs Kubernetes %s; 1.30 or newer is needed", p.name, inventory.Clean(v, 64)).
-			WithHint("upgrade its control plane: admission policies are checked by the API server itself since 1.30")
-	}
-	if err := p.narrow(ctx, namespaces); err != nil {
-		return err
-	}
-	if p.uid, err = uidOf(ctx, p.client, namespaces); apierrors.IsForbidden(err) {
-		return nil // Slipway checks its rights as a whole
-	}
-	return err
-}
-
-// askVersion asks for the version of the API server, which needs no rights.
-func (p *peer) askVersion(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callFor)
-	defer cancel()
-	var v struct {
-		GitVersion string `json:"gitVersion"`
-	}
-	raw, err := p.disco.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
-	if err != nil {
-		return "", err
-	}
-	if err := json.Unmarshal(raw, &v); err != nil || v.GitVersion == "" {
-		return "", inventory.Errorf(inventory.Invalid, "cluster %s: there is nothing of Kubernetes where the kubeconfig points", p.name).
-			WithHint("check the server address in the kubeconfig")
-	}
-	return v.GitVersion, nil
-}
-
-// connect opens the kubeconfig of a cluster.
-func (a *Attacher) connect(ctx context.Context, c inventory.Cluster) (*peer, error) {
-	text, err := a.cfg.Secrets.Open(ctx, c.Kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	return a.open(c.Name, "secret "+c.Kubeconfig+" of cluster "+c.Name, text)
-}
 
 // session attaches a cluster and runs its controllers until ctx ends or something breaks. It calls up when they run.
 //
@@ -181,106 +70,6 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	return Run(ctx, p.cfg, opts)
 }
 
-// isTwice refuses a cluster that is attached under another name, unless the two handle different objects. Otherwise
-// two sets of controllers would change the same objects in turn.
-func (a *Attacher) isTwice(ctx context.Context, c inventory.Cluster, uid string) error {
-	return a.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return refuseSecond(tx, c, uid) })
-}
-
-// take stores the identity of an attached cluster and what vouches for it, unless another attachment has it. It does
-// so in one transaction: of two that attach the same cluster in one instant, one continues.
-func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string, authority []string) error {
-	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		// The row may have changed since Serve read it: the calls to the cluster took their time.
-		stored, err := tx.Clusters().Find(c.Name)
-		if inventory.KindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
-			return nil // detached meanwhile: this session is about to end
-		}
-		if err != nil {
-			return err
-		}
-		if err := refuseSecond(tx, stored, uid); err != nil || uid == "" {
-			return err
-		}
-		if err := isSame(c.Name, stored.UID, uid); err != nil {
-			return err
-		}
-		// The identity and what vouches for it are stored in one transaction. After a crash between the two, a stranger could be
-		// the first to vouch for the cluster.
-		if err := vouched(tx, stored, uid, authority); err != nil {
-			return err
-		}
-		if err := a.keepAuthority(tx, uid, authority); err != nil || stored.UID == uid && !stored.TakesOver {
-			return err
-		}
-		// The admin has vouched for this one server. The next one has to prove itself again.
-		stored.UID, stored.TakesOver = uid, false
-		return tx.NoteCluster(&stored)
-	})
-}
-
-// refuseSecond refuses the second of two attachments of one cluster. The one with the stored UID is the first, else
-// the older one.
-func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
-	if uid == "" {
-		return nil
-	}
-	all, err := tx.Clusters().List(inventory.Page{})
-	if err != nil {
-		return err
-	}
-	for _, o := range all {
-		// Both sides must come to the same answer, whichever asks first. Otherwise two would refuse each other without end.
-		isFirst := c.UID != uid || o.CreatedAt.Before(c.CreatedAt) || o.CreatedAt.Equal(c.CreatedAt) && o.Name < c.Name
-		if o.Name != c.Name && o.UID == uid && isFirst && overlap(o, c) {
-			return inventory.Errorf(inventory.Conflict, "this cluster is attached as %s already", o.Name).
-				WithHint("use cluster %s; to rename it, first: slipway cluster detach %s; or attach other namespaces, modes or a watch filter than the first", o.Name, o.Name)
-		}
-	}
-	return nil
-}
-
-// isImpostor refuses a server that claims to be a cluster which is attached under another name, and has another
-// certificate authority. The claim decides whose machines are its own.
-func (a *Attacher) isImpostor(ctx context.Context, c inventory.Cluster, p *peer) error {
-	var others []inventory.Cluster
-	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		all, err := tx.Clusters().List(inventory.Page{})
-		others = slices.DeleteFunc(all, func(o inventory.Cluster) bool { return o.Name == c.Name || o.UID != p.uid || p.uid == "" })
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, o := range others {
-		text, err := a.cfg.Secrets.Open(ctx, o.Kubeconfig)
-		if err != nil {
-			return err
-		}
-		cfg, err := kubeconfig.Parse("the kubeconfig of cluster "+o.Name, text)
-		if err != nil {
-			return err
-		}
-		// Without authorities in both kubeconfigs, only the address can tell the two servers apart.
-		ours, theirs := bytes.TrimSpace(p.cfg.CAData), bytes.TrimSpace(cfg.CAData)
-		if !bytes.Equal(ours, theirs) || len(ours) == 0 && cfg.Host != p.cfg.Host {
-			return inventory.Errorf(inventory.Conflict, "this cluster says that it is the one that is attached as %s, and its certificate authority is another", o.Name).
-				WithHint("a cluster is known by the UID of its namespace kube-system; if both are the same cluster, give them one certificate authority in their kubeconfigs")
-		}
-	}
-	return nil
-}
-
-// overlap reports whether the controllers of both could handle the same object. An empty list or filter stands for
-// all.
-func overlap(a, b inventory.Cluster) bool {
-	isMode := slices.ContainsFunc(modesOf(a), b.Runs)
-	isFilter := a.WatchFilter == "" || b.WatchFilter == "" || a.WatchFilter == b.WatchFilter
-	isNamespace := len(a.Namespaces) == 0 || len(b.Namespaces) == 0 ||
-		slices.ContainsFunc(a.Namespaces, func(n string) bool { return slices.Contains(b.Namespaces, n) })
-	return isMode && isFilter && isNamespace
-}
-
 // prepare makes sure that a cluster has the kinds, and gives the rights, that the controllers need.
 func (a *Attacher) prepare(ctx context.Context, p *peer, c inventory.Cluster) error {
 	modes := modesOf(c)
@@ -309,18 +98,6 @@ func (a *Attacher) prepare(ctx context.Context, p *peer, c inventory.Cluster) er
 			WithHint("%s", grant(c.Name))
 	}
 	return nil
-}
-
-func modesOf(c inventory.Cluster) []inventory.ClusterMode {
-	if len(c.Modes) == 0 {
-		return inventory.ClusterModes()
-	}
-	return c.Modes
-}
-
-// sets returns the controllers that run for a cluster.
-func (a *Attacher) sets(c inventory.Cluster) []Set {
-	return slices.DeleteFunc(slices.Clone(a.cfg.Sets), func(s Set) bool { return !c.Runs(s.Mode) })
 }
 
 // life is the state of a session while it runs.
