@@ -6,6 +6,6 @@
 // A cluster sees, changes and ends only the machines, pools, join targets and secrets of its own, and the hosts that it may
 // use. Scoped decides by the owner that is stored with each thing, and believes no name, ID or claim in an object.
 //
-// Start reading at NewLocal and ForCluster. rule.go holds what a cluster may do with a host, and localnouns.go the things
-// that are stored under a name for an owner.
+// Start reading at NewLocal and ForCluster. localowned.go holds how things are stored under a name for an owner. rule.go says
+// what a cluster may do with a host, and names.go which names it may read; scopedcache.go keeps both for some seconds.
 package backend

@@ -13,9 +13,9 @@ import (
 	"slipway.dev/slipway/machineconfig/kubeadm"
 )
 
-// found makes what a cluster that is still to be made begins with, once: its authorities and Slipway's kubeconfig, sealed
-// as the secrets that the target names. It fills in the target's CA.
-func (l localNouns) found(ctx context.Context, t *inventory.JoinTarget) error {
+// foundCluster makes, once, the authorities of a new cluster and Slipway's kubeconfig for it. It seals them as the secrets that
+// the target names, and fills in the target's CA.
+func (l *local) foundCluster(ctx context.Context, t *inventory.JoinTarget) error {
 	if l.cfg.Secrets == nil {
 		return inventory.Errorf(inventory.Unavailable, "this server has no key for secrets")
 	}
@@ -59,11 +59,11 @@ func (l localNouns) found(ctx context.Context, t *inventory.JoinTarget) error {
 	if err != nil {
 		return err
 	}
-	return l.SaveSecret(ctx, t.Kubeconfig, t.Owner, text)
+	return l.saveSecret(ctx, t.Kubeconfig, t.Owner, text)
 }
 
 // authorities opens the secret with a cluster's authorities.
-func (l localNouns) authorities(ctx context.Context, name string) (files map[string]string, err error) {
+func (l *local) authorities(ctx context.Context, name string) (files map[string]string, err error) {
 	s, err := inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(name) })
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (l localNouns) authorities(ctx context.Context, name string) (files map[str
 }
 
 // addSecret stores a value that is not there yet.
-func (l localNouns) addSecret(ctx context.Context, name, owner, about string, value []byte) error {
+func (l *local) addSecret(ctx context.Context, name, owner, about string, value []byte) error {
 	s := inventory.Secret{Name: name, Owner: owner, About: about}
 	if err := s.Validate(); err != nil {
 		return err
@@ -99,8 +99,8 @@ func (l localNouns) addSecret(ctx context.Context, name, owner, about string, va
 
 // IssueKubeconfig returns a kubeconfig that lets user administer the cluster of a target, for as long as life says. It
 // needs the cluster's authorities: those of a cluster that Slipway has made, or that the target's pki names.
-func (l localNouns) IssueKubeconfig(ctx context.Context, target, user string, life time.Duration) ([]byte, error) {
-	t, err := l.FindTarget(ctx, target)
+func (l *local) IssueKubeconfig(ctx context.Context, target, user string, life time.Duration) ([]byte, error) {
+	t, err := inventory.Read(ctx, l.cfg.Store, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(target) })
 	if err != nil {
 		return nil, err
 	}

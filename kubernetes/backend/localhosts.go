@@ -87,17 +87,6 @@ func (l localHosts) hostView(tx inventory.Tx, h inventory.Host) (contract.HostVi
 	return v, err
 }
 
-// found is what was looked for, nil when there is none.
-func found[T any](item T, err error) (*T, error) {
-	switch {
-	case err == nil:
-		return &item, nil
-	case inventory.IsKind(err, inventory.NotFound):
-		return nil, nil
-	}
-	return nil, err
-}
-
 // DeclareHost implements contract.Hosts.
 func (l localHosts) DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
 	return l.cfg.Engine.DeclareHost(ctx, h, l.who())

@@ -1,11 +1,8 @@
 package backend
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -198,30 +195,25 @@ func (r *rule) keep(m *inventory.Machine) error {
 	return nil
 }
 
-// rule reads what the cluster may do, unless that was just done.
-func (a *scoped) rule(ctx context.Context) (*rule, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.known != nil && time.Since(a.readAt) < freshFor {
-		return a.known, nil
-	}
-	access, err := a.all.ClusterAccess(ctx, a.scope.UID)
-	if err != nil {
-		return nil, fmt.Errorf("read what the cluster may do: %w", err)
-	}
-	pools, err := a.all.ListPools(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list pools: %w", err)
-	}
-	var namespaces []map[string]string
-	isAsked := slices.ContainsFunc(pools, func(p inventory.Pool) bool { return p.AllowedNamespaces != "" })
-	if isAsked && a.namespaces != nil {
-		if namespaces, err = a.namespaces(ctx); err != nil {
-			return nil, fmt.Errorf("read the namespaces of the cluster: %w", err)
+// mayName reports whether the cluster may know the name of a pool. Everybody knows that there is a default pool.
+func (r *rule) mayName(pool string) bool { return pool == inventory.DefaultPool || r.shows(pool) }
+
+// shows reports whether the cluster is shown a pool. One that is kept to pools is shown these, and what its own objects made.
+func (r *rule) shows(pool string) bool { return r.isGiven(pool) || slices.Contains(r.own, pool) }
+
+// isGiven reports whether the cluster may use a pool, as far as an admin's word goes.
+func (r *rule) isGiven(name string) bool {
+	return len(r.only) == 0 || slices.ContainsFunc(r.only, func(p pool) bool { return p.name == name })
+}
+
+// keepHidden adds to wanted pools those of a stored machine that its cluster was not told.
+func (r *rule) keepHidden(wanted, stored []string) []string {
+	all := slices.Clone(wanted)
+	for _, name := range stored {
+		if !r.mayName(name) && !slices.Contains(all, name) {
+			all = append(all, name)
 		}
 	}
-	// An admin who takes a pool away sees it work within freshFor. The lock is held while this reads: callers at the same time
-	// wait for one reading.
-	a.known, a.readAt = newRule(a.scope, access, pools, namespaces), time.Now()
-	return a.known, nil
+	slices.Sort(all)
+	return all
 }

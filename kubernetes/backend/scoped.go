@@ -2,20 +2,12 @@ package backend
 
 import (
 	"context"
+	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 )
-
-// freshFor is how long pools, namespaces and grants count after they were read. A walk over all hosts then reads them
-// once.
-const freshFor = 2 * time.Second
-
-// Namespaces returns the labels of the namespaces of a cluster that its controllers look at.
-type Namespaces func(ctx context.Context) ([]map[string]string, error)
 
 // Scoped is an appliance as one cluster may use it. Many goroutines may call it. Each group of calls has a type of its own,
 // which holds the appliance in a field. A call of the contract without a limit does therefore not compile.
@@ -27,23 +19,6 @@ type Scoped struct {
 }
 
 var _ contract.Appliance = (*Scoped)(nil)
-
-// scoped is what the groups of calls share. mu guards the caches. Only rule holds it during calls, so that one goroutine reads
-// what the others wait for.
-type scoped struct {
-	all        contract.Appliance // without limits
-	scope      Scope
-	namespaces Namespaces
-
-	mu     sync.Mutex
-	known  *rule
-	readAt time.Time
-	owners map[string]string // by name of a machine: the object of the cluster that it was last seen with
-	seen   map[inventory.HostID]sight
-
-	naming sync.Mutex // guards told, and is held while one goroutine reads it
-	told   *known
-}
 
 // ForCluster returns the appliance as the cluster with a UID may use it. With nil for namespaces, every namespace counts
 // as one without labels.
@@ -66,34 +41,36 @@ func newScoped(all contract.Appliance, s Scope, namespaces Namespaces) *Scoped {
 // Site implements contract.Appliance. All clusters may know it: it is in the provider IDs of their nodes.
 func (a *Scoped) Site() string { return a.all.Site() }
 
-func (a *scoped) isOwn(owner string) bool { return a.scope.owns(owner) }
+// shared are the nouns of which every cluster hears that something was made or changed: a machine may wait for it.
+var shared = []string{"pool", "profile", "image", "host", "layer", "secret"}
 
-// own refuses an owner that is no object of the cluster.
-func (a *scoped) own(owner string) error {
-	switch {
-	case a.isOwn(owner):
-		return nil
-	case contract.IsOf(owner, a.scope.UID):
-		return inventory.Errorf(inventory.Forbidden, "%q is not in the namespaces %s", inventory.Clean(owner, 120), strings.Join(a.scope.Namespaces, ", ")).
-			WithHint("the token is for these namespaces; make another one: slipway token create NAME --cluster UID --namespace NAMESPACE")
+// Watch implements contract.Appliance. fn receives only what the cluster may see.
+func (a *Scoped) Watch(ctx context.Context, fn func(inventory.Event)) error {
+	return a.all.Watch(ctx, func(e inventory.Event) {
+		if e.Kind == "" {
+			fn(e)
+			return
+		}
+		if e, ok := a.Hear(ctx, e); ok {
+			fn(e)
+		}
+	})
+}
+
+// Hear returns the part of an event that the cluster may see, and whether it may see it at all. The cluster learns
+// that something happened to a host that it may see, or to a machine of its own. It also learns of changes that
+// machines may wait for. It learns what happened by reading the thing.
+func (a *Scoped) Hear(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
+	said := inventory.Event{ID: e.ID, At: e.At, Kind: e.Kind}
+	if owner := contract.OwnerOf(e); owner != "" && a.isOwn(owner) {
+		said.HostID, said.Subject, said.Data = e.HostID, e.Subject, map[string]any{"owner": owner}
+		return said, true
 	}
-	return inventory.Errorf(inventory.Forbidden, "%q is no object of this cluster", inventory.Clean(owner, 120))
-}
-
-func (a *scoped) remember(m *inventory.Machine) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.owners[m.Name] = m.Owner
-}
-
-func (a *scoped) ownerOf(name string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.owners[name]
-}
-
-func (a *scoped) forget(name string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.owners, name)
+	if noun, _, ok := strings.Cut(e.Subject, "/"); ok && slices.Contains(shared, noun) {
+		said.Subject = noun + "/"
+	}
+	if e.HostID != "" && a.shows(ctx, e.HostID) {
+		said.HostID = e.HostID
+	}
+	return said, said.HostID != "" || said.Subject != ""
 }

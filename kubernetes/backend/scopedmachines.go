@@ -180,9 +180,7 @@ func (a scopedMachines) mayJoin(ctx context.Context, name, owner string) error {
 	if err != nil {
 		return err
 	}
-	theirs, errTheirs := contract.ParseOwner(t.Owner)
-	ours, errOurs := contract.ParseOwner(owner)
-	if errTheirs != nil || errOurs != nil || theirs.ClusterUID != ours.ClusterUID || theirs.Namespace != ours.Namespace {
+	if !isBeside(t.Owner, owner) {
 		return inventory.Errorf(inventory.Invalid, "join target %s is not of this machine's namespace", inventory.Clean(name, 80)).
 			WithHint("name a JoinTarget of the namespace in spec.bootstrap.join.targetRef")
 	}

@@ -1,111 +1,14 @@
 package backend
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/ref"
 	"slipway.dev/slipway/kubernetes/contract"
 )
-
-// known is what texts may name to a cluster. A name that it does not have is hidden, so that things that are gone stay
-// hidden as well.
-type known struct {
-	rule   *rule
-	owners map[string]string   // of the cluster's machines, by name
-	recent func(string) string // owner of a machine of the cluster that came or went since then
-	seen   map[string]bool     // names, ids and MACs of hosts that the cluster may see; nil when it sees all
-	others map[string][]string // by each name of a host that it may not see: all of them
-}
-
-// namesOf returns all by which a text may name a host.
-func namesOf(h *inventory.Host) []string {
-	names := []string{h.Name, string(h.ID)}
-	for _, mac := range h.MACs() {
-		names = append(names, string(mac))
-	}
-	return names
-}
-
-// names reads what texts may name, once for each rule: views with references come in bursts. The rule is read again after
-// freshFor, and so are the names.
-func (a *scoped) names(ctx context.Context) (*known, error) {
-	a.naming.Lock()
-	defer a.naming.Unlock()
-	r, err := a.rule(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if a.told != nil && a.told.rule == r {
-		return a.told, nil
-	}
-	k := &known{rule: r, owners: map[string]string{}, recent: a.ownerOf}
-	all, err := a.all.ListMachines(ctx, a.scope.UID+"/")
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		k.owners[all[i].Machine.Name] = all[i].Machine.Owner
-	}
-	if len(r.only) > 0 {
-		k.seen, k.others = map[string]bool{}, map[string][]string{}
-		err = a.all.EachHost(ctx, func(v contract.HostView) error {
-			names, isSeen := namesOf(&v.Host), r.sees(&v)
-			for _, name := range names {
-				if isSeen {
-					k.seen[name] = true
-				} else {
-					k.others[name] = names
-				}
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		return nil, err
-	}
-	a.told = k
-	return k, nil
-}
-
-// hidden returns the references without those whose names may be told, and with all names of hosts. isAll says that the texts
-// may name anything.
-func (k *known) hidden(isMine func(owner string) bool, refs []inventory.Ref) (hidden []inventory.Ref, isAll bool) {
-	for _, r := range refs {
-		switch r.Kind {
-		case ref.OfMachine:
-			owner := cmp.Or(k.owners[r.Name], k.recent(r.Name))
-			if owner == "" || !isMine(owner) {
-				hidden = append(hidden, r)
-			}
-		case ref.OfHost:
-			if k.seen == nil || k.seen[r.Name] {
-				continue
-			}
-			hidden = append(hidden, r)
-			for _, name := range k.others[r.Name] {
-				hidden = append(hidden, ref.Host(name))
-			}
-		case ref.OfPool:
-			if !k.rule.mayName(r.Name) {
-				hidden = append(hidden, r)
-			}
-		default: // ref.Unknown, and kinds that this code does not know
-			return nil, true
-		}
-	}
-	// The longest first: the name of one thing may begin with that of another.
-	slices.SortStableFunc(hidden, func(a, b inventory.Ref) int { return len(b.Name) - len(a.Name) })
-	return hidden, false
-}
-
-// without returns a text in which other words stand for a thing.
-func without(text string, r inventory.Ref, by string) string {
-	text = ref.Replace(text, string(r.Kind)+" "+r.Name, by)
-	return ref.Replace(text, r.Name, by)
-}
 
 // tell takes out of texts the names that the cluster may not know.
 func (a *scoped) tell(ctx context.Context, isMine func(owner string) bool, refs []inventory.Ref, texts ...*string) error {
@@ -264,25 +167,50 @@ func (a *scoped) toldIssues(
 	return told, nil
 }
 
-// mayName reports whether the cluster may know the name of a pool. Everybody knows that there is a default pool.
-func (r *rule) mayName(pool string) bool { return pool == inventory.DefaultPool || r.shows(pool) }
-
-// shows reports whether the cluster is shown a pool. One that is kept to pools is shown these, and what its own objects made.
-func (r *rule) shows(pool string) bool { return r.isGiven(pool) || slices.Contains(r.own, pool) }
-
-// isGiven reports whether the cluster may use a pool, as far as an admin's word goes.
-func (r *rule) isGiven(name string) bool {
-	return len(r.only) == 0 || slices.ContainsFunc(r.only, func(p pool) bool { return p.name == name })
+// discreet removes from a refusal the names of machines that are not the caller's, and of hosts and pools that the
+// cluster may not see. An address or host name may be taken by anybody, and the refusal becomes a condition of the
+// object, which its users read.
+func (a *scoped) discreet(ctx context.Context, isMine func(owner string) bool, err error) error {
+	var e *inventory.Error
+	if !errors.As(err, &e) || len(e.Refs) == 0 {
+		return err
+	}
+	k, failed := a.names(ctx)
+	if failed != nil {
+		return failed
+	}
+	said := *e
+	hidden, isAll := k.hidden(isMine, e.Refs)
+	if isAll { // it wraps a text that may name anything
+		said.Msg, said.Hint = ref.Hidden, ""
+	}
+	for _, r := range hidden {
+		said.Msg, said.Hint = without(said.Msg, r, "another "+string(r.Kind)), without(said.Hint, r, "NAME")
+	}
+	return &said
 }
 
-// keepHidden adds to wanted pools those of a stored machine that its cluster was not told.
-func (r *rule) keepHidden(wanted, stored []string) []string {
-	all := slices.Clone(wanted)
-	for _, name := range stored {
-		if !r.mayName(name) && !slices.Contains(all, name) {
-			all = append(all, name)
-		}
+// beside returns whether an owner is an object of the same namespace of the same cluster as another.
+func beside(one string) func(owner string) bool {
+	return func(owner string) bool { return isBeside(owner, one) }
+}
+
+// isBeside reports whether two owners are objects of one namespace of one cluster.
+func isBeside(a, b string) bool {
+	one, errOne := contract.ParseOwner(a)
+	two, errTwo := contract.ParseOwner(b)
+	return errOne == nil && errTwo == nil && one.ClusterUID == two.ClusterUID && one.Namespace == two.Namespace
+}
+
+// hiddenOwner stands for an object of another cluster.
+var hiddenOwner = contract.Owner{ClusterUID: "hidden"}.String()
+
+// others takes out of a refusal who has a name that is taken.
+func others(noun, name string, err error) error {
+	var e *inventory.Error
+	if !errors.As(err, &e) || e.Kind != inventory.Conflict {
+		return err
 	}
-	slices.Sort(all)
-	return all
+	return inventory.Errorf(inventory.Conflict, "%s %s is there already, and is not of this object", noun, inventory.Clean(name, 120)).
+		WithHint("give the object another name; an admin of Slipway sees whose it is")
 }
