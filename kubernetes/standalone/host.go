@@ -8,18 +8,15 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -34,44 +31,15 @@ import (
 )
 
 const (
-	// The field managers of MetalHosts. Each owns its own fields, so that server-side apply of one never removes a
-	// field of another.
-	managerHost       = "slipway-host"        // the object: labels, finalizer, what was said elsewhere
-	managerHostStatus = "slipway-host-status" // its status
-)
-
-const (
 	hostsAtOnce = 4
 	// hostAfter collects the events of a host before one Reconcile: a boot has a dozen of them within a second.
 	hostAfter = 300 * time.Millisecond
-)
-
-// The indexes of MetalHosts in the cache.
-const (
-	byInventoryID = "spec.inventoryID"
-	byCredentials = "spec.power.credentialsRef"
-	byBootMAC     = "spec.bootMACs"
 )
 
 // hostKey names the subject of a Reconcile: a row of the inventory, or an object without a row.
 type hostKey struct {
 	id   inventory.HostID
 	name string // of the object; "" with an id
-}
-
-// hosts reconciles MetalHosts with the rows of the inventory. Up to hostsAtOnce Reconciles run at once; mu guards
-// declarers.
-type hosts struct {
-	env    controllers.Env
-	client client.Client
-	direct client.Reader // asks the API server, where a cache that is late would do harm
-	events events.EventRecorder
-	cache  client.Reader // of the metadata of Secrets
-	log    *slog.Logger
-	now    func() time.Time
-
-	mu        sync.Mutex
-	declarers map[v1alpha1.MAC]string // by MAC: the object that declared it first
 }
 
 // setupHosts adds the controller of MetalHosts to a manager.
@@ -137,7 +105,7 @@ var saidChanged = predicate.Or[client.Object](
 type finalizersChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
-func (finalizersChanged) Update(e updateEvent) bool {
+func (finalizersChanged) Update(e event.UpdateEvent) bool {
 	return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
 		e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 }
@@ -208,9 +176,6 @@ func (r *hosts) Reconcile(ctx context.Context, key hostKey) (reconcile.Result, e
 	}
 	return reconcile.Result{RequeueAfter: again}, err
 }
-
-// undeclaredAgain is how often declare tries again: no event says that the obstacle has gone.
-const undeclaredAgain = time.Minute
 
 // show brings the object of a row up to date, after it has taken over into the inventory what people changed in the
 // object.
@@ -305,13 +270,6 @@ func (r *hosts) create(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory
 	return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("metalhosts").GroupResource(), h.Name, errors.New("the name is taken"))
 }
 
-// adopt binds an object to a row: it writes spec.inventoryID. The next event of the object calls show.
-func (r *hosts) adopt(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.HostID) error {
-	to := mh.DeepCopy()
-	to.Spec.InventoryID = string(id)
-	return r.patch(ctx, mh, to)
-}
-
 // drop deletes the objects of a row that is gone, or that this cluster may not see. It keeps an object that somebody
 // applied (it has bootMACs), and says in its status why it shows no host.
 func (r *hosts) drop(ctx context.Context, id inventory.HostID, why error) error {
@@ -348,52 +306,4 @@ func (r *hosts) tellGone(ctx context.Context, mh *v1alpha1.MetalHost, text strin
 	setCondition(&s.Conditions, mh.Generation, r.now(), v1alpha1.Available, metav1.ConditionFalse, v1alpha1.ReasonHostMissing, "")
 	r.warn(mh, v1alpha1.ReasonHostMissing, text)
 	return r.tell(ctx, mh, s)
-}
-
-// warn writes a Kubernetes event with the reason why an object is no host. It writes none if the condition Ready has the
-// same reason and message, because each Reconcile would repeat the event.
-func (r *hosts) warn(mh *v1alpha1.MetalHost, reason, text string) {
-	if was := apimeta.FindStatusCondition(mh.Status.Conditions, v1alpha1.Ready); was != nil && was.Reason == reason && was.Message == inventory.Clean(text, 1024) {
-		return
-	}
-	r.log.Warn("MetalHost is no host", "object", mh.Name, "reason", reason, "why", text)
-	r.events.Eventf(mh, nil, corev1.EventTypeWarning, reason, "Reconcile", "%s", inventory.Clean(text, maxNote))
-}
-
-// retire deletes an object that another one replaces, and writes an event for the people who applied it.
-func (r *hosts) retire(ctx context.Context, mh *v1alpha1.MetalHost, why string) error {
-	if len(mh.Spec.BootMACs) > 0 && mh.DeletionTimestamp.IsZero() {
-		r.log.Info("MetalHost deleted", "object", mh.Name, "why", why)
-		r.events.Eventf(mh, nil, corev1.EventTypeNormal, "Renamed", "Reconcile", "%s", inventory.Clean(why, maxNote))
-	}
-	return r.remove(ctx, mh)
-}
-
-// remove deletes an object that shows no host any more. The UID as precondition spares an object that somebody made
-// meanwhile under the same name.
-func (r *hosts) remove(ctx context.Context, mh *v1alpha1.MetalHost) error {
-	mh = mh.DeepCopy()
-	if err := r.release(ctx, mh); err != nil {
-		return err
-	}
-	if !mh.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	return client.IgnoreNotFound(r.client.Delete(ctx, mh, client.Preconditions{UID: &mh.UID}))
-}
-
-// release removes the finalizer of this controller.
-func (r *hosts) release(ctx context.Context, mh *v1alpha1.MetalHost) error {
-	to := mh.DeepCopy()
-	if !controllerutil.RemoveFinalizer(to, v1alpha1.FinalizerHost) {
-		return nil
-	}
-	return client.IgnoreNotFound(r.patch(ctx, mh, to))
-}
-
-// patch writes the difference of two versions with an optimistic lock: it is a conflict when somebody else wrote
-// meanwhile.
-func (r *hosts) patch(ctx context.Context, from, to *v1alpha1.MetalHost) error {
-	base := client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{})
-	return r.client.Patch(ctx, to, base, client.FieldOwner(managerHost))
 }

@@ -127,3 +127,6 @@ func (r *hosts) other(ctx context.Context, mh *v1alpha1.MetalHost) (string, erro
 	}
 	return "", nil
 }
+
+// undeclaredAgain is how often declare tries again: no event says that the obstacle has gone.
+const undeclaredAgain = time.Minute

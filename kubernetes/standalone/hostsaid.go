@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -27,8 +26,6 @@ import (
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
-
-type updateEvent = event.TypedUpdateEvent[client.Object]
 
 // The annotations in which a MetalHost remembers.
 const (
@@ -229,15 +226,4 @@ var notInLabels = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 func labelValue(s string) string {
 	s = notInLabels.ReplaceAllString(s, "-")
 	return strings.Trim(s[:min(len(s), 63)], "-_.")
-}
-
-// architecture returns the name that Kubernetes has for an architecture.
-func architecture(a inventory.Arch) string {
-	switch a {
-	case inventory.X8664:
-		return string(v1alpha1.AMD64)
-	case inventory.ARM64:
-		return string(v1alpha1.ARM64)
-	}
-	return string(a)
 }

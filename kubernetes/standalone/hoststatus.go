@@ -2,7 +2,6 @@ package standalone
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -70,14 +68,6 @@ func undeclared(mh *v1alpha1.MetalHost, err error, now time.Time) v1alpha1.Metal
 	setCondition(&s.Conditions, mh.Generation, now, v1alpha1.Ready, metav1.ConditionFalse, string(v1alpha1.FailureInvalidConfiguration),
 		controllers.Explain(err))
 	return s
-}
-
-// tell writes a status that differs from the present one. It is no error when the object is gone.
-func (r *hosts) tell(ctx context.Context, mh *v1alpha1.MetalHost, s v1alpha1.MetalHostStatus) error {
-	if equality.Semantic.DeepEqual(mh.Status, s) {
-		return nil
-	}
-	return client.IgnoreNotFound(controllers.ApplyStatus(ctx, r.client, mh, v1alpha1.GroupVersion.WithKind(v1alpha1.KindMetalHost), managerHostStatus, &s))
 }
 
 func setCondition(all *[]metav1.Condition, generation int64, now time.Time, kind string, is metav1.ConditionStatus, reason, message string) {
@@ -312,4 +302,15 @@ func acceleratorsOf(all []inventory.PCIDevice) (out []v1alpha1.HostAccelerator) 
 		out = append(out, v1alpha1.HostAccelerator{Vendor: clip(cmp.Or(d.Vendor, "unknown"), 256), Model: clip(d.Model, 256), PCIID: clip(d.ID, 64)})
 	}
 	return out
+}
+
+// architecture returns the name that Kubernetes has for an architecture.
+func architecture(a inventory.Arch) string {
+	switch a {
+	case inventory.X8664:
+		return string(v1alpha1.AMD64)
+	case inventory.ARM64:
+		return string(v1alpha1.ARM64)
+	}
+	return string(a)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,18 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
-)
-
-// The field managers of MetalMachines: one for each concern, so that apply of one leaves the fields of the others.
-const (
-	managerMachine  = "slipway-machine"          // status, finalizer
-	managerClaim    = "slipway-machine-claim"    // spec.claimID, spec.providerID
-	managerVersions = "slipway-machine-versions" // spec.versions, once
 )
 
 const (
@@ -45,41 +36,6 @@ const (
 	// its host by then, which saves one write.
 	placedWithin = 2 * time.Second
 )
-
-// machines reconciles MetalMachines. Reconciles of different objects run at once, of one object never. mu guards sealed.
-// A restart empties what is in memory: it fills again from events and Reconciles, and at worst an event is written twice.
-type machines struct {
-	*reporter
-	env     controllers.Env
-	feed    *controllers.Feed
-	client  client.Client // reads from the cache, but for Secrets
-	direct  client.Reader // asks the API server, where a cache that is late would do harm
-	log     *slog.Logger
-	nodes   *node.Set
-	turns   *turns
-	objects *objects
-	boots   *controllers.Bootstraps
-	orphans *controllers.Orphans
-	now     func() time.Time
-
-	mu     sync.Mutex
-	sealed map[string]string // by name of a secret in the inventory: version that was sealed
-}
-
-// pass is one Reconcile of one MetalMachine. Only its goroutine uses it.
-type pass struct {
-	mm     *v1alpha1.MetalMachine
-	owner  contract.Owner
-	target *v1alpha1.JoinTarget // nil for none
-	view   *contract.View       // nil when the appliance has no machine for it
-	wanted inventory.Machine
-	facts  translate.Facts
-	node   *node.Observation // nil while there is nothing to look at
-	again  time.Duration     // when to look again, 0 when an event tells
-
-	isCreated bool // in the appliance, in this pass
-	isClaimed bool // its claim was told in this pass
-}
 
 // setupMachines adds the controller of MetalMachines to a manager.
 func setupMachines(mgr manager.Manager, env controllers.Env, feed *controllers.Feed, nodes *node.Set) error {
@@ -202,21 +158,6 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 	return errors.Join(err, r.report(ctx, p))
 }
 
-func (r *machines) ownerOf(mm *v1alpha1.MetalMachine) contract.Owner {
-	return contract.Owner{ClusterUID: r.env.ClusterUID, Namespace: mm.Namespace, Kind: v1alpha1.KindMetalMachine, Name: mm.Name, UID: string(mm.UID)}
-}
-
-// pausedBy returns the annotation that pauses an object, or "".
-func pausedBy(o client.Object) string {
-	// The second one is the annotation of Cluster API: people and tools know it.
-	for _, a := range []string{v1alpha1.AnnotationPaused, v1alpha1.CAPIPaused} {
-		if v, ok := o.GetAnnotations()[a]; ok && v != "false" {
-			return a
-		}
-	}
-	return ""
-}
-
 // finalize adds the finalizer, which keeps the object until its host is released.
 func (r *machines) finalize(ctx context.Context, mm *v1alpha1.MetalMachine) error {
 	before := mm.DeepCopy()
@@ -228,20 +169,6 @@ func (r *machines) finalize(ctx context.Context, mm *v1alpha1.MetalMachine) erro
 	if err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)
 	}
-	return nil
-}
-
-// look reads from the inventory the machine of an object. No machine is no error: then p.view is nil.
-func (r *machines) look(ctx context.Context, p *pass) error {
-	v, err := r.env.Appliance.FindMachine(ctx, p.owner.String())
-	switch {
-	case inventory.IsKind(err, inventory.NotFound):
-		p.view, p.facts.View = nil, nil
-		return nil
-	case err != nil:
-		return fmt.Errorf("read the machine of %s: %w", p.owner, err)
-	}
-	r.see(p, &v)
 	return nil
 }
 
@@ -265,12 +192,6 @@ func (r *machines) offer(ctx context.Context, p *pass) error {
 		return fmt.Errorf("offer machine %s: %w", p.view.Machine.Name, err)
 	}
 	return r.look(ctx, p)
-}
-
-// see stores the machine of the pass, and remembers its name and host, so that events find the object.
-func (r *machines) see(p *pass, v *contract.View) {
-	p.view, p.facts.View = v, v
-	r.objects.remember(client.ObjectKeyFromObject(p.mm), v)
 }
 
 // pause keeps new steps from beginning, and writes only the condition Paused. A machine without a host gets a hook

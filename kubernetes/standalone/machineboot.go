@@ -3,13 +3,11 @@ package standalone
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,98 +55,6 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 		return fmt.Errorf("let %s boot: %w", p.view.Machine.Name, err)
 	}
 	return r.look(ctx, p)
-}
-
-// isWritten reports whether the machine has its configuration on disk. It need not have booted yet.
-func isWritten(p *pass) bool {
-	return p.view != nil && (p.view.Delivered || translate.StatusOf(p.facts).IsProvisioned)
-}
-
-// wait records why the machine may not boot yet; the status shows it.
-func (p *pass) wait(reason, format string, args ...any) {
-	p.facts.Bootstrap.Reason, p.facts.Bootstrap.Message = reason, fmt.Sprintf(format, args...)
-}
-
-// secretVersion returns UID and version of a Secret from the cache of metadata, or "" when there is none. The error
-// is Forbidden where the account may not read Secrets.
-func secretVersion(ctx context.Context, c client.Client, reach *controllers.Reach, key types.NamespacedName) (string, error) {
-	if err := reach.MaySecrets(key.Namespace); err != nil {
-		return "", err
-	}
-	meta := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
-	err := c.Get(ctx, key, meta)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("look for Secret %s: %w", key.Name, err)
-	}
-	return string(meta.UID) + "/" + meta.ResourceVersion, nil
-}
-
-// readSecret reads one key of a Secret from the API server, and keeps no copy. s is nil without the Secret, and value
-// nil without the key.
-func readSecret(ctx context.Context, c client.Client, key types.NamespacedName, name string) (value []byte, s *corev1.Secret, err error) {
-	s = &corev1.Secret{}
-	err = c.Get(ctx, key, s)
-	if apierrors.IsNotFound(err) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("read Secret %s: %w", key.Name, err)
-	}
-	return s.Data[name], s, nil
-}
-
-// seal encrypts the values of the Secrets that files and users name, and stores them in the inventory. It reads a
-// Secret again only when its version changed. After the machine has its configuration, nothing calls seal any more.
-func (r *machines) seal(ctx context.Context, p *pass) error {
-	for _, u := range translate.MachineSecrets(p.mm, p.owner) {
-		key := types.NamespacedName{Namespace: u.Namespace, Name: u.Secret}
-		version, err := secretVersion(ctx, r.client, r.env.Reach, key)
-		if inventory.IsKind(err, inventory.Forbidden) {
-			p.again = unreachableAgain
-			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: %s", u.Field, controllers.Explain(err))
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if version == "" {
-			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: there is no Secret %s", u.Field, u.Secret)
-			return nil
-		}
-		r.mu.Lock()
-		isSealed := r.sealed[u.Name] == version
-		r.mu.Unlock()
-		if isSealed {
-			continue
-		}
-		value, s, err := readSecret(ctx, r.client, key, u.Key)
-		if err != nil {
-			return err
-		}
-		if s == nil || value == nil {
-			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: Secret %s has no key %s", u.Field, u.Secret, u.Key)
-			return nil
-		}
-		plain, err := u.Value(value)
-		if translate.IsInvalid(err) {
-			p.facts.Invalid = err
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := r.env.Appliance.SaveSecret(ctx, u.Name, p.owner.String(), plain); err != nil {
-			return fmt.Errorf("seal Secret %s: %w", u.Secret, err)
-		}
-		// After the save. If the process dies in between, the same value is saved again.
-		r.mu.Lock()
-		r.sealed[u.Name] = version
-		r.mu.Unlock()
-	}
-	return nil
 }
 
 // give hands the bootstrap data to the inventory. First it has the data checked only; when the host boots and asks,
@@ -205,24 +111,6 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 		r.boots.Answered(object)
 	}
 	return nil
-}
-
-func targetKey(t *v1alpha1.JoinTarget) string { return t.Namespace + "/" + t.Name }
-
-func splitKey(key string) (types.NamespacedName, bool) {
-	ns, name, ok := strings.Cut(key, "/")
-	return types.NamespacedName{Namespace: ns, Name: name}, ok
-}
-
-func isTrue(t *v1alpha1.JoinTarget, kind string) bool {
-	return t != nil && apimeta.IsStatusConditionTrue(t.Status.Conditions, kind)
-}
-
-func (p *pass) slot(s node.Stage) slot {
-	return slot{
-		key: client.ObjectKeyFromObject(p.mm), target: targetKey(p.target), isPlane: translate.IsControlPlane(p.mm),
-		stage: s, createdAt: p.mm.CreationTimestamp.Time,
-	}
 }
 
 // turn waits until the machine may join its cluster, and writes the role of a control plane into its configuration.
@@ -434,27 +322,4 @@ func wantedOn(p *pass) node.Wanted {
 		w.Taints = append(w.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
 	return w
-}
-
-var errNoKubeconfig = errors.New("its kubeconfig is not there yet")
-
-// clusterOf returns the workload cluster of a join target. The Set reuses a client while the version of the
-// kubeconfig stays.
-func clusterOf(ctx context.Context, c client.Client, reach *controllers.Reach, nodes *node.Set, t *v1alpha1.JoinTarget) (*node.Cluster, error) {
-	ref := kubeconfigRef(t)
-	key := types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}
-	version, err := secretVersion(ctx, c, reach, key)
-	if err != nil {
-		return nil, err
-	}
-	if version == "" {
-		return nil, errNoKubeconfig
-	}
-	return nodes.Cluster(ctx, targetKey(t), version, func(ctx context.Context) ([]byte, error) {
-		value, s, err := readSecret(ctx, c, key, ref.Key)
-		if err == nil && (s == nil || value == nil) {
-			err = errNoKubeconfig
-		}
-		return value, err
-	})
 }

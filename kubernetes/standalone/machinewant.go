@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"slipway.dev/slipway/inventory"
@@ -21,64 +18,6 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig"
 )
-
-// findTarget reads the join target that a machine names. It returns false, and records the reason, while nothing can
-// be asked of the inventory without the target.
-func (r *machines) findTarget(ctx context.Context, p *pass) (isReady bool, err error) {
-	if !translate.IsNode(p.mm) {
-		return true, nil
-	}
-	p.facts.Bootstrap.IsWanted = true
-	name := p.mm.Spec.Bootstrap.Join.TargetRef.Name
-	var jt v1alpha1.JoinTarget
-	err = r.client.Get(ctx, types.NamespacedName{Namespace: p.mm.Namespace, Name: name}, &jt)
-	switch {
-	case apierrors.IsNotFound(err):
-		p.facts.Bootstrap.Reason = v1alpha1.ReasonWaitingForBootstrapData
-		p.facts.Bootstrap.Message = fmt.Sprintf("there is no JoinTarget %s in this namespace", name)
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read JoinTarget %s: %w", name, err)
-	}
-	p.target = &jt
-	p.facts.Node.IsWanted = translate.CanLookInto(&jt)
-	if c := apimeta.FindStatusCondition(jt.Status.Conditions, conditionMirrored); c == nil || c.Status != metav1.ConditionTrue {
-		p.facts.Bootstrap.Reason = v1alpha1.ReasonWaitingForBootstrapData
-		p.facts.Bootstrap.Message = "JoinTarget " + name + " is not ready"
-		if c != nil && c.Message != "" {
-			p.facts.Bootstrap.Message += ": " + strings.TrimPrefix(c.Message, "JoinTarget "+name+": ")
-		}
-		return p.view != nil, nil
-	}
-	return true, nil
-}
-
-// options returns the parts of a machine that its object does not contain.
-func (r *machines) options(p *pass) translate.Options {
-	o := translate.Options{Owner: p.owner, Target: p.target, IsHeld: needsHold(p.mm), ReuseKey: reuseKey(p.mm)}
-	if b := p.mm.Spec.Bootstrap; b != nil && b.DataSecretName != "" {
-		o.BootstrapFrom = r.env.Cluster + "/" + p.mm.Namespace + "/" + b.DataSecretName
-	}
-	return o
-}
-
-// needsHold reports whether something must exist before the machine boots: bootstrap data, a join target or Secrets.
-func needsHold(mm *v1alpha1.MetalMachine) bool {
-	b := mm.Spec.Bootstrap
-	return b != nil && (b.DataSecretName != "" || b.Join != nil) || len(secretsOf(mm)) > 0
-}
-
-// reuseKey names the group that prefers its own hosts again: the template of the object, its controller, or the
-// object itself.
-func reuseKey(mm *v1alpha1.MetalMachine) string {
-	name := mm.Name
-	if from := mm.Annotations[v1alpha1.CAPIClonedFromName]; from != "" {
-		name = mm.Annotations[v1alpha1.CAPIClonedFromGroupKind] + "/" + from
-	} else if o := metav1.GetControllerOf(mm); o != nil {
-		name = o.Kind + "/" + o.Name
-	}
-	return mm.Namespace + "/" + name
-}
 
 // request makes the machine in the inventory, or updates it. What can never work goes into the status, and is no
 // error: a retry would not help.
@@ -357,49 +296,6 @@ func (r *machines) tenancy(ctx context.Context, p *pass) (bars []string, err err
 	}
 	slices.Sort(bars)
 	return bars, nil
-}
-
-// marks are notes of the controller about a machine. They are the first line of its configuration, so one transaction
-// stores both.
-type marks struct {
-	claim    string // that ends because the machine is reinstalled
-	at       string // the annotation reprovision-at that was carried out
-	rebooted string // the annotation reboot-at that was carried out
-}
-
-const markPrefix = "# kubernetes:"
-
-func withMarks(config string, m marks) string {
-	line := ""
-	for _, w := range []struct{ key, value string }{{"claim", m.claim}, {"reprovision-at", m.at}, {"reboot-at", m.rebooted}} {
-		if w.value != "" {
-			line += " " + w.key + "=" + strings.Join(strings.Fields(w.value), "")
-		}
-	}
-	if line == "" {
-		return config
-	}
-	return markPrefix + line + "\n" + config
-}
-
-func splitMarks(config string) (m marks, rest string) {
-	line, ok := strings.CutPrefix(config, markPrefix)
-	if !ok {
-		return m, config
-	}
-	line, rest, _ = strings.Cut(line, "\n")
-	for _, w := range strings.Fields(line) {
-		key, value, _ := strings.Cut(w, "=")
-		switch key {
-		case "claim":
-			m.claim = value
-		case "reprovision-at":
-			m.at = value
-		case "reboot-at":
-			m.rebooted = value
-		}
-	}
-	return m, rest
 }
 
 // isDue reports whether the time in an annotation has come. A text that is no time is never due, and causes one

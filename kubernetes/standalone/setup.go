@@ -5,7 +5,9 @@
 // The lasting state is in the object, in the inventory, or in both; memory holds caches. Each Reconcile compares the
 // two, and so finishes what a process that died had begun.
 //
-// Start reading at Setup; each kind has its files: host*.go, pool.go, machine*.go, target*.go.
+// Start reading at Setup; each kind has its files: host*.go, pool.go, machine*.go, target*.go. The file that is called like
+// the kind has Reconcile with the order of its steps, and the others have the steps. hostobject.go, machineinput.go and
+// targetmirror.go hold the type of the reconciler.
 package standalone
 
 import (

@@ -3,15 +3,23 @@ package standalone
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/kubeconfig"
+	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/kubernetes/translate"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig/kubeadm"
@@ -72,4 +80,113 @@ func (r *targets) createPKI(ctx context.Context, jt *v1alpha1.JoinTarget, ref v1
 	}
 	r.events.Eventf(jt, nil, corev1.EventTypeNormal, "AuthoritiesMade", "Reconcile", "the authorities and a kubeconfig of the new cluster are in Secret %s", ref.Name)
 	return pki, nil
+}
+
+// managerTarget is the field manager of JoinTargets.
+const managerTarget = "slipway-jointarget"
+
+// targets reconciles JoinTargets: it copies them into the inventory, and reports whether their clusters answer.
+type targets struct {
+	env    controllers.Env
+	client client.Client
+	events events.EventRecorder
+	log    *slog.Logger
+	nodes  *node.Set
+	now    func() time.Time
+}
+
+// targetPass is one Reconcile of one JoinTarget. Only its goroutine uses it.
+type targetPass struct {
+	jt    *v1alpha1.JoinTarget
+	owner contract.Owner
+	told  []metav1.Condition
+	again time.Duration
+}
+
+func (p *targetPass) tell(kind string, status metav1.ConditionStatus, reason, message string) {
+	p.told = append(p.told, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+}
+
+// refused is the reason why a target cannot be used, in the words of its condition. It is no error of Reconcile: a
+// retry would not help.
+type refused struct{ reason, message string }
+
+func (e *refused) Error() string { return e.message }
+
+// Reasons of a JoinTarget's conditions.
+const (
+	reasonSecretMissing = "SecretMissing"
+	reasonInvalid       = "InvalidConfiguration"
+	reasonNameTaken     = "NameTaken"
+	reasonAnswers       = "Answers"
+	reasonUnreachable   = "Unreachable"
+	reasonNotAsked      = "NoKubeconfig" // nobody can look into the cluster
+	reasonInitialized   = "Initialized"
+	reasonWaitingInit   = "WaitingForControlPlaneInit"
+	reasonAssumed       = "Assumed"
+	reasonInUse         = "InUse"
+)
+
+// mirror copies a target and its secrets into the inventory: the secrets first, then the target that names them. A
+// call with the same values changes nothing.
+func (r *targets) mirror(ctx context.Context, p *targetPass) error {
+	t, err := translate.JoinTarget(p.jt, p.owner)
+	if err != nil {
+		return &refused{reasonInvalid, err.Error()}
+	}
+	owner := p.owner.String()
+	if err := r.env.Reach.MaySecrets(p.jt.Namespace); err != nil {
+		p.again = unreachableAgain
+		return &refused{reasonSecretMissing, controllers.Explain(err)}
+	}
+	if translate.IsInit(p.jt) {
+		if err := r.makePKI(ctx, p.jt, owner); err != nil {
+			return err
+		}
+	}
+	for _, u := range r.secrets(p.jt) {
+		value, _, err := readSecret(ctx, r.client, types.NamespacedName{Namespace: u.Namespace, Name: u.Secret}, u.Key)
+		if err != nil {
+			return err
+		}
+		if len(value) == 0 {
+			return &refused{reasonSecretMissing, fmt.Sprintf("%s: there is no Secret %s with a key %s", u.Field, u.Secret, u.Key)}
+		}
+		if u.Name == t.Kubeconfig {
+			cfg, err := kubeconfig.Parse("JoinTarget "+p.jt.Name+": Secret "+u.Secret, value)
+			if err != nil {
+				return &refused{reasonInvalid, controllers.Explain(err)}
+			}
+			// Nodes trust the authority that Slipway trusts: nobody has to write it a second time.
+			t.CA = string(cfg.CAData)
+		} else {
+			value = []byte(strings.TrimSpace(string(value))) // a token
+		}
+		if err := r.saved(r.env.Appliance.SaveSecret(ctx, u.Name, owner, value)); err != nil {
+			return err
+		}
+	}
+	return r.saved(r.env.Appliance.SaveTarget(ctx, t))
+}
+
+// secrets returns the Secrets to copy, with the kubeconfig of a cluster that Slipway makes.
+func (r *targets) secrets(jt *v1alpha1.JoinTarget) []translate.SecretUse {
+	uses := translate.TargetSecrets(jt)
+	if translate.IsInit(jt) && jt.Spec.KubeconfigSecretRef == nil {
+		ref := kubeconfigRef(jt)
+		uses = append(uses, translate.SecretUse{Name: translate.KubeconfigName(jt), Namespace: jt.Namespace, Secret: ref.Name, Key: ref.Key, Field: "spec.init"})
+	}
+	return uses
+}
+
+// saved turns a lasting refusal of the inventory into *refused. It returns other errors as they are, so that
+// Reconcile repeats the call.
+func (r *targets) saved(err error) error {
+	switch {
+	case inventory.IsKind(err, inventory.Conflict):
+		return &refused{reasonNameTaken, controllers.Explain(err)}
+	case inventory.IsKind(err, inventory.Invalid):
+		return &refused{reasonInvalid, controllers.Explain(err)}
+	}
+	return err
 }
