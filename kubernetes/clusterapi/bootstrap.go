@@ -16,12 +16,6 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// The keys of a bootstrap Secret. The contract names only value.
-const (
-	keyValue  = "value"
-	keyFormat = "format"
-)
-
 // bootstrap checks whether the bootstrap data of a machine exist and can be used, and then lets the machine boot.
 // Until then its host stays off. When the host asks for the data, bootstrap hands them over.
 func (r *machines) bootstrap(ctx context.Context, p *pass) error {
@@ -188,9 +182,4 @@ func (r *machines) dataOf(ctx context.Context, p *pass) (data contract.Bootstrap
 	}
 	data, why = merge(data, extra)
 	return data, why, nil
-}
-
-// refusal returns an error that says why bootstrap data cannot be used. It never quotes the data: they hold tokens.
-func refusal(format string, args ...any) error {
-	return &contract.BootstrapError{Reason: metalv1.ReasonUnsupportedFormat, Detail: fmt.Sprintf(format, args...)}
 }

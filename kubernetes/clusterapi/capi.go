@@ -5,6 +5,8 @@
 // As in package standalone, the lasting state is in the objects and in the inventory, and memory holds caches.
 // clusterctl move takes spec and annotations to another cluster, but no status. So what must survive a move, such as
 // the claim, is in the spec.
+//
+// Start reading at Setup, then Reconcile in the file of each kind. kit.go and owner.go hold what the kinds share.
 package clusterapi
 
 import (
@@ -22,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
-	clientevents "k8s.io/client-go/tools/events"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,15 +35,6 @@ import (
 	"slipway.dev/slipway/kubernetes/node"
 )
 
-// The field managers of the objects: one for each concern, so that apply of one leaves the fields of the others.
-const (
-	ManagerMachine     = "slipway-capi-machine"
-	ManagerClaim       = "slipway-capi-claim"
-	ManagerCluster     = "slipway-capi-cluster"
-	ManagerTemplate    = "slipway-capi-template"
-	ManagerRemediation = "slipway-capi-remediation"
-)
-
 // needed are the kinds of Cluster API that the controllers read. Without them no controller starts.
 var needed = []schema.GroupKind{
 	{Group: clusterv1.GroupVersion.Group, Kind: "Cluster"}, {Group: clusterv1.GroupVersion.Group, Kind: "Machine"},
@@ -51,19 +43,6 @@ var needed = []schema.GroupKind{
 // lastCRD is the definition that awaiting watches: the installation of Cluster API brings it together with the other
 // kinds.
 const lastCRD = "machines.cluster.x-k8s.io"
-
-// kit is what all controllers of one cluster share. Its fields do not change after start, so every goroutine may read
-// them.
-type kit struct {
-	env    controllers.Env
-	client client.Client
-	direct client.Reader // one GET at the API server, for Secrets
-	feed   *controllers.Feed
-	events clientevents.EventRecorder
-	log    *slog.Logger
-	yard   *yard
-	nodes  *node.Set
-}
 
 // AddToScheme registers the kinds that the controllers read and write.
 func AddToScheme(s *runtime.Scheme) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -226,9 +228,9 @@ func publish(total, free map[string]int, planes []string) (all []infrav1.Failure
 	}
 	for name, n := range total {
 		isPlane := isFor(name) && (free[name] > 0 || left == 0)
-		all = append(all, infrav1.FailureDomain{Name: name, ControlPlane: &isPlane, Attributes: map[string]string{"hosts": count(n), "free": count(free[name])}})
+		all = append(all, infrav1.FailureDomain{Name: name, ControlPlane: &isPlane, Attributes: map[string]string{"hosts": strconv.Itoa(n), "free": strconv.Itoa(free[name])}})
 	}
-	slices.SortFunc(all, func(a, b infrav1.FailureDomain) int { return compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b infrav1.FailureDomain) int { return strings.Compare(a.Name, b.Name) })
 	const most = 100
 	return all[:min(len(all), most)]
 }
@@ -279,9 +281,6 @@ func (r *clusters) endpoint(ctx context.Context, sc *infrav1.SlipwayCluster, clu
 	sc.Spec.ControlPlaneEndpoint = own
 	return "", nil
 }
-
-// defaultPort is where API servers listen.
-const defaultPort = 6443
 
 // delete waits until the machines of a cluster are gone, and then removes the proxy and the finalizer.
 func (r *clusters) delete(ctx context.Context, sc *infrav1.SlipwayCluster, cluster *clusterv1.Cluster) error {

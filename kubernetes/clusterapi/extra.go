@@ -14,6 +14,7 @@ import (
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/kubernetes/contract"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig"
 )
 
@@ -171,4 +172,9 @@ func butane(p part, spec string) ([]byte, error) {
 		return nil, refusal("extraConfig in secret %s is no valid Butane configuration for Ignition %s", p.name, spec)
 	}
 	return out.Documents[0].Data, nil
+}
+
+// refusal returns an error that says why bootstrap data cannot be used. It never quotes the data: they hold tokens.
+func refusal(format string, args ...any) error {
+	return &contract.BootstrapError{Reason: metalv1.ReasonUnsupportedFormat, Detail: fmt.Sprintf(format, args...)}
 }

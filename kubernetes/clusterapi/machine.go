@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -22,26 +19,6 @@ import (
 	"slipway.dev/slipway/kubernetes/translate"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
-
-// machines reconciles SlipwayMachines. Reconciles of different objects run at once, of one object never.
-type machines struct {
-	*kit
-	cache   cache.Cache // of the metadata of Secrets
-	boots   *controllers.Bootstraps
-	orphans *controllers.Orphans
-}
-
-// pass is one Reconcile of one SlipwayMachine. Only its goroutine uses it.
-type pass struct {
-	family
-	sm    *infrav1.SlipwayMachine
-	owner string
-	view  *contract.View // nil when the appliance has no machine for it
-	facts translate.Facts
-	// waiting overrides why no host is claimed.
-	waiting *metav1.Condition
-	again   time.Duration // when to look again, 0 when an event tells
-}
 
 // Reconcile implements reconcile.Reconciler.
 func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -151,20 +128,6 @@ func (r *machines) finalize(ctx context.Context, sm *infrav1.SlipwayMachine) err
 	return nil
 }
 
-// look reads from the inventory the machine of an object. No machine is no error: then p.view is nil.
-func (r *machines) look(ctx context.Context, p *pass) error {
-	v, err := r.env.Appliance.FindMachine(ctx, p.owner)
-	switch {
-	case inventory.IsKind(err, inventory.NotFound):
-		p.view = nil
-		return nil
-	case err != nil:
-		return fmt.Errorf("read machine of %s: %w", p.owner, err)
-	}
-	p.view = &v
-	return nil
-}
-
 // request makes the machine in the inventory, or updates it. What can never work goes into the status, and is no
 // error: a retry would not help.
 func (r *machines) request(ctx context.Context, p *pass) error {
@@ -189,12 +152,6 @@ func (r *machines) request(ctx context.Context, p *pass) error {
 		return nil
 	}
 	return err
-}
-
-// isLasting reports whether an error stays until somebody changes something.
-func isLasting(err error) bool {
-	return translate.IsInvalid(err) || inventory.IsKind(err, inventory.Invalid) || inventory.IsKind(err, inventory.NotFound) ||
-		inventory.IsKind(err, inventory.Forbidden)
 }
 
 // options returns the parts of a machine that its object does not contain.
@@ -395,17 +352,4 @@ func (r *machines) pause(ctx context.Context, p *pass) error {
 	}
 	p.sm.Status.Conditions = cs
 	return client.IgnoreNotFound(r.writeStatus(ctx, p.sm))
-}
-
-// isTrue reports whether a condition is True.
-func isTrue(cs []metav1.Condition, kind string) bool {
-	return slices.ContainsFunc(cs, func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionTrue })
-}
-
-// machineOf returns the name of the SlipwayMachine of a Machine, or "" when another provider has it.
-func machineOf(m *clusterv1.Machine) string {
-	if ref := m.Spec.InfrastructureRef; ref.Kind == kindMachine && ref.APIGroup == infrav1.GroupVersion.Group {
-		return ref.Name
-	}
-	return ""
 }

@@ -2,17 +2,14 @@ package clusterapi
 
 import (
 	"context"
-	"slices"
+	"maps"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -23,6 +20,8 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/controllers"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/node"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
 // The indexes of the cache.
@@ -54,16 +53,6 @@ func index(mgr manager.Manager) error {
 	})
 }
 
-// options returns the options of all controllers. Names may repeat, because each attached cluster has one set. A
-// retry comes after 30 s at the latest.
-func options(workers int) controller.Options {
-	skip := true
-	return controller.Options{
-		SkipNameValidation: &skip, MaxConcurrentReconciles: workers,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 30*time.Second),
-	}
-}
-
 func setupMachines(mgr manager.Manager, k *kit) error {
 	r := &machines{
 		kit: k, cache: mgr.GetCache(), boots: &controllers.Bootstraps{},
@@ -82,10 +71,6 @@ func setupMachines(mgr manager.Manager, k *kit) error {
 		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(o.ofSecret))
 	}
 	return b.Complete(r)
-}
-
-func request(namespace, name string) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
 // objects finds the SlipwayMachines that some news concern.
@@ -166,15 +151,6 @@ func (r *objects) all(ctx context.Context) ([]reconcile.Request, error) {
 	return all, nil
 }
 
-// ownersChanged passes objects whose owners changed: Cluster API adds the owner after it has made the object.
-type ownersChanged struct{ predicate.Funcs }
-
-// Update implements predicate.Predicate.
-func (ownersChanged) Update(e event.UpdateEvent) bool {
-	return !slices.EqualFunc(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences(), sameOwner) ||
-		e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-}
-
 // machineChanged passes Machines in which something changed that the controller reads. It drops changes of the
 // status, which are frequent.
 type machineChanged struct{ predicate.Funcs }
@@ -184,16 +160,24 @@ func (machineChanged) Update(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*clusterv1.Machine)
 	is, ok2 := e.ObjectNew.(*clusterv1.Machine)
 	return !ok || !ok2 || was.Generation != is.Generation || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
-		!equalMaps(was.Labels, is.Labels) || !equalMaps(was.Annotations, is.Annotations)
+		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations)
 }
 
-// clusterChanged passes Clusters in which something changed that machines wait for.
-type clusterChanged struct{ predicate.Funcs }
-
-// Update implements predicate.Predicate.
-func (clusterChanged) Update(e event.UpdateEvent) bool {
-	was, ok := e.ObjectOld.(*clusterv1.Cluster)
-	is, ok2 := e.ObjectNew.(*clusterv1.Cluster)
-	return !ok || !ok2 || isPaused(was, was) != isPaused(is, is) || isProvisioned(was) != isProvisioned(is) ||
-		isSet(was.Status.Initialization.ControlPlaneInitialized) != isSet(is.Status.Initialization.ControlPlaneInitialized)
+// ofNode returns the machines that a node of a workload cluster may be: the one with its provider ID, and those
+// without a node. n is nil when all may have changed.
+func (r *objects) ofNode(key string, n *node.Node) (all []reconcile.Request) {
+	namespace, cluster, _ := strings.Cut(key, "/")
+	var sms infrav1.SlipwayMachineList
+	opts := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster}}
+	if err := r.client.List(context.Background(), &sms, opts...); err != nil { // from the cache
+		r.log.Warn("machines of a node not listed", "cluster", key, "err", err)
+		return nil
+	}
+	for i := range sms.Items {
+		sm := &sms.Items[i]
+		if n == nil || sm.Spec.ProviderID != "" && sm.Spec.ProviderID == n.ProviderID || !isTrue(sm.Status.Conditions, metalv1.NodeJoined) {
+			all = append(all, request(sm.Namespace, sm.Name)...)
+		}
+	}
+	return all
 }

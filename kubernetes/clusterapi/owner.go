@@ -3,7 +3,7 @@ package clusterapi
 import (
 	"context"
 	"fmt"
-	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"slipway.dev/slipway/kubernetes/contract"
 	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
@@ -127,8 +129,32 @@ func (k *kit) reuseKey(m *clusterv1.Machine, sm *infrav1.SlipwayMachine) string 
 
 func isSet(b *bool) bool { return b != nil && *b }
 
-func equalMaps(a, b map[string]string) bool { return maps.Equal(a, b) }
-
 func sameOwner(a, b metav1.OwnerReference) bool { return a.UID == b.UID && a.Kind == b.Kind }
 
-func compare(a, b string) int { return strings.Compare(a, b) }
+// machineOf returns the name of the SlipwayMachine of a Machine, or "" when another provider has it.
+func machineOf(m *clusterv1.Machine) string {
+	if ref := m.Spec.InfrastructureRef; ref.Kind == kindMachine && ref.APIGroup == infrav1.GroupVersion.Group {
+		return ref.Name
+	}
+	return ""
+}
+
+// ownersChanged passes objects whose owners changed: Cluster API adds the owner after it has made the object.
+type ownersChanged struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (ownersChanged) Update(e event.UpdateEvent) bool {
+	return !slices.EqualFunc(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences(), sameOwner) ||
+		e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+}
+
+// clusterChanged passes Clusters in which something changed that machines wait for.
+type clusterChanged struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (clusterChanged) Update(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*clusterv1.Cluster)
+	is, ok2 := e.ObjectNew.(*clusterv1.Cluster)
+	return !ok || !ok2 || isPaused(was, was) != isPaused(is, is) || isProvisioned(was) != isProvisioned(is) ||
+		isSet(was.Status.Initialization.ControlPlaneInitialized) != isSet(is.Status.Initialization.ControlPlaneInitialized)
+}

@@ -3,7 +3,6 @@ package clusterapi
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -96,6 +95,3 @@ func (r *machines) domainOf(ctx context.Context, p *pass) string {
 	}
 	return place.Domain()
 }
-
-// count writes a number for people.
-func count(n int) string { return strconv.Itoa(n) }

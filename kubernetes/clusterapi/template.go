@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,8 +182,8 @@ func placed(d placement.Demand, among []placement.Candidate) map[inventory.HostI
 	demands := make([]placement.Demand, len(among))
 	for i := range demands {
 		demands[i] = d
-		demands[i].Machine.Name = d.Machine.Name + "-" + count(i)
-		demands[i].Machine.UID = count(i)
+		demands[i].Machine.Name = d.Machine.Name + "-" + strconv.Itoa(i)
+		demands[i].Machine.UID = strconv.Itoa(i)
 	}
 	hosts := map[inventory.HostID]bool{}
 	for _, c := range placement.Allocate(demands, among) {

@@ -5,17 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
-	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/node"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -64,25 +60,6 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 		n.IsJoined = o.Found || wasJoined
 	}
 	return err
-}
-
-// ofNode returns the machines that a node of a workload cluster may be: the one with its provider ID, and those
-// without a node. n is nil when all may have changed.
-func (r *objects) ofNode(key string, n *node.Node) (all []reconcile.Request) {
-	namespace, cluster, _ := strings.Cut(key, "/")
-	var sms infrav1.SlipwayMachineList
-	opts := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster}}
-	if err := r.client.List(context.Background(), &sms, opts...); err != nil { // from the cache
-		r.log.Warn("machines of a node not listed", "cluster", key, "err", err)
-		return nil
-	}
-	for i := range sms.Items {
-		sm := &sms.Items[i]
-		if n == nil || sm.Spec.ProviderID != "" && sm.Spec.ProviderID == n.ProviderID || !isTrue(sm.Status.Conditions, metalv1.NodeJoined) {
-			all = append(all, request(sm.Namespace, sm.Name)...)
-		}
-	}
-	return all
 }
 
 // outOfService sets or removes the taint on the node of a machine.
