@@ -221,3 +221,15 @@ type NodeInfo struct {
 	// +kubebuilder:validation:MaxLength=64
 	OperatingSystem string `json:"operatingSystem,omitempty"`
 }
+
+// TemplateMeta is put on the objects that are made of a template.
+type TemplateMeta struct {
+	// labels of the objects.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+	// annotations of the objects.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+}

@@ -31,15 +31,3 @@ func AddToScheme(s *runtime.Scheme) error {
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }
-
-// TemplateMeta is put on the objects that are made of a template.
-type TemplateMeta struct {
-	// labels of the objects.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=64
-	Labels map[string]string `json:"labels,omitempty"`
-	// annotations of the objects.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=64
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
