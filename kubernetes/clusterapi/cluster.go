@@ -140,11 +140,8 @@ func (r *clusters) write(ctx context.Context, sc *infrav1.SlipwayCluster) error 
 // run writes the failure domains and the endpoint of a cluster. The finalizer comes first, so that a deletion waits
 // for the machines.
 func (r *clusters) run(ctx context.Context, sc *infrav1.SlipwayCluster, cluster *clusterv1.Cluster) (reconcile.Result, error) {
-	before := sc.DeepCopy()
-	if controllerutil.AddFinalizer(sc, metalv1.FinalizerSlipwayCluster) {
-		if err := r.client.Patch(ctx, sc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ManagerCluster)); err != nil {
-			return reconcile.Result{}, fmt.Errorf("add the finalizer: %w", err)
-		}
+	if err := controllers.AddFinalizer(ctx, r.client, sc, metalv1.FinalizerSlipwayCluster, ManagerCluster); err != nil {
+		return reconcile.Result{}, err
 	}
 	domains, err := r.domains(ctx, sc)
 	if err != nil {
@@ -298,12 +295,7 @@ func (r *clusters) delete(ctx context.Context, sc *infrav1.SlipwayCluster, clust
 	if err := r.proxies.set(client.ObjectKeyFromObject(sc), nil); err != nil {
 		return err
 	}
-	before := sc.DeepCopy()
-	controllerutil.RemoveFinalizer(sc, metalv1.FinalizerSlipwayCluster)
-	if err := r.client.Patch(ctx, sc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ManagerCluster)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer: %w", err)
-	}
-	return nil
+	return controllers.RemoveFinalizer(ctx, r.client, sc, metalv1.FinalizerSlipwayCluster, ManagerCluster)
 }
 
 func (r *clusters) machinesOf(ctx context.Context, sc *infrav1.SlipwayCluster, cluster *clusterv1.Cluster) (int, error) {

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"slipway.dev/slipway/inventory"
@@ -66,7 +65,8 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 // run brings the machine of an object to the state that its spec describes. The claim goes into the spec before
 // anything goes into the status.
 func (r *machines) run(ctx context.Context, p *pass) error {
-	if err := r.finalize(ctx, p.sm); err != nil {
+	// Before the machine exists: the finalizer keeps the object until its host is released.
+	if err := controllers.AddFinalizer(ctx, r.client, p.sm, metalv1.FinalizerSlipwayMachine, ManagerMachine); err != nil {
 		return err
 	}
 	if err := r.look(ctx, p); err != nil {
@@ -111,19 +111,6 @@ func (r *machines) offer(ctx context.Context, p *pass) error {
 	}
 	if err != nil {
 		return fmt.Errorf("offer machine %s: %w", p.view.Machine.Name, err)
-	}
-	return nil
-}
-
-// finalize adds the finalizer, which keeps the object until its host is released. It runs before the machine exists.
-func (r *machines) finalize(ctx context.Context, sm *infrav1.SlipwayMachine) error {
-	before := sm.DeepCopy()
-	if !controllerutil.AddFinalizer(sm, metalv1.FinalizerSlipwayMachine) {
-		return nil
-	}
-	// The list of finalizers is one field. Without the lock, this could remove the finalizer of Cluster API.
-	if err := r.client.Patch(ctx, sm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ManagerMachine)); err != nil {
-		return fmt.Errorf("add the finalizer: %w", err)
 	}
 	return nil
 }

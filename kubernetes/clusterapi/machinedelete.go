@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/controllers"
 	"slipway.dev/slipway/kubernetes/translate"
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -52,12 +52,7 @@ func (r *machines) letGo(ctx context.Context, p *pass) error {
 	if err := r.forgetTarget(ctx, p); err != nil {
 		return err
 	}
-	before := p.sm.DeepCopy()
-	controllerutil.RemoveFinalizer(p.sm, metalv1.FinalizerSlipwayMachine)
-	if err := r.client.Patch(ctx, p.sm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ManagerMachine)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer: %w", err)
-	}
-	return nil
+	return controllers.RemoveFinalizer(ctx, r.client, p.sm, metalv1.FinalizerSlipwayMachine, ManagerMachine)
 }
 
 // release asks the inventory to delete the machine, and keeps its hooks up to date until it is gone. A later call

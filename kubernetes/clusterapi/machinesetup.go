@@ -32,10 +32,8 @@ const (
 
 // index adds the indexes that the controllers need. It must run before the informers of these kinds start.
 func index(mgr manager.Manager) error {
-	ctx := context.Background() // of the registration only
-	err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.Machine{}, byDataSecret, func(o client.Object) []string {
-		m, ok := o.(*clusterv1.Machine)
-		if !ok || m.Spec.Bootstrap.DataSecretName == nil || machineOf(m) == "" {
+	err := controllers.Index(mgr, &clusterv1.Machine{}, byDataSecret, func(m *clusterv1.Machine) []string {
+		if m.Spec.Bootstrap.DataSecretName == nil || machineOf(m) == "" {
 			return nil
 		}
 		return []string{*m.Spec.Bootstrap.DataSecretName}
@@ -43,11 +41,9 @@ func index(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	return mgr.GetFieldIndexer().IndexField(ctx, &infrav1.SlipwayMachine{}, byExtra, func(o client.Object) (names []string) {
-		if sm, ok := o.(*infrav1.SlipwayMachine); ok {
-			for _, x := range sm.Spec.ExtraConfig {
-				names = append(names, x.SecretRef.Name)
-			}
+	return controllers.Index(mgr, &infrav1.SlipwayMachine{}, byExtra, func(sm *infrav1.SlipwayMachine) (names []string) {
+		for _, x := range sm.Spec.ExtraConfig {
+			names = append(names, x.SecretRef.Name)
 		}
 		return names
 	})

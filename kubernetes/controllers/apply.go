@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 const (
@@ -49,4 +50,28 @@ func applied(o client.Object, kind schema.GroupVersionKind, part string, fields 
 	u.SetName(o.GetName())
 	u.SetUID(o.GetUID())
 	return u
+}
+
+// AddFinalizer writes a finalizer into an object that has it not. The list of finalizers is one field: without the lock of
+// the patch, this could remove the finalizer of somebody else.
+func AddFinalizer(ctx context.Context, c client.Client, o client.Object, finalizer, manager string) error {
+	before, _ := o.DeepCopyObject().(client.Object)
+	if !controllerutil.AddFinalizer(o, finalizer) {
+		return nil
+	}
+	if err := c.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(manager)); err != nil {
+		return fmt.Errorf("add the finalizer: %w", err)
+	}
+	return nil
+}
+
+// RemoveFinalizer takes a finalizer off an object, which may be gone.
+func RemoveFinalizer(ctx context.Context, c client.Client, o client.Object, finalizer, manager string) error {
+	before, _ := o.DeepCopyObject().(client.Object)
+	controllerutil.RemoveFinalizer(o, finalizer)
+	err := c.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(manager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	return nil
 }

@@ -2,10 +2,13 @@ package controllers
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -24,4 +27,20 @@ func Requests(
 		return err
 	})
 	return all, err
+}
+
+// Index adds an index of the objects of a kind to the cache of a manager. It leaves out empty values. It must run before the
+// informer of the kind starts.
+func Index[T client.Object](mgr manager.Manager, kind T, name string, values func(T) []string) error {
+	of := func(o client.Object) []string {
+		t, ok := o.(T)
+		if !ok {
+			return nil
+		}
+		return slices.DeleteFunc(values(t), func(v string) bool { return v == "" })
+	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, name, of); err != nil {
+		return fmt.Errorf("index %T by %s: %w", kind, name, err)
+	}
+	return nil
 }

@@ -82,14 +82,8 @@ func indexHosts(mgr manager.Manager) error {
 			return macs
 		},
 	} {
-		err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.MetalHost{}, name, func(o client.Object) []string {
-			if mh, ok := o.(*v1alpha1.MetalHost); ok {
-				return slices.DeleteFunc(values(mh), func(v string) bool { return v == "" })
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("index MetalHosts by %s: %w", name, err)
+		if err := controllers.Index(mgr, &v1alpha1.MetalHost{}, name, values); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -13,9 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -125,7 +123,7 @@ func isConflict(err error) bool {
 // run brings the machine of an object to the state that its spec describes. Each step saves its result before the
 // next begins. The finalizer comes before the machine exists, so that no deletion can leave a host behind.
 func (r *machines) run(ctx context.Context, p *pass) error {
-	if err := r.finalize(ctx, p.mm); err != nil {
+	if err := controllers.AddFinalizer(ctx, r.client, p.mm, v1alpha1.FinalizerMachine, managerMachine); err != nil {
 		return err
 	}
 	isReady, err := r.findTarget(ctx, p)
@@ -156,20 +154,6 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 	err = r.observe(ctx, p)
 	r.noteTurn(p)
 	return errors.Join(err, r.report(ctx, p))
-}
-
-// finalize adds the finalizer, which keeps the object until its host is released.
-func (r *machines) finalize(ctx context.Context, mm *v1alpha1.MetalMachine) error {
-	before := mm.DeepCopy()
-	if !controllerutil.AddFinalizer(mm, v1alpha1.FinalizerMachine) {
-		return nil
-	}
-	// The list of finalizers is one field. Without the lock, this could remove the finalizer of somebody else.
-	err := r.client.Patch(ctx, mm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerMachine))
-	if err != nil {
-		return fmt.Errorf("add the finalizer: %w", err)
-	}
-	return nil
 }
 
 // offer tells the inventory which cluster may take over the machine, as the annotation of the object says.

@@ -104,13 +104,7 @@ func (r *machines) letGo(ctx context.Context, p *pass) error {
 		r.mu.Unlock()
 	}
 	r.forget(client.ObjectKeyFromObject(p.mm), owner)
-	before := p.mm.DeepCopy()
-	controllerutil.RemoveFinalizer(p.mm, v1alpha1.FinalizerMachine)
-	err := r.client.Patch(ctx, p.mm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerMachine))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer: %w", err)
-	}
-	return nil
+	return controllers.RemoveFinalizer(ctx, r.client, p.mm, v1alpha1.FinalizerMachine, managerMachine)
 }
 
 // forget drops what is in memory of a machine that is gone.

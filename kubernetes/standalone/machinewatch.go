@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -33,27 +34,13 @@ const (
 )
 
 func indexMachines(mgr manager.Manager) error {
-	for name, values := range map[string]func(mm *v1alpha1.MetalMachine) []string{
-		byTarget: func(mm *v1alpha1.MetalMachine) []string {
-			if !translate.IsNode(mm) {
-				return nil
-			}
-			return []string{mm.Spec.Bootstrap.Join.TargetRef.Name}
-		},
-		bySecret: secretsOf,
-	} {
-		err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.MetalMachine{}, name, func(o client.Object) []string {
-			mm, ok := o.(*v1alpha1.MetalMachine)
-			if !ok {
-				return nil
-			}
-			return values(mm)
-		})
-		if err != nil {
-			return fmt.Errorf("index MetalMachines by %s: %w", name, err)
+	err := controllers.Index(mgr, &v1alpha1.MetalMachine{}, byTarget, func(mm *v1alpha1.MetalMachine) []string {
+		if !translate.IsNode(mm) {
+			return nil
 		}
-	}
-	return nil
+		return []string{mm.Spec.Bootstrap.Join.TargetRef.Name}
+	})
+	return cmp.Or(err, controllers.Index(mgr, &v1alpha1.MetalMachine{}, bySecret, secretsOf))
 }
 
 // secretsOf returns the names of the Secrets that a machine needs, sorted.

@@ -100,11 +100,9 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if !mp.DeletionTimestamp.IsZero() {
 		return r.remove(ctx, &mp)
 	}
-	if to := mp.DeepCopy(); controllerutil.AddFinalizer(to, v1alpha1.FinalizerPool) { // before the pool is there
-		if err := r.patch(ctx, &mp, to); err != nil {
-			return reconcile.Result{}, err
-		}
-		mp = *to
+	// Before the pool is there: a deletion must find the finalizer, or the pool stays.
+	if err := controllers.AddFinalizer(ctx, r.client, &mp, v1alpha1.FinalizerPool, managerPool); err != nil {
+		return reconcile.Result{}, err
 	}
 	p, err := translate.Pool(&mp, r.owner(&mp))
 	if err == nil {
@@ -134,9 +132,7 @@ func (r *pools) remove(ctx context.Context, mp *v1alpha1.MetalPool) (reconcile.R
 	if err != nil && !inventory.IsKind(err, inventory.Conflict) {
 		return reconcile.Result{}, fmt.Errorf("delete pool %s: %w", mp.Name, err)
 	}
-	to := mp.DeepCopy()
-	controllerutil.RemoveFinalizer(to, v1alpha1.FinalizerPool)
-	return reconcile.Result{}, client.IgnoreNotFound(r.patch(ctx, mp, to))
+	return reconcile.Result{}, controllers.RemoveFinalizer(ctx, r.client, mp, v1alpha1.FinalizerPool, managerPool)
 }
 
 // isOurs reports whether the pool of that name belongs to the object. If the list fails it says yes: a finalizer too
@@ -144,10 +140,6 @@ func (r *pools) remove(ctx context.Context, mp *v1alpha1.MetalPool) (reconcile.R
 func (r *pools) isOurs(ctx context.Context, mp *v1alpha1.MetalPool) bool {
 	all, err := r.env.Appliance.ListPools(ctx)
 	return err != nil || slices.ContainsFunc(all, func(p inventory.Pool) bool { return p.Name == mp.Name && p.Owner == r.owner(mp).String() })
-}
-
-func (r *pools) patch(ctx context.Context, from, to *v1alpha1.MetalPool) error {
-	return r.client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerPool))
 }
 
 // tell writes the status when it differs: the reason of a refusal, or the counts of hosts.

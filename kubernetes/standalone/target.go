@@ -41,11 +41,7 @@ func setupTargets(mgr manager.Manager, env controllers.Env, nodes *node.Set) err
 	r := &targets{
 		env: env, client: mgr.GetClient(), events: mgr.GetEventRecorder("slipway"), log: log.With("cluster", env.Cluster), nodes: nodes, now: time.Now,
 	}
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.JoinTarget{}, bySecret, func(o client.Object) []string {
-		jt, ok := o.(*v1alpha1.JoinTarget)
-		if !ok {
-			return nil
-		}
+	err := controllers.Index(mgr, &v1alpha1.JoinTarget{}, bySecret, func(jt *v1alpha1.JoinTarget) []string {
 		names := []string{kubeconfigRef(jt).Name}
 		for _, u := range translate.TargetSecrets(jt) {
 			names = append(names, u.Secret)
@@ -54,7 +50,7 @@ func setupTargets(mgr manager.Manager, env controllers.Env, nodes *node.Set) err
 		return slices.Compact(names)
 	})
 	if err != nil {
-		return fmt.Errorf("index JoinTargets by their Secrets: %w", err)
+		return err
 	}
 	b := builder.ControllerManagedBy(mgr).Named("jointarget").
 		For(&v1alpha1.JoinTarget{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -97,13 +93,10 @@ var planeNews = predicate.Funcs{
 }
 
 func (r *targets) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
-	var list v1alpha1.JoinTargetList
-	if err := r.client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{bySecret: o.GetName()}); err != nil {
+	in := client.InNamespace(o.GetNamespace())
+	all, err := controllers.Requests(ctx, r.client, &v1alpha1.JoinTargetList{}, in, client.MatchingFields{bySecret: o.GetName()})
+	if err != nil {
 		r.log.Warn("join targets of a secret not listed", "err", err)
-	}
-	var all []reconcile.Request
-	for i := range list.Items {
-		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
 	return all
 }
@@ -136,12 +129,8 @@ func (r *targets) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 }
 
 func (r *targets) run(ctx context.Context, p *targetPass) error {
-	before := p.jt.DeepCopy()
-	if controllerutil.AddFinalizer(p.jt, v1alpha1.FinalizerTarget) {
-		err := r.client.Patch(ctx, p.jt, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerTarget))
-		if err != nil {
-			return fmt.Errorf("add the finalizer: %w", err)
-		}
+	if err := controllers.AddFinalizer(ctx, r.client, p.jt, v1alpha1.FinalizerTarget, managerTarget); err != nil {
+		return err
 	}
 	err := r.mirror(ctx, p)
 	if no, ok := errors.AsType[*refused](err); ok {
@@ -283,13 +272,7 @@ func (r *targets) delete(ctx context.Context, p *targetPass) error {
 		}
 	}
 	r.nodes.Drop(targetKey(p.jt))
-	before := p.jt.DeepCopy()
-	controllerutil.RemoveFinalizer(p.jt, v1alpha1.FinalizerTarget)
-	err = r.client.Patch(ctx, p.jt, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerTarget))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer: %w", err)
-	}
-	return nil
+	return controllers.RemoveFinalizer(ctx, r.client, p.jt, v1alpha1.FinalizerTarget, managerTarget)
 }
 
 // cascade deletes the machines of a cluster: the workers, and the control planes when no worker is left. Without
