@@ -43,6 +43,7 @@ func (c *Change) Ref() string {
 }
 
 // Applier applies objects.
+// It keeps nothing between two calls: what was applied before is read from the inventory each time.
 type Applier struct {
 	Appliance contract.Appliance
 	// HasSecret says whether the inventory has a secret, for Secrets that are not in the files.
@@ -53,6 +54,7 @@ type Applier struct {
 // run is one apply or delete.
 type run struct {
 	*Applier
+	// Both are collected before the first object is applied: an object may name one that comes after it in the files.
 	secrets map[string]*Object              // by namespace/name
 	targets map[string]*v1alpha1.JoinTarget // by namespace/name
 }
@@ -69,6 +71,7 @@ func sorted(objects []Object) ([]Object, error) {
 	for i := range objects {
 		o := &objects[i]
 		if first, ok := seen[o.Ref()]; ok {
+			// Refused and not merged: nobody can say which of the two counts.
 			bad = append(bad, fmt.Sprintf("%s:%d: %s stands twice, first in %s:%d", o.File, o.Line, o.Ref(), first.File, first.Line))
 			continue
 		}
@@ -104,6 +107,7 @@ func (a *Applier) start(objects []Object) (*run, []Object, error) {
 // failed says where the object stands that an error is about.
 func (o *Object) failed(err error) error {
 	where := fmt.Sprintf("%s:%d: %s: ", o.File, o.Line, o.Ref())
+	// The kind and the hint stay. Callers decide by the kind, and people read the hint.
 	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return &inventory.Error{Kind: e.Kind, Msg: where + e.Msg, Hint: e.Hint, Err: err}
 	}
@@ -126,6 +130,7 @@ func (r *run) seal(ctx context.Context, o *Object, uses []translate.SecretUse, c
 	for _, u := range uses {
 		from := r.secrets[u.Namespace+"/"+u.Secret]
 		if from == nil {
+			// People keep Secrets out of the files in their repository. Then the value that was stored before stays in use.
 			has, err := r.HasSecret(ctx, u.Name)
 			if err != nil {
 				return err
@@ -144,9 +149,11 @@ func (r *run) seal(ctx context.Context, o *Object, uses []translate.SecretUse, c
 		if err != nil {
 			return err
 		}
+		// A dry run comes as far as this, so that it finds a Secret or a key that is missing.
 		if sealed = append(sealed, u.Secret); r.DryRun {
 			continue
 		}
+		// The owner is stored with the value: another object with the same name of a Secret cannot overwrite it.
 		if err := r.Appliance.SaveSecret(ctx, u.Name, o.owner().String(), plain); err != nil {
 			return err
 		}

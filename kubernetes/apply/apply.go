@@ -16,6 +16,7 @@ func (a *Applier) Apply(ctx context.Context, objects []Object, done func(Change)
 	if err != nil {
 		return err
 	}
+	// The order is that of sorted. The first error ends the loop, because later objects may need the one that failed.
 	for i := range all {
 		o := &all[i]
 		if o.object == nil {
@@ -40,11 +41,13 @@ func (a *Applier) Apply(ctx context.Context, objects []Object, done func(Change)
 	return nil
 }
 
+// pool stores a pool, unless the inventory has the same one.
 func (r *run) pool(ctx context.Context, o *Object, mp *v1alpha1.MetalPool, c *Change) error {
 	p, err := translate.Pool(mp, o.owner())
 	if err != nil {
 		return err
 	}
+	// Read first, so that a pool that is the same already causes no write and no event.
 	all, err := r.Appliance.ListPools(ctx)
 	if err != nil {
 		return err
@@ -65,11 +68,14 @@ func (r *run) pool(ctx context.Context, o *Object, mp *v1alpha1.MetalPool, c *Ch
 	return r.Appliance.SavePool(ctx, p)
 }
 
+// target stores a join target with the Secrets that it names. For a new cluster the appliance then makes the authorities.
 func (r *run) target(ctx context.Context, o *Object, jt *v1alpha1.JoinTarget, c *Change) error {
 	t, err := translate.JoinTarget(jt, o.owner())
 	if err != nil {
 		return err
 	}
+	// With IsInit the appliance itself creates the authorities of the cluster. Controllers leave it out, because they create
+	// them in a Secret of their own cluster.
 	t.IsInit = translate.IsInit(jt)
 	if t.IsInit && jt.Spec.KubeconfigSecretRef != nil {
 		return &translate.Invalid{Field: "spec.kubeconfigSecretRef", Msg: "a cluster that is still to be made has no kubeconfig yet: leave it out, and take it from slipway target kubeconfig " + t.Name}
@@ -94,6 +100,7 @@ func (r *run) target(ctx context.Context, o *Object, jt *v1alpha1.JoinTarget, c 
 		}
 	}
 	// Secrets first: a target that names a secret which is not stored yet would be refused.
+	// They are stored even if the target is unchanged, because a value may be new.
 	if err := r.seal(ctx, o, translate.TargetSecrets(jt), c); err != nil || r.DryRun || c.Op == Unchanged {
 		return err
 	}

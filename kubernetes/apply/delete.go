@@ -33,6 +33,7 @@ func (a *Applier) Delete(ctx context.Context, objects []Object, done func(Change
 				err = r.Appliance.DeletePool(ctx, o.Name, o.owner().String())
 			}
 		case *v1alpha1.MetalHost:
+			// A host outlives its object. Its hardware and its history are in the inventory, and another machine may use it.
 			c.Op, c.Detail = Kept, "the inventory keeps hosts: slipway host delete "+o.Name
 		}
 		if err != nil {
@@ -57,6 +58,8 @@ func (r *run) deleteMachine(ctx context.Context, o *Object, mm *v1alpha1.MetalMa
 	if r.DryRun {
 		return nil
 	}
+	// A machine without a host is gone after this call. Otherwise the engine drains, fences and wipes, and a repeated call
+	// does no harm. NotFound: somebody else deleted it since it was read.
 	if _, err := r.Appliance.DeleteMachine(ctx, v.Machine.Name, false); err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
@@ -78,9 +81,13 @@ func (r *run) deleteTarget(ctx context.Context, o *Object, jt *v1alpha1.JoinTarg
 	if r.DryRun {
 		return nil
 	}
+	// Refused while a machine names the target. Machines that still have a host are not gone yet, and then people repeat the
+	// command.
 	if err := r.Appliance.DeleteTarget(ctx, name, o.owner().String()); err != nil {
 		return err
 	}
+	// The secrets come after the target: a stored target must never name a secret that is gone. If this process dies here, a
+	// repeated delete finds no target and still deletes them.
 	uses := translate.TargetSecrets(jt)
 	if translate.IsInit(jt) {
 		uses = append(uses, translate.SecretUse{Name: translate.PKIName(jt)}, translate.SecretUse{Name: translate.KubeconfigName(jt)})
@@ -88,6 +95,7 @@ func (r *run) deleteTarget(ctx context.Context, o *Object, jt *v1alpha1.JoinTarg
 	return r.forget(ctx, o, uses)
 }
 
+// forget deletes the secrets that were stored for an object. It is safe to repeat.
 func (r *run) forget(ctx context.Context, o *Object, uses []translate.SecretUse) error {
 	for _, u := range uses {
 		err := r.Appliance.DeleteSecret(ctx, u.Name, o.owner().String())

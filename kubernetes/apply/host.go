@@ -13,6 +13,7 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
+// errFound ends a walk over all hosts at the first one that fits.
 var errFound = errors.New("found")
 
 // findHost finds the host that an object is about: by inventory id, by MAC, or by name.
@@ -22,12 +23,14 @@ func (r *run) findHost(ctx context.Context, mh *v1alpha1.MetalHost) (v contract.
 		return v, err == nil, err
 	}
 	err = r.Appliance.EachHost(ctx, func(h contract.HostView) error {
+		// The name counts only without MACs. People rename hosts, but the MAC stays with the hardware.
 		isIt := len(mh.Spec.BootMACs) == 0 && h.Host.Name == mh.Name
 		for _, n := range h.Host.NICs {
 			isIt = isIt || slices.Contains(mh.Spec.BootMACs, v1alpha1.MAC(n.MAC))
 		}
 		if isIt {
 			v, isFound = h, true
+			// MACs are unique in the inventory: the first host is the only one.
 			return errFound
 		}
 		return nil
@@ -56,6 +59,8 @@ func (r *run) host(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, c *Ch
 			return inventory.Errorf(inventory.NotFound, "there is no host %s", mh.Name).WithHint("give its bootMACs to declare it before it boots; slipway host list shows all")
 		}
 		if c.Op = Created; !r.DryRun {
+			// A known MAC gives back the host that has it. So if this process dies after the call, a repeated apply continues
+			// with the same host.
 			if h, err = r.Appliance.DeclareHost(ctx, translate.DeclaredHost(mh)); err != nil {
 				return err
 			}
@@ -66,6 +71,7 @@ func (r *run) host(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, c *Ch
 			c.Op = Changed
 		}
 	}
+	// Fields that the object leaves out keep the value of the inventory.
 	w := translate.Host(mh, h)
 	if isFound && mh.Spec.InventoryID == "" && isUnnamed(&h) { // Slipway discovered it before the file declared it
 		w.Name = mh.Name
@@ -78,6 +84,7 @@ func (r *run) host(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, c *Ch
 			}
 		}
 	}
+	// Before the flags: Slipway switches an accepted host on at once, and must know how.
 	if err := r.power(ctx, o, mh, v.BMC, h.ID, changed); err != nil {
 		return err
 	}
@@ -96,6 +103,7 @@ func (r *run) flags(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory.Ho
 		{s.Protected != nil && *s.Protected != h.IsProtected, func() error { return r.Appliance.Protect(ctx, h.ID, *s.Protected) }},
 		{s.Accepted != nil && *s.Accepted && (h.ID == "" || h.State == inventory.Discovered), func() error { return r.Appliance.Accept(ctx, h.ID) }},
 	} {
+		// Only differences, so that a repeated apply calls nothing.
 		if !f.isWanted {
 			continue
 		}
@@ -133,6 +141,7 @@ func (r *run) power(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, stor
 					WithHint("and username, where the controller has users")
 			}
 			isSecret = true
+		// Without its Secret in the files a controller keeps the account that was stored before. There must be one.
 		case stored == nil || stored.Username == "":
 			return inventory.Errorf(inventory.Invalid, "spec.power.credentialsRef: Secret %s/%s is not in the files", ref.Namespace, ref.Name).
 				WithHint("add the Secret object to the files, or set the account with: slipway bmc set %s", o.Name)
@@ -145,6 +154,8 @@ func (r *run) power(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, stor
 	if !isKnown {
 		changed()
 	}
+	// Passwords are sealed, and cannot be compared here. With a Secret in the files the call is repeated each time, and the
+	// appliance writes only what is new.
 	if r.DryRun || isKnown && !isSecret {
 		return nil
 	}

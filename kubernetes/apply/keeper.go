@@ -59,6 +59,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 }
 
 // isConflict reports whether somebody else has changed a thing meanwhile: its event leads to another look.
+// NotFound is one as well: somebody has deleted the thing.
 func isConflict(err error) bool {
 	var e *inventory.Error
 	return errors.As(err, &e) && (e.Kind == inventory.Conflict || e.Kind == inventory.NotFound)

@@ -28,6 +28,8 @@ func (r *run) machine(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine,
 		}
 		options.Target = jt
 	}
+	// A conflict means that the row changed between the read and the write. Each try reads it again, with a Change that has
+	// nothing of the try before.
 	for try := 1; ; try++ { // the engine writes as well, such as why there is no host yet
 		*c = Change{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 		err := r.bring(ctx, o, mm, options, c)
@@ -48,7 +50,10 @@ func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, o
 		return err
 	}
 	if !isNew {
+		// The stored name counts. Another machine may have had the usual name when this one was made.
 		options.Name = v.Machine.Name
+		// The Keeper gave it this role. Without this, the update would take the role from the machine that is making its
+		// cluster.
 		if translate.RoleOf(v.Machine.Config) == machineconfig.Init { // until its cluster is there
 			options.Role = machineconfig.Init
 		}
@@ -72,6 +77,8 @@ func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, o
 			return err
 		}
 	}
+	// Secrets come before the machine, because the inventory refuses a machine that names a missing one. If this process dies
+	// in between, a repeated apply stores them again.
 	if err := r.seal(ctx, o, translate.MachineSecrets(mm, o.owner()), c); err != nil {
 		return err
 	}
@@ -89,9 +96,12 @@ func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, o
 	if err != nil || data == nil || r.DryRun {
 		return err
 	}
+	// The last argument asks for a check only. Data that the machine cannot boot with are refused while somebody still reads
+	// the output. The Keeper hands them over when the machine boots.
 	return r.Appliance.GiveBootstrap(ctx, wanted.Name, *data, true)
 }
 
+// hasData reports whether a machine boots with data from a Secret. A bootstrap provider, or a person, has written them.
 func hasData(mm *v1alpha1.MetalMachine) bool {
 	return mm.Spec.Bootstrap != nil && mm.Spec.Bootstrap.DataSecretName != ""
 }
@@ -119,6 +129,7 @@ func (r *run) sealData(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine
 	if err != nil {
 		return nil, err
 	}
+	// Read again before it is stored: the Keeper must never meet data that it cannot read.
 	data, err := translate.ReadData(text)
 	if err != nil {
 		return nil, err
@@ -144,6 +155,8 @@ func (r *run) targetOf(ctx context.Context, mm *v1alpha1.MetalMachine) (*v1alpha
 	if err != nil {
 		return nil, err
 	}
+	// The inventory does not have all fields of a JoinTarget. In two cases the machine needs a field that is missing there.
+	// Then the object must be in the files.
 	if t.Kubeconfig == "" {
 		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s has a static token, whose CA is in its object alone", mm.Namespace, name).
 			WithHint("put the JoinTarget into the files")
@@ -177,12 +190,15 @@ func (r *run) update(ctx context.Context, mm *v1alpha1.MetalMachine, stored, wan
 	if !stored.DeletedAt.IsZero() {
 		return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", stored.Name).WithHint("wait until it is gone: slipway machine show %s", stored.Name)
 	}
+	// A field that is frozen refuses the whole update. With half of it, the machine would match no version of the file.
 	if err := translate.Frozen(stored, wanted); err != nil {
 		return err
 	}
 	isInstalled := stored.HostID != ""
 	differs := translate.Changed(stored, wanted)
 	isAgain := isInstalled && differs != "" && mm.Spec.UpdatePolicy == v1alpha1.UpdateReprovision
+	// Before a machine has a host, everything may change. Afterwards the machine keeps what was installed, unless it is
+	// installed again.
 	m, isChanged := translate.Apply(stored, wanted, !isInstalled || isAgain)
 	if c.Op = Unchanged; isChanged {
 		c.Op = Changed

@@ -72,6 +72,7 @@ func (e Errors) Unwrap() error {
 
 // Read reads the objects of one file. It reports all faults at once, as Errors, with file and line.
 func Read(name, namespace string, in io.Reader) ([]Object, error) {
+	// One byte more than allowed shows that a file is too large.
 	text, err := io.ReadAll(io.LimitReader(in, MaxBytes+1))
 	if err != nil {
 		return nil, inventory.Errorf(inventory.Invalid, "cannot read %s: %v", name, err)
@@ -79,6 +80,7 @@ func Read(name, namespace string, in io.Reader) ([]Object, error) {
 	if len(text) > MaxBytes {
 		return nil, inventory.Errorf(inventory.Invalid, "%s is larger than %d MiB", name, MaxBytes>>20)
 	}
+	// Before the parser: text that tools read in different ways is refused with line and column.
 	if line, column, what, hint := machineconfig.TextFault(string(text)); line > 0 {
 		return nil, Errors{fmt.Sprintf("%s:%d:%d: %s: %s", name, line, column, what, hint)}
 	}
@@ -96,6 +98,7 @@ func Read(name, namespace string, in io.Reader) ([]Object, error) {
 		}
 		r.document(&doc)
 	}
+	// All or nothing: a file with a fault gives no objects, so that nothing is applied by halves.
 	if len(r.bad) > 0 {
 		return nil, r.bad
 	}
@@ -129,6 +132,7 @@ func (r *reader) document(n *yaml.Node) {
 		r.wrong(n.Line, "%v", err)
 		return
 	}
+	// kubectl get -o yaml prints a List. Its items keep their own lines in the file.
 	if items := at(n, "items"); items != nil && items.Kind == yaml.SequenceNode && strings.HasSuffix(u.GetKind(), "List") {
 		for _, item := range items.Content {
 			r.document(item)
@@ -148,6 +152,7 @@ func objectOf(n *yaml.Node) (*unstructured.Unstructured, error) {
 		}
 		return nil, err
 	}
+	// Through JSON, as kubectl does it. Numbers and texts then mean the same here and there.
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, errors.New("a key is no text")
@@ -156,6 +161,7 @@ func objectOf(n *yaml.Node) (*unstructured.Unstructured, error) {
 	if err := json.Unmarshal(text, &u.Object); err != nil {
 		return nil, err
 	}
+	// JSON has one kind of number. The checks of an API server know two.
 	numbers(u.Object)
 	return u, nil
 }
@@ -205,6 +211,8 @@ func (r *reader) one(n *yaml.Node, u *unstructured.Unstructured) {
 		return
 	}
 	unstructured.RemoveNestedField(u.Object, "status") // what kubectl get printed may be applied again
+	// Defaults and rules come from the definitions that clusters get, so that apply accepts the objects that an API server
+	// accepts.
 	if err := manifests.Default(u); err != nil {
 		r.wrong(n.Line, "%s: %v", o.Ref(), err)
 		return
@@ -250,6 +258,7 @@ func (r *reader) secret(n *yaml.Node, u *unstructured.Unstructured, o Object) {
 		return
 	}
 	o.data = map[string][]byte{}
+	// stringData comes second, because it wins over data in Kubernetes.
 	for _, part := range []string{"data", "stringData"} {
 		values, _, err := unstructured.NestedStringMap(u.Object, part)
 		if err != nil {
@@ -259,6 +268,7 @@ func (r *reader) secret(n *yaml.Node, u *unstructured.Unstructured, o Object) {
 		for k, v := range values {
 			b := []byte(v)
 			if part == "data" {
+				// The command base64 breaks lines, and YAML keeps the breaks.
 				if b, err = base64.StdEncoding.DecodeString(strings.Join(strings.Fields(v), "")); err != nil {
 					r.wrong(lineOf(n, "data."+k), "%s: data.%s is not base64: plain text stands under stringData", o.Ref(), k)
 					return
@@ -286,6 +296,7 @@ func at(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
+// stepRE finds the steps of a path such as spec.files[0].path.
 var stepRE = regexp.MustCompile(`\[([^\]]*)\]|[^.\[\]]+`)
 
 // lineOf returns the line of the field that a path names, or of what is nearest above it.

@@ -27,6 +27,7 @@ const (
 func (k *Keeper) Serve(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
+	// A goroutine of its own, because Watch returns only when the stream ends.
 	watching.Go(func() { k.watch(ctx) })
 	for {
 		began := time.Now()
@@ -75,6 +76,8 @@ func (k *Keeper) hear(ev inventory.Event) {
 		k.mu.Unlock()
 	}
 	select {
+	// The channel has room for one. A look that has not begun yet finds this event as well, so that another wake would add
+	// nothing.
 	case k.wake <- struct{}{}:
 	default:
 	}

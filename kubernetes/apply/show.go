@@ -24,6 +24,8 @@ type Shown struct {
 // List returns the machines that were applied without Kubernetes, and with a name only that one. It turns the parts of a
 // machine's configuration that concern the node back into fields of the object. Files and users stay in the configuration.
 func (a *Applier) List(ctx context.Context, namespace, name string) ([]Shown, error) {
+	// The owner of a machine is a path of cluster, namespace, kind, name and UID. Its beginning selects machines in the
+	// store.
 	prefix := contract.Owner{ClusterUID: contract.LocalCluster, Namespace: namespace, Kind: v1alpha1.KindMetalMachine, Name: name, UID: ""}.String()
 	switch {
 	case namespace == "":
@@ -36,6 +38,7 @@ func (a *Applier) List(ctx context.Context, namespace, name string) ([]Shown, er
 		return nil, err
 	}
 	var all []Shown
+	// One waits for all: many machines wait for few targets, and each target is read once.
 	turns := waits{appliance: a.Appliance, views: views, targets: map[string]*inventory.JoinTarget{}}
 	for i := range views {
 		owner, err := contract.ParseOwner(views[i].Machine.Owner)
@@ -83,6 +86,7 @@ func (w *waits) of(ctx context.Context, v *contract.View) (b translate.Bootstrap
 	switch {
 	case t == nil:
 		b.Reason, b.Message = v1alpha1.ReasonWaitingForBootstrapData, "there is no target "+target+" any more"
+	// The same order as in Keeper.tend, so that people read the reason for which the machine really waits.
 	case t.IsInit && t.InitializedAt.IsZero():
 		b.Reason, b.Message = v1alpha1.ReasonWaitingForControlPlaneInit, "the cluster is not made yet"
 		for i := range w.views {
@@ -96,6 +100,7 @@ func (w *waits) of(ctx context.Context, v *contract.View) (b translate.Bootstrap
 	return b, nil
 }
 
+// show makes an object as a controller would have written it. It is for people: nothing reads it back.
 func show(owner contract.Owner, v *contract.View, held translate.BootstrapFacts) Shown {
 	m := &v.Machine
 	t := translate.StatusOf(translate.Facts{View: v, IsDeleting: !m.DeletedAt.IsZero(), Bootstrap: held})
@@ -116,6 +121,7 @@ func show(owner contract.Owner, v *contract.View, held translate.BootstrapFacts)
 	if t.HostName != "" {
 		mm.Status.HostRef = &v1alpha1.HostReference{Name: t.HostName, InventoryID: t.InventoryID}
 	}
+	// The inventory keeps no times of conditions. All of them get that of the last change.
 	mm.Status.Conditions, _ = translate.MergeConditions(nil, t.Conditions, 1, m.UpdatedAt)
 	s := Shown{Kind: v1alpha1.KindMetalMachine, Namespace: owner.Namespace, Name: owner.Name, Phase: string(t.Phase), Host: t.HostName, Object: mm}
 	for _, c := range t.Conditions {

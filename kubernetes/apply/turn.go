@@ -28,9 +28,13 @@ func (k *Keeper) tend(ctx context.Context, name string, members []*contract.View
 	if err != nil {
 		return false, err
 	}
+	// The roles are in the configurations of the machines. So after a restart this process still knows which one makes the
+	// cluster.
 	isFirst := func(v *contract.View) bool { return translate.RoleOf(v.Machine.Config) == machineconfig.Init }
 	isReady := func(v *contract.View) bool { return v.Machine.HostID != "" && translate.IsHeld(&v.Machine) }
 	isMaking := t.IsInit && t.InitializedAt.IsZero()
+	// Nobody waits, and nobody makes the cluster. That is so for most targets most of the time, and then the cluster gets no
+	// request.
 	if !slices.ContainsFunc(members, isReady) && !slices.ContainsFunc(members, isFirst) {
 		return false, nil
 	}
@@ -42,6 +46,7 @@ func (k *Keeper) tend(ctx context.Context, name string, members []*contract.View
 		}
 		isBusy = isMaking
 	}
+	// JudgeTurn is pure. It gets what is known of all members, and decides for one of them.
 	all := make([]node.Joiner, len(members))
 	for i, v := range members {
 		all[i] = node.Joiner{Name: v.Machine.Name, IsPlane: isPlane(v), IsFirst: isFirst(v), Stage: stageOf(v, isMaking)}
@@ -74,6 +79,7 @@ func (k *Keeper) tend(ctx context.Context, name string, members []*contract.View
 				}
 			}
 		}, rules)
+		// The reason is stored with the hook. hold writes nothing when it is the same as before.
 		if verdict.Wait != "" {
 			if err := k.hold(ctx, v, verdict.Wait); err != nil {
 				return isBusy, err
@@ -102,6 +108,7 @@ func isPlane(v *contract.View) bool {
 }
 
 // stageOf is how far a machine is. The one that makes the cluster has joined when that is there.
+// JudgeTurn counts those that may boot and have not joined.
 func stageOf(v *contract.View, isMaking bool) node.Stage {
 	switch {
 	case v.Machine.HostID == "" || translate.IsHeld(&v.Machine):
@@ -118,6 +125,7 @@ func (k *Keeper) notice(ctx context.Context, t *inventory.JoinTarget) (isMaking 
 	if err != nil || !plane.IsInitialized {
 		return true, nil // it does not answer before it is there
 	}
+	// If this process dies before the save, the next look asks the cluster again and gets the same answer.
 	t.InitializedAt = k.cfg.Now()
 	if err := k.cfg.Appliance.SaveTarget(ctx, *t); err != nil {
 		return true, fmt.Errorf("note that the cluster of %s is there: %w", t.Name, err)
@@ -135,6 +143,8 @@ func (k *Keeper) quorum(ctx context.Context, target string) (wait string) {
 		if errors.As(err, &op) {
 			err = op.Err
 		}
+		// A cluster that does not answer is a reason to wait, and no error: nobody knows whether another member would be
+		// safe.
 		return "the cluster does not answer how its etcd is: " + err.Error()
 	case plane.Healthy < plane.Members:
 		return fmt.Sprintf("%d of %d members of etcd are well: another control plane joins when all are", plane.Healthy, plane.Members)
