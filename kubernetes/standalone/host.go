@@ -37,6 +37,7 @@ const (
 )
 
 // hostKey names the subject of a Reconcile: a row of the inventory, or an object without a row.
+// Reconciles of one row never run at once, because the queue compares keys.
 type hostKey struct {
 	id   inventory.HostID
 	name string // of the object; "" with an id
@@ -118,6 +119,7 @@ func (r *hosts) ofObject(_ context.Context, o client.Object) []hostKey {
 func (r *hosts) ofSecret(ctx context.Context, o client.Object) (keys []hostKey) {
 	var list v1alpha1.MetalHostList
 	if err := r.client.List(ctx, &list, client.MatchingFields{byCredentials: o.GetNamespace() + "/" + o.GetName()}); err != nil {
+		// The cache fails only when the manager ends. A list that is lost comes back with the next version of the Secret.
 		r.log.Warn("hosts of a secret not listed", "err", err)
 	}
 	for i := range list.Items {
@@ -160,6 +162,7 @@ func (r *hosts) all(ctx context.Context) (keys []hostKey, err error) {
 func (r *hosts) Reconcile(ctx context.Context, key hostKey) (reconcile.Result, error) {
 	var err error
 	again := time.Duration(0)
+	// With a row, the row is the subject: several objects may point to it, and one pass cleans that up.
 	if key.id != "" {
 		err = r.show(ctx, key.id)
 	} else {
@@ -191,6 +194,8 @@ func (r *hosts) show(ctx context.Context, id inventory.HostID) error {
 	if !mh.DeletionTimestamp.IsZero() && v.Host.ClaimID == "" {
 		return r.release(ctx, mh) // it comes back when it is gone: its host is still there
 	}
+	// A refusal by the inventory goes into the status, because people have to correct the object. All other errors are tried
+	// again.
 	said, problem := r.hear(ctx, mh, &v)
 	if problem != nil && !translate.IsInvalid(problem) && !inventory.IsKind(problem, inventory.Invalid) {
 		return problem
@@ -199,6 +204,7 @@ func (r *hosts) show(ctx context.Context, id inventory.HostID) error {
 	if problem != nil {
 		agreed = nil
 	}
+	// After a refusal the values of people stay in the object as they are, so that they can see and correct them.
 	if err := r.write(ctx, mh, &v.Host, agreed); err != nil {
 		return err
 	}
@@ -225,6 +231,7 @@ func (r *hosts) object(ctx context.Context, h *inventory.Host) (*v1alpha1.MetalH
 			old := &list.Items[0]
 			fresh.Labels, fresh.Annotations, fresh.Spec = old.Labels, old.Annotations, *old.Spec.DeepCopy()
 		}
+		// The old object stays until the next pass finds the new one. So a crash in between loses nothing that people said.
 		return nil, r.create(ctx, fresh, h)
 	}
 	for i := range list.Items {
@@ -242,6 +249,7 @@ func (r *hosts) object(ctx context.Context, h *inventory.Host) (*v1alpha1.MetalH
 func (r *hosts) create(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory.Host) error {
 	mh.Name, mh.Spec.InventoryID = h.Name, string(h.ID)
 	said := translate.Agree(agreed(mh), translate.SaidOf(mh), translate.SaidIn(h, mh.Spec.FailureDomain))
+	// The object is complete from its first version. Everybody who watches it sees labels and facts at once.
 	r.dress(mh, h, &said)
 	err := r.client.Create(ctx, mh, client.FieldOwner(managerHost))
 	if !apierrors.IsAlreadyExists(err) {
@@ -254,6 +262,7 @@ func (r *hosts) create(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory
 	switch there.Spec.InventoryID {
 	case string(h.ID):
 		return nil
+	// Bound by a patch with an optimistic lock. If somebody else binds it at the same time, one of the two gets a conflict.
 	case "":
 		return r.adopt(ctx, &there, h.ID)
 	}
@@ -273,6 +282,7 @@ func (r *hosts) drop(ctx context.Context, id inventory.HostID, why error) error 
 	}
 	for i := range list.Items {
 		o := list.Items[i].DeepCopy()
+		// An object without MACs shows a row that this controller found. Without the row it says nothing.
 		if len(o.Spec.BootMACs) == 0 || !o.DeletionTimestamp.IsZero() {
 			if err := r.remove(ctx, o); err != nil {
 				return err

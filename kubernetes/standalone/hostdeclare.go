@@ -22,6 +22,7 @@ func (r *hosts) declare(ctx context.Context, name string) (again time.Duration, 
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &mh); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
+	// It was bound since it was queued. The change that bound it has queued its row.
 	if mh.Spec.InventoryID != "" {
 		return 0, nil
 	}
@@ -53,6 +54,7 @@ func (r *hosts) declared(ctx context.Context, mh *v1alpha1.MetalHost) (inventory
 	if len(in.NICs) == 0 {
 		return in, &translate.Invalid{Field: "spec.bootMACs", Msg: "no host has this name: name the MAC that it boots from"}
 	}
+	// Before the call: DeclareHost would find the row of the other object by the MAC, and two objects would be one host.
 	if other, err := r.other(ctx, mh); err != nil || other != "" {
 		return in, cmp.Or(err, alike(other))
 	}
@@ -64,6 +66,7 @@ func (r *hosts) declared(ctx context.Context, mh *v1alpha1.MetalHost) (inventory
 	if err := r.client.List(ctx, &bound, client.MatchingFields{byInventoryID: string(h.ID)}); err != nil {
 		return h, fmt.Errorf("list MetalHosts of host %s: %w", h.Name, err)
 	}
+	// A host that another object shows is taken over only if nobody applied that object, and no machine has the host.
 	for i := range bound.Items {
 		if o := &bound.Items[i]; o.Name != mh.Name && (len(o.Spec.BootMACs) > 0 || h.ClaimID != "") {
 			return h, alike(o.Name)
@@ -106,6 +109,7 @@ func (r *hosts) other(ctx context.Context, mh *v1alpha1.MetalHost) (string, erro
 				continue
 			}
 			var o v1alpha1.MetalHost
+			// Asked of the API server: a cache that is late could still have an object that somebody has deleted.
 			err := r.direct.Get(ctx, client.ObjectKey{Name: name}, &o)
 			if err == nil && o.DeletionTimestamp.IsZero() && slices.Contains(o.Spec.BootMACs, mac) {
 				return name, nil

@@ -80,6 +80,7 @@ func (r *hosts) remove(ctx context.Context, mh *v1alpha1.MetalHost) error {
 	if !mh.DeletionTimestamp.IsZero() {
 		return nil
 	}
+	// NotFound: somebody else has deleted it.
 	return client.IgnoreNotFound(r.client.Delete(ctx, mh, client.Preconditions{UID: &mh.UID}))
 }
 
@@ -98,6 +99,7 @@ func (r *hosts) warn(mh *v1alpha1.MetalHost, reason, text string) {
 	if was := apimeta.FindStatusCondition(mh.Status.Conditions, v1alpha1.Ready); was != nil && was.Reason == reason && was.Message == inventory.Clean(text, 1024) {
 		return
 	}
+	// In the log as well: events of a cluster live for an hour.
 	r.log.Warn("MetalHost is no host", "object", mh.Name, "reason", reason, "why", text)
 	r.events.Eventf(mh, nil, corev1.EventTypeWarning, reason, "Reconcile", "%s", inventory.Clean(text, maxNote))
 }

@@ -56,6 +56,7 @@ func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *contract.Ho
 	stored := translate.SaidIn(&v.Host, object.Domain)
 	said = translate.Agree(agreed(mh), object, stored)
 	var isChanged bool
+	// After the first error nothing more is done. The next pass begins with what the inventory then has.
 	do := func(is bool, fn func() error) {
 		if is && err == nil {
 			isChanged, err = true, fn()
@@ -63,12 +64,15 @@ func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *contract.Ho
 	}
 	again := func() {
 		if isChanged && err == nil {
+			// The verbs changed the row. An update with the version of before would be a conflict.
 			*v, err = r.env.Appliance.FindHost(ctx, v.Host.ID)
 		}
 		isChanged = false
 	}
 	id, a := v.Host.ID, r.env.Appliance
 	// A host that is accepted is switched on at once: how that is done has to be known before.
+	// An error about the power comes back at the end: a missing Secret must not hide what people changed in the rest of the
+	// object.
 	isChanged, powerErr := r.power(ctx, mh, id)
 	do(said.InMaintenance != stored.InMaintenance, func() error { return a.Maintain(ctx, id, said.InMaintenance) })
 	do(said.IsProtected != stored.IsProtected, func() error { return a.Protect(ctx, id, said.IsProtected) })
@@ -101,6 +105,7 @@ func (r *hosts) power(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.
 	if err != nil {
 		return false, fmt.Errorf("encode spec.power: %w", err)
 	}
+	// A digest, so that the annotation stays short.
 	sum := sha256.Sum256(append(text, version...))
 	mark := hex.EncodeToString(sum[:8])
 	if mh.Annotations[annotationPower] == mark {
@@ -112,6 +117,7 @@ func (r *hosts) power(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.
 	if mh.Annotations == nil {
 		mh.Annotations = map[string]string{}
 	}
+	// Only in memory here. write stores it together with the agreed values, in one patch.
 	mh.Annotations[annotationPower] = mark
 	return true, nil
 }
@@ -180,6 +186,7 @@ func (r *hosts) write(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory.
 func (r *hosts) dress(mh *v1alpha1.MetalHost, h *inventory.Host, said *translate.Said) {
 	facts := factsOf(h)
 	for _, key := range append(v1alpha1.Facts(), v1alpha1.LabelFailureDomain) {
+		// A fact that the host does not have any more must not stay in its labels: selectors would still match it.
 		if facts[key] == "" {
 			delete(mh.Labels, key)
 		}
@@ -193,6 +200,7 @@ func (r *hosts) dress(mh *v1alpha1.MetalHost, h *inventory.Host, said *translate
 		if mh.Annotations == nil {
 			mh.Annotations = map[string]string{}
 		}
+		// In the same patch as the values that were agreed. If this process dies, both are stored or neither.
 		mh.Annotations[annotationAgreed] = said.String()
 	}
 	if h.ClaimID == "" {

@@ -45,6 +45,7 @@ func statusOf(v *contract.HostView, mh *v1alpha1.MetalHost, problem error, clust
 			s.Power = v1alpha1.PowerOff
 		}
 	}
+	// The bounds here are those of the definition. With one value more, the API server would refuse the whole status.
 	for _, a := range v.Addresses[:min(len(v.Addresses), 64)] {
 		s.Addresses = append(s.Addresses, v1alpha1.Address{Type: v1alpha1.AddressInternalIP, Address: a})
 	}
@@ -110,6 +111,7 @@ func conditionsOf(v *contract.HostView, problem error, mh *v1alpha1.MetalHost, n
 	default:
 		say(v1alpha1.Clean, metav1.ConditionFalse, "Dirty", "something was installed on it since it was last wiped")
 	}
+	// The first obstacle is enough for people. They remove it, and the next one shows.
 	reason, message := unavailable(h)
 	yesNo(v1alpha1.Available, reason == "", v1alpha1.ReasonAvailable, reason, message)
 	online, why := onlineOf(v)
@@ -201,6 +203,7 @@ func manual(v *contract.HostView) string {
 	return issues[0].Cause + "; " + issues[0].Hint
 }
 
+// bootMAC returns the MAC that a host boots from: the marked one, or that of its only port.
 func bootMAC(h *inventory.Host) string {
 	for _, n := range h.NICs {
 		if n.IsBoot {
@@ -249,6 +252,7 @@ func hardwareOf(h *inventory.Host, i *inventory.Inspection) *v1alpha1.Hardware {
 	}
 	memory := int64(h.MemoryMiB) << 20
 	if i != nil {
+		// An inspection replaces what the host reported when it booted.
 		hw := &i.Hardware
 		memory = hw.MemoryBytes
 		out.System = v1alpha1.HostSystem{
@@ -270,8 +274,10 @@ func hardwareOf(h *inventory.Host, i *inventory.Inspection) *v1alpha1.Hardware {
 	return out
 }
 
+// clip cuts a text to the length that the definition allows. With a longer one the API server would refuse the status.
 func clip(s string, n int) string { return s[:min(len(s), n)] }
 
+// disksOf, nicsOf and acceleratorsOf list at most as many as the definition allows.
 func disksOf(all []inventory.Disk) (out []v1alpha1.HostDisk) {
 	for _, d := range all[:min(len(all), 64)] {
 		o := v1alpha1.HostDisk{

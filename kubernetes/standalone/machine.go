@@ -90,6 +90,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	p := &pass{mm: mm.DeepCopy(), owner: r.ownerOf(&mm)}
 	p.facts.IsDeleting = !mm.DeletionTimestamp.IsZero()
 	if mm.Status.ObservedGeneration == 0 || mm.Spec.ClaimID == "" { // it is new: another one may have had its name
+		// The machine of that former object would hold its host for nobody.
 		if err := r.orphans.Look(ctx, req.NamespacedName, p.owner.String()); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -130,11 +131,14 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
+	// Without its join target the machine has no place in a cluster. The status says what is missing, and a change of the
+	// target wakes the object.
 	if isReady {
 		if err := r.request(ctx, p); err != nil {
 			return err
 		}
 	}
+	// Nearly every new machine gets its host at once. Its claim is an event, and then one status says everything.
 	if p.isCreated && p.view != nil && p.view.Claim == nil { // its claim wakes us
 		p.again = placedWithin
 		return nil
@@ -145,6 +149,7 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 	if err := r.bootstrap(ctx, p); err != nil {
 		return err
 	}
+	// The reason goes to the machine as well. People who look at the host in Slipway read there why it stays off.
 	if b := &p.facts.Bootstrap; p.view != nil && b.Reason != "" {
 		if err := translate.Hold(ctx, r.env.Appliance, &p.view.Machine, b.Message); err != nil {
 			return err
@@ -195,6 +200,7 @@ func (r *machines) pause(ctx context.Context, p *pass, by string) error {
 			}
 		}
 	}
+	// No report while the object is paused: the tool that moves it must not see other conditions change.
 	text, phase := "annotation "+by+"; remove it to go on", p.mm.Status.Phase
 	cs, isNew := translate.Pause(p.mm.Status.Conditions, true, text, p.mm.Generation, r.now())
 	if p.facts.IsDeleting {
@@ -225,6 +231,7 @@ func (r *machines) bind(ctx context.Context, p *pass) error {
 			return fmt.Errorf("write the claim: %w", err)
 		}
 		s.ClaimID, s.ProviderID = claim, p.view.ProviderID
+		// The event comes after the patch, so that no event names a claim that the object does not have.
 		note := "claimed host %s"
 		if isNewHost {
 			note = "has a new claim, on host %s"

@@ -51,6 +51,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	if !translate.IsHeld(&p.view.Machine) {
 		return nil
 	}
+	// From here on the machine boots, and nothing above can be taken back.
 	if _, err := r.env.Appliance.AckHook(ctx, p.view.Machine.Name, inventory.PreBoot, translate.HoldOwner); err != nil {
 		return fmt.Errorf("let %s boot: %w", p.view.Machine.Name, err)
 	}
@@ -84,6 +85,7 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 	}
 	object, owner := client.ObjectKeyFromObject(p.mm), p.owner.String()
 	isAsked := r.boots.IsAsked(object)
+	// A check costs a read of the Secret. It is repeated only for a new version, or when the host asks.
 	if !isAsked && r.boots.HasPassed(object, owner, version) {
 		return nil
 	}
@@ -95,6 +97,7 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 		p.wait(v1alpha1.ReasonWaitingForBootstrapData, "Secret %s has no key value", name)
 		return nil
 	}
+	// The data live in this call only. No field of the controller and no log has them.
 	data := contract.Bootstrap{Value: value, Format: strings.TrimSpace(string(s.Data["format"]))}
 	err = r.env.Appliance.GiveBootstrap(ctx, p.view.Machine.Name, data, !isAsked)
 	if reason := contract.BootstrapReason(err); reason != "" {
@@ -132,6 +135,7 @@ func (r *machines) turn(ctx context.Context, p *pass) error {
 			message = c.Message
 		}
 		p.wait(v1alpha1.ReasonTokenMintFailed, "JoinTarget %s cannot be reached, so that no token can be made: %s", t.Name, message)
+		// If it had its turn, it gives the turn back: others can join while this machine cannot.
 		r.turns.note(p.owner.String(), p.slot(node.StageWaiting))
 		return nil
 	}
@@ -237,6 +241,8 @@ func (r *machines) noteTurn(p *pass) {
 	switch {
 	case p.view.Machine.HostID == "" || translate.IsHeld(&p.view.Machine):
 		s = node.StageWaiting
+	// A late machine does not keep the others waiting any longer. Where nobody can look into the cluster, the first sign of
+	// life counts.
 	case p.facts.Node.IsJoined || p.facts.Node.IsLate, !p.facts.Node.IsWanted && p.view.IsUp:
 		s = node.StageDone
 	}
@@ -270,12 +276,14 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 	}
 	o, err := cluster.Observe(ctx, node.IdentityOf(p.view), wantedOn(p))
 	if !o.IsKnown {
+		// The nodes are not read yet, for example after a restart. Conditions must not turn false for that.
 		n.IsJoined, n.IsHealthy, n.Reason, n.Message = was(v1alpha1.NodeJoined), was(v1alpha1.NodeHealthy), o.Reason, o.Message
 		return err
 	}
 	p.node = &o
 	n.IsJoined, n.IsHealthy, n.Reason, n.Message = o.Found, o.IsReady, o.Reason, o.Message
 	if o.Reason == v1alpha1.ReasonWorkloadClusterUnreachable {
+		// A node that has joined stays joined while its cluster does not answer.
 		n.IsJoined = o.Found || wasJoined
 	}
 	if !n.IsJoined {
@@ -296,6 +304,7 @@ func (r *machines) lateness(p *pass) {
 		return
 	}
 	if left := joinWithin - r.now().Sub(c.LastTransitionTime.Time); left > 0 {
+		// No event comes when a time is over. The second covers times that are cut to whole seconds.
 		p.again = left + time.Second
 		return
 	}

@@ -59,6 +59,7 @@ func (r *machines) delete(ctx context.Context, p *pass) error {
 	return r.report(ctx, p)
 }
 
+// farewell says in an event what happens to the host.
 func farewell(p *pass, isForced bool) string {
 	switch {
 	case p.view.Host == nil:
@@ -79,6 +80,7 @@ func (r *machines) refresh(ctx context.Context, p *pass) error {
 		return nil
 	}
 	m, isNew := translate.Apply(p.view.Machine, wanted, false)
+	// Apply changes these while there is no host. A machine that is being deleted needs no other host.
 	m.Placement, m.Pool, m.Hostname = p.view.Machine.Placement, p.view.Machine.Pool, p.view.Machine.Hostname
 	if !isNew || translate.IsSame(p.view.Machine, m) {
 		return nil
@@ -118,6 +120,7 @@ func (r *machines) forget(key types.NamespacedName, owner string) {
 // orphan says on the object that was there, whose events outlive it, that its machine runs on.
 func (r *machines) orphan(key types.NamespacedName, m *inventory.Machine) {
 	r.turns.forget(m.Owner)
+	// The object is gone. Events need only its kind, namespace and name.
 	about := &v1alpha1.MetalMachine{}
 	about.Namespace, about.Name = key.Namespace, key.Name
 	about.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindMetalMachine))

@@ -92,6 +92,8 @@ func (r *machines) findTarget(ctx context.Context, p *pass) (isReady bool, err e
 		if c != nil && c.Message != "" {
 			p.facts.Bootstrap.Message += ": " + strings.TrimPrefix(c.Message, "JoinTarget "+name+": ")
 		}
+		// A machine that is there already goes on without the target: its deletion and its updates must not wait for a
+		// Secret.
 		return p.view != nil, nil
 	}
 	return true, nil
@@ -125,6 +127,7 @@ func (r *machines) seal(ctx context.Context, p *pass) error {
 		key := types.NamespacedName{Namespace: u.Namespace, Name: u.Secret}
 		version, err := secretVersion(ctx, r.client, r.env.Reach, key)
 		if inventory.IsKind(err, inventory.Forbidden) {
+			// No event says that somebody has granted the right.
 			p.again = unreachableAgain
 			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: %s", u.Field, controllers.Explain(err))
 			return nil
@@ -137,6 +140,7 @@ func (r *machines) seal(ctx context.Context, p *pass) error {
 			return nil
 		}
 		r.mu.Lock()
+		// The lock covers the map only. Two passes of different machines may seal different secrets at once.
 		isSealed := r.sealed[u.Name] == version
 		r.mu.Unlock()
 		if isSealed {

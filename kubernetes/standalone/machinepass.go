@@ -41,6 +41,7 @@ func (p *pass) wait(reason, format string, args ...any) {
 	p.facts.Bootstrap.Reason, p.facts.Bootstrap.Message = reason, fmt.Sprintf(format, args...)
 }
 
+// slot says where the machine is on its way into its cluster.
 func (p *pass) slot(s node.Stage) slot {
 	return slot{
 		key: client.ObjectKeyFromObject(p.mm), target: targetKey(p.target), isPlane: translate.IsControlPlane(p.mm),
@@ -78,15 +79,18 @@ type marks struct {
 	rebooted string // the annotation reboot-at that was carried out
 }
 
+// markPrefix begins the line of the marks. It is a comment of YAML, so that nothing else reads it.
 const markPrefix = "# kubernetes:"
 
 func withMarks(config string, m marks) string {
 	line := ""
 	for _, w := range []struct{ key, value string }{{"claim", m.claim}, {"reprovision-at", m.at}, {"reboot-at", m.rebooted}} {
 		if w.value != "" {
+			// Annotations hold any text. Without spaces and breaks it cannot end the line or add a mark.
 			line += " " + w.key + "=" + strings.Join(strings.Fields(w.value), "")
 		}
 	}
+	// Without marks there is no line, so that a machine that was never reinstalled has the plain configuration.
 	if line == "" {
 		return config
 	}

@@ -36,6 +36,7 @@ type reporter struct {
 func (r *reporter) forget(owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// By prefix: an object has one entry for each subject.
 	maps.DeleteFunc(r.told, func(k, _ string) bool { return strings.HasPrefix(k, owner+"\x00") })
 }
 
@@ -57,6 +58,7 @@ func (r *reporter) writeStatus(ctx context.Context, mm *v1alpha1.MetalMachine) e
 // report writes the status of a MetalMachine when it changed. It runs last, so that the status never promises what
 // the spec or the inventory lacks.
 func (r *reporter) report(ctx context.Context, p *pass) error {
+	// A pure function of the facts: the same facts give the same status, and cause no write.
 	told := translate.StatusOf(p.facts)
 	was, st := &p.mm.Status, p.mm.Status.DeepCopy()
 	now := r.now()
@@ -124,6 +126,7 @@ func (r *reporter) reportNode(p *pass, st *v1alpha1.MetalMachineStatus) {
 		st.NodeRef = &v1alpha1.NodeReference{Name: p.node.Name, UID: p.node.UID}
 		st.Versions = p.node.Versions
 	case p.node != nil && p.node.Reason != v1alpha1.ReasonWorkloadClusterUnreachable:
+		// The cluster answered and has no such node. While it does not answer, the last known node stays.
 		st.NodeRef = nil
 	}
 	if p.view != nil && st.Versions.OSImage == "" && st.Initialization.Provisioned != nil && p.view.Image != "" {
@@ -165,6 +168,7 @@ func (r *reporter) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now 
 		if drain := p.view.Drain; drain != nil && !drain.IsDone && op.Step == inventory.StepDrain {
 			d.BlockedBy = append(d.BlockedBy, drain.BlockedBy...)
 		}
+		// The definition allows 16. One more, and the API server would refuse the whole status.
 		d.BlockedBy = d.BlockedBy[:min(len(d.BlockedBy), 16)]
 	}
 	st.Deletion = d
@@ -212,6 +216,8 @@ func (r *reporter) once(p *pass, about, what string, do func()) {
 	key := p.owner.String() + "\x00" + about
 	r.mu.Lock()
 	isNew := r.told[key] != what
+	// Noted before the event is written. If this process dies in between, its memory is gone as well, and the next pass
+	// writes the event.
 	r.told[key] = what
 	r.mu.Unlock()
 	if isNew {

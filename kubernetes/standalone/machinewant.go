@@ -37,6 +37,7 @@ func (r *machines) request(ctx context.Context, p *pass) error {
 			return nil
 		}
 	} else {
+		// A claim freezes the placement. Pools that were closed since then do not take the host away.
 		o.NotPools = p.view.Machine.Placement.NotPools
 	}
 	if p.view != nil {
@@ -59,6 +60,7 @@ func (r *machines) request(ctx context.Context, p *pass) error {
 // first.
 func (r *machines) save(ctx context.Context, p *pass) (err error) {
 	if needsHold(p.mm) && !isWritten(p) {
+		// While a Secret is missing nothing is saved. Its appearance wakes the object.
 		if err := r.seal(ctx, p); err != nil || p.facts.Invalid != nil || p.facts.Bootstrap.Reason != "" {
 			return err
 		}
@@ -120,6 +122,7 @@ func (r *machines) update(ctx context.Context, p *pass) error {
 	was, config := splitMarks(stored.Config)
 	bare := stored
 	bare.Config = config
+	// From the moment when the hook is acknowledged, the host may read its configuration at any time.
 	isBooting := stored.HostID != "" && !translate.IsHeld(&stored)
 	now := was
 	p.facts.Changed = translate.Changed(bare, p.wanted)
@@ -138,6 +141,7 @@ func (r *machines) update(ctx context.Context, p *pass) error {
 		}
 		m.Config = config
 	}
+	// The marks of before the call come back, so that an update for another reason forgets nothing.
 	m.Config = withMarks(m.Config, now)
 	if !translate.IsSame(stored, m) {
 		updated, err := r.env.Appliance.UpdateMachine(ctx, m)
@@ -159,10 +163,12 @@ func (r *machines) reprovision(p *pass, now *marks) bool {
 	claim := string(p.view.Claim.ID)
 	at := p.mm.Annotations[v1alpha1.AnnotationReprovisionAt]
 	if at != "" && at != now.at && r.isDue(p, at) {
+		// Both are stored in one transaction with the new configuration, before the call that reinstalls.
 		now.at, now.claim = at, claim
 		return true
 	}
 	if p.facts.Changed == "" {
+		// A former pass noted the claim and died before the call. The reinstallation is still to be asked for.
 		return now.claim == claim
 	}
 	switch policy := p.mm.Spec.UpdatePolicy; {
@@ -185,6 +191,8 @@ func (r *machines) again(ctx context.Context, p *pass, now marks) error {
 	name := p.view.Machine.Name
 	if now.claim == string(p.view.Claim.ID) {
 		r.tellf(p.mm, corev1.EventTypeNormal, "Reprovisioning", "host %s is reinstalled", p.view.Host.Name)
+		// The reinstallation makes a new claim. So the note of the old one does not match any more, and the call is not
+		// repeated.
 		if _, err := r.env.Appliance.Reinstall(ctx, name); err != nil {
 			return fmt.Errorf("install %s again: %w", name, err)
 		}
@@ -246,6 +254,8 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 			return missing("claim %s belongs to %s", id, text)
 		case old.Kind != v1alpha1.KindMetalMachine || old.Namespace != p.mm.Namespace:
 			return missing("claim %s belongs to the %s %s in namespace %s", id, old.Kind, old.Name, old.Namespace)
+		// The owner is an object of this cluster. The API server says whether it still exists, because the cache may lag
+		// behind.
 		case old.ClusterUID == r.env.ClusterUID:
 			var other v1alpha1.MetalMachine
 			err := r.direct.Get(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name}, &other)
@@ -264,6 +274,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	if err := r.look(ctx, p); err != nil || p.view == nil {
 		return err
 	}
+	// The machine has this object as its owner now. What the object wants may differ from what the former one wanted.
 	return r.request(ctx, p)
 }
 

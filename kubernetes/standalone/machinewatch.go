@@ -33,6 +33,7 @@ const (
 	bySecret = "secrets"
 )
 
+// indexMachines adds the indexes by join target and by Secret. Each change of these would else read all MetalMachines.
 func indexMachines(mgr manager.Manager) error {
 	err := controllers.Index(mgr, &v1alpha1.MetalMachine{}, byTarget, func(mm *v1alpha1.MetalMachine) []string {
 		if !translate.IsNode(mm) {
@@ -65,6 +66,7 @@ func listMachines(ctx context.Context, c client.Client, options ...client.ListOp
 	return list.Items, nil
 }
 
+// requests asks for a Reconcile of each object.
 func requests(mms []v1alpha1.MetalMachine) []reconcile.Request {
 	var all []reconcile.Request
 	for i := range mms {
@@ -178,6 +180,7 @@ func (r *objects) ofEvent(ev inventory.Event) []reconcile.Request {
 		return nil
 	}
 	if ev.Kind == inventory.EventBootstrapWanted {
+		// Before the request is queued: the pass that follows must know that the host asks for its data.
 		r.boots.Ask(key)
 	}
 	return []reconcile.Request{{NamespacedName: key}}
@@ -206,6 +209,8 @@ func (r *objects) refused() []reconcile.Request {
 }
 
 func (r *objects) keyOf(ev inventory.Event) (types.NamespacedName, bool) {
+	// Owners are stored, and what this process remembers is not. After a restart only events with an owner find their object,
+	// and Once finds the others.
 	if owner := contract.OwnerOf(ev); owner != "" {
 		return r.env.ObjectOf(owner, v1alpha1.KindMetalMachine)
 	}
@@ -253,6 +258,7 @@ func (r *objects) ofNode(key string, n *node.Node) []reconcile.Request {
 	return requests(slices.DeleteFunc(mms, func(mm v1alpha1.MetalMachine) bool {
 		switch {
 		case mm.Status.NodeRef != nil:
+			// A machine that knows its node waits for news of that node only.
 			return mm.Status.NodeRef.Name != n.Name
 		case n.ProviderID != "" && n.ProviderID == mm.Spec.ProviderID:
 			return false

@@ -110,6 +110,7 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	switch {
 	case translate.IsInvalid(err), inventory.IsKind(err, inventory.Invalid):
+		// Only a change of the object helps. It wakes this controller, so that no retry is needed.
 		return reconcile.Result{}, r.tell(ctx, &mp, string(v1alpha1.FailureInvalidConfiguration), controllers.Explain(err))
 	case inventory.IsKind(err, inventory.Conflict):
 		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, &mp, "NameTaken", controllers.Explain(err))
@@ -146,6 +147,7 @@ func (r *pools) isOurs(ctx context.Context, mp *v1alpha1.MetalPool) bool {
 func (r *pools) tell(ctx context.Context, mp *v1alpha1.MetalPool, reason, message string) error {
 	s := v1alpha1.MetalPoolStatus{ObservedGeneration: mp.Generation, Conditions: slices.Clone(mp.Status.Conditions)}
 	if reason == "" {
+		// Counted at the time of the write. Events of hosts come in bursts, and On makes one Reconcile of them.
 		n, err := r.env.Appliance.CountPool(ctx, mp.Name)
 		if err != nil {
 			return fmt.Errorf("count the hosts of pool %s: %w", mp.Name, err)

@@ -106,6 +106,7 @@ func (r *targets) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	var jt v1alpha1.JoinTarget
 	err := r.client.Get(ctx, req.NamespacedName, &jt)
 	if apierrors.IsNotFound(err) {
+		// The watch of its cluster would run on without end.
 		r.nodes.Drop(req.Namespace + "/" + req.Name)
 		return reconcile.Result{}, nil
 	}
@@ -133,6 +134,7 @@ func (r *targets) run(ctx context.Context, p *targetPass) error {
 		return err
 	}
 	err := r.mirror(ctx, p)
+	// A refusal is part of the status. ask still runs: machines that have joined need to know whether the cluster answers.
 	if no, ok := errors.AsType[*refused](err); ok {
 		p.tell(conditionMirrored, metav1.ConditionFalse, no.reason, no.message)
 		err = nil
@@ -167,9 +169,11 @@ func (r *targets) ask(ctx context.Context, p *targetPass) error {
 	if err == nil {
 		err = cluster.Check(ctx)
 	}
+	// A cluster that was there before counts as initialized once it answers.
 	isInitialized := was || !translate.IsInit(jt) && err == nil
 	if err != nil {
 		p.tell(v1alpha1.Reachable, metav1.ConditionFalse, reasonUnreachable, controllers.Explain(err))
+		// The watch of its nodes may not run yet, so that no event says when it answers.
 		p.again = unreachableAgain
 	} else {
 		p.tell(v1alpha1.Reachable, metav1.ConditionTrue, reasonAnswers, "")
@@ -208,11 +212,13 @@ func (r *targets) findHolder(ctx context.Context, p *targetPass) error {
 		}
 		for i := range mms {
 			mm := &mms[i]
+			// A machine has the second name when another owner had the first.
 			if n := translate.Name(mm.Namespace, mm.Name); n == name || translate.NameFor(mm.Namespace, mm.Name, string(mm.UID)) == name {
 				holder = mm.Name
 			}
 		}
 	}
+	// Only in memory: report writes it together with the conditions.
 	p.jt.Status.InitHolder = holder
 	return nil
 }
@@ -226,6 +232,7 @@ func (r *targets) report(ctx context.Context, p *targetPass) error {
 	}
 	st := was.Status.DeepCopy()
 	now := r.now()
+	// Times of conditions change only with their status, so that a pass without news writes nothing.
 	if cs, isNew := translate.MergeConditions(was.Status.Conditions, p.told, p.jt.Generation, now); isNew {
 		st.Conditions = cs
 	}
@@ -247,6 +254,7 @@ func (r *targets) delete(ctx context.Context, p *targetPass) error {
 		return err
 	}
 	if len(mms) > 0 {
+		// Without the annotation the target only waits. A whole cluster goes only when somebody asks for it.
 		if p.jt.Annotations[v1alpha1.AnnotationCascade] == "true" {
 			if err := r.cascade(ctx, mms); err != nil {
 				return err
@@ -262,6 +270,7 @@ func (r *targets) delete(ctx context.Context, p *targetPass) error {
 		!inventory.IsKind(err, inventory.Conflict) {
 		return fmt.Errorf("delete join target: %w", err)
 	}
+	// Also those of a cluster that was never made: deleting a missing secret is no error.
 	names := []string{translate.PKIName(p.jt), translate.KubeconfigName(p.jt)}
 	for _, u := range translate.TargetSecrets(p.jt) {
 		names = append(names, u.Name)

@@ -64,6 +64,7 @@ func kubeconfigRef(t *v1alpha1.JoinTarget) v1alpha1.SecretKeySelector {
 	return v1alpha1.SecretKeySelector{Name: t.Name + "-kubeconfig", Key: "value"}
 }
 
+// targetKey names a target in the Set and in turns; splitKey is its inverse.
 func targetKey(t *v1alpha1.JoinTarget) string { return t.Namespace + "/" + t.Name }
 
 func splitKey(key string) (types.NamespacedName, bool) {
@@ -89,6 +90,7 @@ func clusterOf(ctx context.Context, c client.Client, reach *controllers.Reach, n
 	if version == "" {
 		return nil, errNoKubeconfig
 	}
+	// The value is read only for a new version. The credentials are then in the connections of the client, and nowhere else.
 	return nodes.Cluster(ctx, targetKey(t), version, func(ctx context.Context) ([]byte, error) {
 		value, s, err := readSecret(ctx, c, key, ref.Key)
 		if err == nil && (s == nil || value == nil) {

@@ -50,6 +50,7 @@ func (r *targets) makePKI(ctx context.Context, jt *v1alpha1.JoinTarget, owner st
 	return r.saved(r.env.Appliance.SaveSecret(ctx, translate.PKIName(jt), owner, pki))
 }
 
+// createPKI makes the Secret. Its error is *refused when the account may not create Secrets.
 func (r *targets) createPKI(ctx context.Context, jt *v1alpha1.JoinTarget, ref v1alpha1.SecretKeySelector) ([]byte, error) {
 	files, err := kubeadm.NewPKI(r.now(), nil)
 	if err != nil {
@@ -139,6 +140,7 @@ func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 		p.again = unreachableAgain
 		return &refused{reasonSecretMissing, controllers.Explain(err)}
 	}
+	// Before the Secrets are copied: makePKI makes the Secret with the kubeconfig, which is one of them.
 	if translate.IsInit(p.jt) {
 		if err := r.makePKI(ctx, p.jt, owner); err != nil {
 			return err
@@ -166,6 +168,7 @@ func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 			return err
 		}
 	}
+	// The target comes last. Machines can name it only when everything that it names is stored.
 	return r.saved(r.env.Appliance.SaveTarget(ctx, t))
 }
 

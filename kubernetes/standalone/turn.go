@@ -77,6 +77,7 @@ func (t *turns) start(ctx context.Context) error {
 func (t *turns) take(owner string, s slot, r node.TurnRules) node.Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// A machine that makes the cluster stays the first until it is deleted, even if its boot has to be repeated.
 	s.stage, s.isFirst = node.StageReady, t.slots[owner].isFirst
 	t.slots[owner] = s
 	v := node.JudgeTurn(s.machine(), func(yield func(node.Joiner) bool) {
@@ -103,10 +104,12 @@ func (t *turns) note(owner string, s slot) {
 	defer t.mu.Unlock()
 	was, ok := t.slots[owner]
 	s.isFirst = s.isFirst || was.isFirst
+	// A pass that only looked must not take a machine out of the row of those that are ready.
 	if ok && s.stage == node.StageWaiting && was.stage == node.StageReady {
 		s.stage = node.StageReady
 	}
 	t.slots[owner] = s
+	// Its place is free, whether it has joined, is late, or waits again.
 	if ok && was.stage == node.StageJoining && s.stage != node.StageJoining {
 		t.wake(s.target)
 	}
@@ -118,6 +121,7 @@ func (t *turns) forget(owner string) {
 	defer t.mu.Unlock()
 	if was, ok := t.slots[owner]; ok {
 		delete(t.slots, owner)
+		// The others may wait for the one that makes the cluster, whatever its stage is.
 		if was.stage == node.StageJoining || was.isFirst {
 			t.wake(was.target)
 		}
@@ -126,6 +130,7 @@ func (t *turns) forget(owner string) {
 
 // wake queues waiting machines of a target, the oldest first, at most wokenAtOnce of each role. The caller holds mu.
 func (t *turns) wake(target string) {
+	// The controller has not started. Its first passes look at all machines.
 	if t.queue == nil {
 		return
 	}
@@ -135,6 +140,7 @@ func (t *turns) wake(target string) {
 			ready = append(ready, s)
 		}
 	}
+	// The same order at each wake, so that no machine is overtaken again and again.
 	slices.SortFunc(ready, func(a, b slot) int {
 		return cmp.Or(a.createdAt.Compare(b.createdAt), cmp.Compare(a.key.Name, b.key.Name))
 	})
