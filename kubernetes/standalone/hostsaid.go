@@ -15,8 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -122,28 +120,24 @@ func (r *hosts) power(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.
 	return true, nil
 }
 
-// versionOf returns the version of a Secret from the cache of metadata: it costs no request and reads no password. A
-// missing or forbidden Secret is translate.Invalid.
+// versionOf returns the version of a Secret from the cache of metadata, which costs no request. A missing or forbidden Secret
+// is translate.Invalid.
 func (r *hosts) versionOf(ctx context.Context, ref *v1alpha1.SecretReference) (string, error) {
 	if ref == nil {
 		return "", nil
 	}
+	const field = "spec.power.credentialsRef"
 	if !r.env.Watches(ref.Namespace) {
-		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: "Slipway does not look into namespace " + ref.Namespace + " of this cluster"}
+		return "", &translate.Invalid{Field: field, Msg: "Slipway does not look into namespace " + ref.Namespace + " of this cluster"}
 	}
-	if err := r.env.Reach.MaySecrets(ref.Namespace); err != nil {
-		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: controllers.Explain(err)}
+	version, err := secretVersion(ctx, r.cache, r.env.Reach, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	switch {
+	case inventory.IsKind(err, inventory.Forbidden):
+		return "", &translate.Invalid{Field: field, Msg: controllers.Explain(err)}
+	case err == nil && version == "":
+		return "", &translate.Invalid{Field: field, Msg: fmt.Sprintf("there is no Secret %s/%s", ref.Namespace, ref.Name)}
 	}
-	meta := &metav1.PartialObjectMetadata{}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := r.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, meta)
-	if apierrors.IsNotFound(err) {
-		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: fmt.Sprintf("there is no Secret %s/%s", ref.Namespace, ref.Name)}
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the metadata of Secret %s/%s: %w", ref.Namespace, ref.Name, err)
-	}
-	return string(meta.UID) + "/" + meta.ResourceVersion, nil
+	return version, err
 }
 
 func (r *hosts) savePower(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.HostID) error {

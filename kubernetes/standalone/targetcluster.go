@@ -3,14 +3,10 @@ package standalone
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,37 +14,6 @@ import (
 	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
-
-// secretVersion returns UID and version of a Secret from the cache of metadata, or "" when there is none. The error
-// is Forbidden where the account may not read Secrets.
-func secretVersion(ctx context.Context, c client.Client, reach *controllers.Reach, key types.NamespacedName) (string, error) {
-	if err := reach.MaySecrets(key.Namespace); err != nil {
-		return "", err
-	}
-	meta := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
-	err := c.Get(ctx, key, meta)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("look for Secret %s: %w", key.Name, err)
-	}
-	return string(meta.UID) + "/" + meta.ResourceVersion, nil
-}
-
-// readSecret reads one key of a Secret from the API server, and keeps no copy. s is nil without the Secret, and value
-// nil without the key.
-func readSecret(ctx context.Context, c client.Client, key types.NamespacedName, name string) (value []byte, s *corev1.Secret, err error) {
-	s = &corev1.Secret{}
-	err = c.Get(ctx, key, s)
-	if apierrors.IsNotFound(err) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("read Secret %s: %w", key.Name, err)
-	}
-	return s.Data[name], s, nil
-}
 
 // conditionMirrored is the condition that the inventory has the target, with all Secrets that it names.
 const conditionMirrored = v1alpha1.Ready
