@@ -113,28 +113,26 @@ func (r *objects) forget(key types.NamespacedName) {
 	maps.DeleteFunc(r.hosts, func(_ inventory.HostID, k types.NamespacedName) bool { return k == key })
 }
 
-func (r *objects) ofTarget(ctx context.Context, o client.Object) []reconcile.Request {
-	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetNamespace()), client.MatchingFields{byTarget: o.GetName()})
+// listed lists MetalMachines. It only logs an error: the cache fails when the manager ends, and then nobody waits for them.
+func (r *objects) listed(ctx context.Context, options ...client.ListOption) []v1alpha1.MetalMachine {
+	mms, err := listMachines(ctx, r.client, options...)
 	if err != nil {
-		r.log.Warn("machines of a join target not listed", "err", err)
+		r.log.Warn("MetalMachines not listed", "err", err)
 	}
-	return requests(mms)
+	return mms
+}
+
+func (r *objects) ofTarget(ctx context.Context, o client.Object) []reconcile.Request {
+	return requests(r.listed(ctx, client.InNamespace(o.GetNamespace()), client.MatchingFields{byTarget: o.GetName()}))
 }
 
 func (r *objects) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
-	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetNamespace()), client.MatchingFields{bySecret: o.GetName()})
-	if err != nil {
-		r.log.Warn("machines of a secret not listed", "err", err)
-	}
-	return requests(mms)
+	return requests(r.listed(ctx, client.InNamespace(o.GetNamespace()), client.MatchingFields{bySecret: o.GetName()}))
 }
 
 // ofNamespace returns the machines without a host: only for them it matters which pools the namespace may use.
 func (r *objects) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
-	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetName()))
-	if err != nil {
-		r.log.Warn("machines of a namespace not listed", "err", err)
-	}
+	mms := r.listed(ctx, client.InNamespace(o.GetName()))
 	return requests(slices.DeleteFunc(mms, func(mm v1alpha1.MetalMachine) bool { return mm.Spec.ClaimID != "" }))
 }
 
@@ -199,10 +197,7 @@ func isNewsForRefused(ev inventory.Event) bool {
 
 // refused returns the machines with an invalid spec: what they name may exist now.
 func (r *objects) refused() []reconcile.Request {
-	mms, err := listMachines(context.Background(), r.client)
-	if err != nil {
-		r.log.Warn("refused machines not listed", "err", err)
-	}
+	mms := r.listed(context.Background())
 	return requests(slices.DeleteFunc(mms, func(mm v1alpha1.MetalMachine) bool {
 		return mm.Status.FailureReason != v1alpha1.FailureInvalidConfiguration
 	}))
@@ -248,10 +243,7 @@ func (r *objects) ofNode(key string, n *node.Node) []reconcile.Request {
 	if !ok {
 		return nil
 	}
-	mms, err := listMachines(context.Background(), r.client, client.InNamespace(target.Namespace), client.MatchingFields{byTarget: target.Name})
-	if err != nil {
-		r.log.Warn("machines of a join target not listed", "err", err)
-	}
+	mms := r.listed(context.Background(), client.InNamespace(target.Namespace), client.MatchingFields{byTarget: target.Name})
 	if n == nil {
 		return requests(mms)
 	}

@@ -25,14 +25,7 @@ func Apply(stored, wanted inventory.Machine, isProvisioning bool) (m inventory.M
 	if stored.HostID == "" {
 		m.Placement, m.Pool, m.Hostname = wanted.Placement, wanted.Pool, wanted.Hostname
 	}
-	return m, !equal(stored, m)
-}
-
-// equal compares what is wanted, as it is stored: nil and empty are the same.
-func equal(a, b inventory.Machine) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
+	return m, !IsSame(stored, m)
 }
 
 // Frozen says which of the changes cannot be made any more, because a host is claimed; nil when all can.
