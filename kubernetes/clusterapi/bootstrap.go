@@ -21,6 +21,7 @@ import (
 func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	b := &p.facts.Bootstrap
 	b.IsWanted = true
+	// After the delivery nobody needs the data any more. A Secret that is deleted then changes nothing.
 	if p.view == nil || p.view.Delivered {
 		b.IsReady = p.view != nil
 		r.boots.Answered(client.ObjectKeyFromObject(p.sm))
@@ -36,6 +37,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	}
 	version, missing, err := r.versionOf(ctx, p)
 	if inventory.IsKind(err, inventory.Forbidden) {
+		// No event says that somebody has granted the right to read Secrets.
 		p.again = controllers.TakeAgain
 		b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, controllers.Explain(err)
 		return nil
@@ -48,6 +50,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 		return nil
 	}
 	b.IsReady, b.Message = true, "secret "+*name
+	// The data are checked for the host that the machine gets.
 	if p.view.Claim == nil {
 		return nil
 	}
@@ -88,6 +91,8 @@ func (r *machines) letBoot(ctx context.Context, p *pass, version string) error {
 		if why != nil {
 			return r.refuse(b, why)
 		}
+		// After the check has succeeded. A check that failed is repeated at each pass, because the reason must stay in the
+		// status.
 		r.boots.Pass(object, p.owner, version)
 	}
 	if _, err := r.env.Appliance.AckHook(ctx, p.view.Machine.Name, inventory.PreBoot, translate.HoldOwner); err != nil {
@@ -154,6 +159,7 @@ func (r *machines) versionOf(ctx context.Context, p *pass) (version, missing str
 		if meta == nil {
 			return "", name, nil
 		}
+		// The UID too: a Secret that was deleted and made again can have any version.
 		all = append(all, string(meta.UID)+"@"+meta.ResourceVersion)
 	}
 	return strings.Join(all, " "), "", nil
@@ -166,6 +172,7 @@ func (r *machines) dataOf(ctx context.Context, p *pass) (data contract.Bootstrap
 		return data, refusal("Machine %s names no bootstrap Secret", p.Machine.Name), nil
 	}
 	var extra []part
+	// Read from the API server, so that the values are in no cache of this process.
 	for i, name := range secretsOf(p) {
 		s, err := find(ctx, r.direct, p.sm.Namespace, name, &corev1.Secret{})
 		if err != nil {

@@ -69,6 +69,7 @@ func Setup(mgr manager.Manager, env controllers.Env) error {
 	if isServed(mgr.GetRESTMapper()) {
 		return k.start(mgr)
 	}
+	// A controller that is added now would fail: its informers find no kinds, and the manager would end.
 	return mgr.Add(&awaiting{mgr: mgr, kit: k})
 }
 
@@ -84,6 +85,7 @@ func isServed(mapper apimeta.RESTMapper) bool {
 
 // start adds the controllers. The manager may run already: it starts what is added to it later.
 func (k *kit) start(mgr manager.Manager) (err error) {
+	// One feed and one set of clusters for all controllers: each event and each watch comes once.
 	if k.feed, err = controllers.NewFeed(mgr, k.env); err != nil {
 		return err
 	}
@@ -113,6 +115,7 @@ type awaiting struct {
 // Start implements manager.Runnable. It returns when Cluster API is there or ctx is done. Its cache is its own, so
 // the watch ends when Start returns.
 func (a *awaiting) Start(ctx context.Context) error {
+	// Definitions have no namespace. An account with rights in namespaces only cannot watch them.
 	if a.kit.env.Reach.Narrow() {
 		return a.poll(ctx)
 	}
@@ -126,10 +129,12 @@ func (a *awaiting) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch for Cluster API: %w", err)
 	}
+	// Without blocking: the cache starts below.
 	informer, err := seen.GetInformer(ctx, crd, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch for Cluster API: %w", err)
 	}
+	// Room for one: a second change before the first is handled needs no look of its own.
 	changed := make(chan struct{}, 1)
 	tell := func() {
 		select {

@@ -104,8 +104,10 @@ func (r *clusters) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	if sc == nil {
+		// The object is gone. Its port becomes free for another cluster.
 		return reconcile.Result{}, r.proxies.set(req.NamespacedName, nil)
 	}
+	// The contract of Cluster API: a cluster that somebody else manages is not touched.
 	if !r.isOurs(sc) || isManaged(sc) {
 		return reconcile.Result{}, nil
 	}
@@ -156,6 +158,7 @@ func (r *clusters) run(ctx context.Context, sc *infrav1.SlipwayCluster, cluster 
 	ready := metav1.Condition{Type: metalv1.Ready, Status: metav1.ConditionTrue, Reason: metalv1.ReasonReady}
 	yes := true
 	if why == "" {
+		// Never back to false: Cluster API takes it as a fact for the life of the object.
 		st.Initialization.Provisioned, st.Ready = &yes, &yes
 	} else {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, reasonWaitingForEndpoint, why
@@ -185,6 +188,7 @@ func (r *clusters) report(ctx context.Context, sc *infrav1.SlipwayCluster, was, 
 // domains returns the failure domains of the hosts that the namespace may use, ordered by name. Where the spec names
 // domains, it returns only those.
 func (r *clusters) domains(ctx context.Context, sc *infrav1.SlipwayCluster) ([]infrav1.FailureDomain, error) {
+	// A domain in which this namespace may use no host would only attract machines that wait.
 	pools, err := r.env.PoolsFor(ctx, r.client, r.direct, sc.Namespace)
 	if err != nil {
 		return nil, err
@@ -199,6 +203,7 @@ func (r *clusters) domains(ctx context.Context, sc *infrav1.SlipwayCluster) ([]i
 	}
 	for i := range hosts {
 		h := &hosts[i].Host
+		// A host that nobody has accepted may never become one that machines get.
 		if h.State == inventory.Discovered || !pools.MayUse(h) {
 			continue
 		}
@@ -253,11 +258,13 @@ func domainsOf(h *inventory.Host, named []string) (in []string) {
 func (r *clusters) endpoint(ctx context.Context, sc *infrav1.SlipwayCluster, cluster *clusterv1.Cluster) (why string, err error) {
 	own, theirs := sc.Spec.ControlPlaneEndpoint, cluster.Spec.ControlPlaneEndpoint
 	switch {
+	// Either object may name the endpoint. Cluster API copies ours into the Cluster later.
 	case own.Host == "" && theirs.Host != "":
 		own = infrav1.APIEndpoint{Host: theirs.Host, Port: theirs.Port}
 	case own.Host != "" && own.Port == 0:
 		own.Port = defaultPort
 	}
+	// Another mode has no proxy. The mode may have changed: then set closes the port.
 	if sc.Spec.EndpointMode == infrav1.EndpointAppliance {
 		if why, err = r.proxies.serve(ctx, sc, &own); err != nil || why != "" {
 			return why, err

@@ -35,6 +35,7 @@ type part struct {
 // merge adds extraConfig to bootstrap data, in front of them: it prepares the machine that then joins. Both must be
 // of one language; otherwise the error is a refusal.
 func merge(data contract.Bootstrap, parts []part) (contract.Bootstrap, error) {
+	// Backwards, because each part goes in front: the first one of the spec comes first in the end.
 	for _, p := range slices.Backward(parts) {
 		var err error
 		format := cmp.Or(data.Format, formatCloudConfig)
@@ -98,6 +99,7 @@ func mergeCloudConfig(value []byte, p part) ([]byte, error) {
 			base.Content = append(base.Content, key, mine)
 		case mine.Kind == yaml.SequenceNode && base.Content[at+1].Kind == yaml.SequenceNode:
 			theirs := base.Content[at+1]
+			// In front: what prepares the machine, such as packages and disks, must be done before the machine joins.
 			theirs.Content = append(slices.Clone(mine.Content), theirs.Content...)
 		default:
 			return nil, refusal("extraConfig in secret %s sets %s, which the bootstrap data set too", p.name, key.Value)
@@ -108,6 +110,7 @@ func mergeCloudConfig(value []byte, p part) ([]byte, error) {
 		return nil, refusal("extraConfig in secret %s cannot be merged", p.name)
 	}
 	if len(head) == 0 {
+		// Without this line cloud-init takes the text for something else.
 		head = []byte("#cloud-config\n")
 	}
 	return append(slices.Clone(head), out...), nil
@@ -156,6 +159,7 @@ func mergeIgnition(value []byte, p part) ([]byte, error) {
 		ign["config"] = config
 	}
 	had, _ := config[list].([]any)
+	// As a data URL, so that the host needs no further request.
 	config[list] = append([]any{map[string]any{"source": "data:;base64," + base64.StdEncoding.EncodeToString(p.text)}}, had...)
 	return json.Marshal(doc)
 }

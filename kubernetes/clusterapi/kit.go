@@ -47,10 +47,12 @@ func options(workers int) controller.Options {
 	skip := true
 	return controller.Options{
 		SkipNameValidation: &skip, MaxConcurrentReconciles: workers,
+		// The usual limit is 1000 s. After an outage of minutes that would be too long for a person who waits.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 30*time.Second),
 	}
 }
 
+// request asks for a Reconcile of one object.
 func request(namespace, name string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }

@@ -46,11 +46,13 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if p.family, err = r.familyOf(ctx, sm); err != nil {
 		return reconcile.Result{}, err
 	}
+	// Read before anything is decided: a pause and an offer depend on it.
 	p.facts.IsDeleting = !sm.DeletionTimestamp.IsZero()
 	if err := r.offer(ctx, p); err != nil { // paused as well: that is how objects are moved
 		return reconcile.Result{}, err
 	}
 	switch {
+	// A pause comes before a deletion. clusterctl move deletes the object here, and its host must run on.
 	case isPaused(p.Cluster, sm):
 		return reconcile.Result{}, r.pause(ctx, p)
 	case p.facts.IsDeleting:
@@ -72,6 +74,7 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 	if err := r.look(ctx, p); err != nil {
 		return err
 	}
+	// A claim in the spec and no machine of this owner: the object was moved here, or made again.
 	if p.view == nil && p.sm.Spec.ClaimID != "" {
 		if err := r.adopt(ctx, p); err != nil {
 			return err
@@ -79,6 +82,7 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 	} else if err := r.request(ctx, p); err != nil {
 		return err
 	}
+	// Before the status says that there is a host: a move of the object takes the spec only.
 	if err := r.bind(ctx, p); err != nil {
 		return err
 	}
@@ -125,6 +129,7 @@ func (r *machines) request(ctx context.Context, p *pass) error {
 		}
 		return nil
 	}
+	// Pure, and the same for the same object. So a repeated pass asks for the same machine.
 	wanted, err := translate.SlipwayMachine(p.sm, r.options(p))
 	if err == nil {
 		err = r.tenancy(ctx, p.sm.Namespace, &wanted)
@@ -161,6 +166,7 @@ func (r *machines) create(ctx context.Context, p *pass, wanted inventory.Machine
 	}
 	_, err := r.env.Appliance.CreateMachine(ctx, wanted)
 	if inventory.IsKind(err, inventory.Conflict) {
+		// The UID is in the second name, so that nobody else can have it.
 		wanted.Name = translate.NameFor(p.sm.Namespace, p.sm.Name, string(p.sm.UID))
 		_, err = r.env.Appliance.CreateMachine(ctx, wanted)
 	}
@@ -185,6 +191,7 @@ func (r *machines) update(ctx context.Context, p *pass, wanted inventory.Machine
 		was.BootstrapFrom = wanted.BootstrapFrom // it comes after the claim
 		p.facts.Changed = translate.Changed(was, wanted)
 	}
+	// Cluster API names the Secret only when its bootstrap provider has written it, mostly after the claim.
 	if m.BootstrapFrom != wanted.BootstrapFrom {
 		m.BootstrapFrom, isNew = wanted.BootstrapFrom, true
 	}
@@ -225,6 +232,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 		}
 		return err
 	}
+	// The inventory decides in one transaction. Of two objects that ask for one claim, one gets it.
 	_, err = r.env.Appliance.HandOver(ctx, id, p.owner)
 	if inventory.IsKind(err, inventory.Forbidden) {
 		p.facts.Invalid, p.again = refused(err), controllers.TakeAgain
@@ -281,6 +289,7 @@ func (r *machines) mayAdopt(ctx context.Context, p *pass, v *contract.View) (why
 	if o.Kind != kindMachine {
 		was = &metalv1.MetalMachine{}
 	}
+	// The UID tells the same object from another one of the same name.
 	got, err := find(ctx, r.direct, o.Namespace, o.Name, was)
 	if err != nil {
 		return "", err
@@ -324,6 +333,7 @@ func (r *machines) pause(ctx context.Context, p *pass) error {
 			!inventory.IsKind(err, inventory.NotFound) {
 			return fmt.Errorf("take machine %s back: %w", p.view.Machine.Name, err)
 		}
+	// A host that installs has asked for its data, and would wait until the pause ends.
 	case p.view != nil && p.Machine != nil:
 		if err := r.answer(ctx, p); err != nil {
 			return err
@@ -332,6 +342,7 @@ func (r *machines) pause(ctx context.Context, p *pass) error {
 	by := pausedBy(p.Cluster, p.sm)
 	cs, isNew := translate.Pause(p.sm.Status.Conditions, true, by, p.sm.Generation, time.Now())
 	if p.facts.IsDeleting {
+		// Else the status would go on to say that the machine runs.
 		cs, isNew = translate.PausedEnd(p.sm.Status.Conditions, by, p.sm.Generation, time.Now())
 	}
 	if !isNew {

@@ -49,6 +49,7 @@ func (r *machines) delete(ctx context.Context, p *pass) error {
 
 // letGo removes the finalizer: the old system cannot run any more, or there is none.
 func (r *machines) letGo(ctx context.Context, p *pass) error {
+	// The finalizer goes last. If this process dies before, the next pass deletes what is left.
 	if err := r.forgetTarget(ctx, p); err != nil {
 		return err
 	}
@@ -59,6 +60,7 @@ func (r *machines) letGo(ctx context.Context, p *pass) error {
 // deletes again only when the deletion becomes forced.
 func (r *machines) release(ctx context.Context, p *pass) error {
 	_, isForced := p.sm.Annotations[metalv1.AnnotationForceDelete]
+	// From then on hooks may change, and the drain may not.
 	isBegun := !p.view.Machine.DeletedAt.IsZero()
 	// A hook that is left out counts as acknowledged. So our own stays in the list as long as it holds the machine.
 	wanted := p.view.Machine
@@ -110,6 +112,7 @@ func (r *machines) isLast(ctx context.Context, p *pass) (bool, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(kind)
 	set, err := find(ctx, r.direct, p.sm.Namespace, name, o)
+	// Nobody knows then whether a successor comes, so that the host is kept for one.
 	if apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err) { // a kind of someone else's
 		return false, nil
 	}
@@ -169,6 +172,7 @@ func (r *machines) drainOf(ctx context.Context, p *pass) (d inventory.Drain, err
 	}
 	r.events.Eventf(p.sm, nil, corev1.EventTypeWarning, "DrainedBySlipway", "Drain", "only the SlipwayMachine is deleted, so Cluster API does not drain its node: Slipway does. Delete the Machine instead")
 	name, owner := targetName(p), p.owner
+	// The Secret may go with its cluster before the drain ends.
 	if err := r.env.Appliance.SaveSecret(ctx, name, owner, secret.Data[keyValue]); err != nil {
 		return d, fmt.Errorf("keep the kubeconfig of cluster %s: %w", p.Cluster.Name, err)
 	}

@@ -16,6 +16,7 @@ import (
 )
 
 // machines reconciles SlipwayMachines. Reconciles of different objects run at once, of one object never.
+// It keeps caches only. What has to survive is in the object or in the inventory.
 type machines struct {
 	*kit
 	cache   cache.Cache // of the metadata of Secrets

@@ -75,6 +75,7 @@ type objects struct {
 	boots *controllers.Bootstraps
 }
 
+// ofMachine returns the object of a Machine. A change of the Machine may name its bootstrap data.
 func (r *objects) ofMachine(_ context.Context, o client.Object) []reconcile.Request {
 	m, ok := o.(*clusterv1.Machine)
 	if !ok || machineOf(m) == "" {
@@ -83,10 +84,12 @@ func (r *objects) ofMachine(_ context.Context, o client.Object) []reconcile.Requ
 	return request(m.Namespace, machineOf(m))
 }
 
+// ofCluster returns all machines of a Cluster: they wait for its infrastructure, its control plane or the end of a pause.
 func (r *objects) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.listed(ctx, client.InNamespace(o.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: o.GetName()})
 }
 
+// ofSecret returns the objects that boot with a Secret, as bootstrap data or as extraConfig.
 func (r *objects) ofSecret(ctx context.Context, o client.Object) (all []reconcile.Request) {
 	var ms clusterv1.MachineList
 	if err := r.client.List(ctx, &ms, client.InNamespace(o.GetNamespace()), client.MatchingFields{byDataSecret: o.GetName()}); err == nil {
@@ -112,6 +115,7 @@ func (r *objects) ofEvent(ev inventory.Event) []reconcile.Request {
 		return nil
 	}
 	if ev.Kind == inventory.EventBootstrapWanted {
+		// Before the request is queued: the pass that follows must know that the host asks for its data.
 		r.boots.Ask(name)
 	}
 	return []reconcile.Request{{NamespacedName: name}}

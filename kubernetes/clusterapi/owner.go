@@ -59,6 +59,7 @@ func (k *kit) familyOf(ctx context.Context, o client.Object) (f family, err erro
 		if f.Machine, err = find(ctx, k.client, o.GetNamespace(), f.Ref.Name, &clusterv1.Machine{}); err != nil {
 			return f, err
 		}
+		// The Machine knows its cluster for certain. The label is for objects whose Machine is gone.
 		if f.Machine != nil {
 			name = f.Machine.Spec.ClusterName
 		}
@@ -74,6 +75,7 @@ func find[T client.Object](ctx context.Context, r client.Reader, namespace, name
 	err = r.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o)
 	switch {
 	case apierrors.IsNotFound(err):
+		// A missing object is mostly an answer, and rarely an error: callers decide.
 		return none, nil
 	case err != nil:
 		return none, fmt.Errorf("read %T %s/%s: %w", o, namespace, name, err)
@@ -86,6 +88,7 @@ func isPaused(cluster *clusterv1.Cluster, o client.Object) bool { return pausedB
 
 // pausedBy says what pauses an object, and how to end that; "" for nothing.
 func pausedBy(cluster *clusterv1.Cluster, o client.Object) string {
+	// clusterctl move pauses the Cluster first, and with it all objects of it.
 	if cluster != nil && cluster.Spec.Paused != nil && *cluster.Spec.Paused {
 		return "Cluster " + cluster.Name + " is paused; set its spec.paused to false to go on"
 	}
@@ -113,6 +116,7 @@ func isControlPlane(m *clusterv1.Machine) bool {
 // rollout has a new one.
 func (k *kit) reuseKey(m *clusterv1.Machine, sm *infrav1.SlipwayMachine) string {
 	prefix := strings.Join([]string{k.env.ClusterUID, m.Namespace, m.Spec.ClusterName}, "/")
+	// From the longest life to the shortest: a rollout of a deployment makes a new set.
 	for _, label := range []string{clusterv1.MachineControlPlaneNameLabel, clusterv1.MachineDeploymentNameLabel, clusterv1.MachineSetNameLabel} {
 		if set := m.Labels[label]; set != "" {
 			return prefix + "/" + set

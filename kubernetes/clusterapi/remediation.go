@@ -150,11 +150,13 @@ func (r *remediations) climb(ctx context.Context, sr *infrav1.SlipwayRemediation
 		}
 	}
 	if st.LastAttempt != nil {
+		// The time of the last attempt is in the status. A restart of this process does not begin it again.
 		if left := st.LastAttempt.Add(timeout).Sub(r.now()); left > 0 {
 			return reconcile.Result{RequeueAfter: left}, nil
 		}
 		if st.Retries >= limit {
 			at++
+			// The object stays, so that people see that nothing helped.
 			if at >= len(sr.Spec.Steps) {
 				return reconcile.Result{}, r.tell(ctx, sr, metav1.Condition{
 					Type: conditionRemediated, Status: metav1.ConditionFalse, Reason: "Exhausted", Message: "all steps were tried, and the Machine is still not healthy",
@@ -274,6 +276,7 @@ func transition(cs []metav1.Condition, kind string) time.Time {
 // handToOwner asks the owner of a Machine to replace it. It does nothing when somebody asked before.
 func (r *remediations) handToOwner(ctx context.Context, m *clusterv1.Machine) error {
 	for _, c := range m.Status.Conditions {
+		// The owner knows already. A second write would only change the time.
 		if c.Type == clusterv1.MachineOwnerRemediatedCondition && c.Status == metav1.ConditionFalse {
 			return nil
 		}

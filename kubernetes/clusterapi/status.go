@@ -25,6 +25,7 @@ func (r *machines) report(ctx context.Context, p *pass) error {
 	p.facts.View = p.view
 	told := translate.StatusOf(p.facts)
 	if p.waiting != nil && (p.view == nil || p.view.Claim == nil) {
+		// Only the controller knows this reason: the inventory has no machine for the object.
 		told.Conditions = because(told.Conditions, metalv1.HostClaimed, p.waiting.Reason, p.waiting.Message)
 	}
 	was, st := &p.sm.Status, p.sm.Status.DeepCopy()
@@ -47,6 +48,7 @@ func (r *machines) report(ctx context.Context, p *pass) error {
 		st.HostRef = &metalv1.HostReference{Name: told.HostName, InventoryID: told.InventoryID}
 	}
 	st.ObservedGeneration = p.sm.Generation
+	// Most passes change nothing. A write would wake everybody who watches the object.
 	if equality.Semantic.DeepEqual(was, st) {
 		return nil
 	}

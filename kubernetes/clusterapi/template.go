@@ -143,10 +143,12 @@ func (r *templates) fit(ctx context.Context, t *infrav1.SlipwayMachineTemplate) 
 	if p := pools.Find(m.Pool); p != nil {
 		pool = *p
 	}
+	// A template has no former hosts. With Require no host would fit.
 	m.Placement.Reuse = ""
 	d := placement.Demand{Machine: m, Pool: pool, Image: image, Barred: pools.Closed(), Now: time.Now()}
 	now, ever := candidates(views)
 	f.available = len(placed(d, now))
+	// Spare hosts are a rule for the moment. How many fit at all does not depend on it.
 	d.Pool.MinSpare = 0
 	matching := placed(d, ever)
 	if f.matching = len(matching); f.matching == 0 {

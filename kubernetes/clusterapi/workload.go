@@ -37,6 +37,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 		return client.IgnoreNotFound(err)
 	}
 	n := &p.facts.Node
+	// Only from here on does the status speak of the node. Without a kubeconfig nothing is known of it.
 	n.IsWanted = true
 	wasJoined := isTrue(p.sm.Status.Conditions, metalv1.NodeJoined)
 	c, err := r.nodes.Cluster(ctx, key.Namespace+"/"+p.Cluster.Name, string(meta.UID)+"@"+meta.ResourceVersion, func(ctx context.Context) ([]byte, error) {
@@ -57,6 +58,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 	case !o.IsKnown:
 		n.IsJoined, n.IsHealthy = wasJoined, isTrue(p.sm.Status.Conditions, metalv1.NodeHealthy)
 	case o.Reason == metalv1.ReasonWorkloadClusterUnreachable:
+		// A node that has joined stays joined while its cluster does not answer.
 		n.IsJoined = o.Found || wasJoined
 	}
 	return err

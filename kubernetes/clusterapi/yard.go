@@ -36,6 +36,7 @@ func (y *yard) all(ctx context.Context) ([]contract.HostView, error) {
 	if y.hosts != nil {
 		return y.hosts, nil
 	}
+	// Not nil: an inventory without hosts was read as well.
 	hosts := []contract.HostView{}
 	if err := y.appliance.EachHost(ctx, func(h contract.HostView) error {
 		hosts = append(hosts, h)
