@@ -22,7 +22,7 @@ var readers = map[string]string{
 	"MetalHost.spec.maintenance.reason":                "standalone/hoststatus.go:conditionsOf",
 	"MetalHost.spec.maintenance.until":                 "standalone/hoststatus.go:conditionsOf",
 	"MetalHost.spec.power.credentialsRef.*":            "standalone/hostsaid.go:savePower",
-	"MetalMachine.spec.bootstrap.join.targetRef.name":  "standalone/machinewant.go:findTarget",
+	"MetalMachine.spec.bootstrap.join.targetRef.name":  "standalone/machineinput.go:findTarget",
 	"MetalMachine.spec.node.annotations":               "standalone/machineboot.go:wantedOn",
 	"MetalMachine.spec.updatePolicy":                   "standalone/machinewant.go:reprovision",
 	"MetalMachine.spec.claimID":                        "standalone/machinewant.go:adopt",
