@@ -43,7 +43,7 @@ func (c *Change) Ref() string {
 }
 
 // Applier applies objects.
-// It keeps nothing between two calls: what was applied before is read from the inventory each time.
+// It keeps nothing between two calls: each reads from the inventory what earlier ones applied.
 type Applier struct {
 	Appliance contract.Appliance
 	// HasSecret says whether the inventory has a secret, for Secrets that are not in the files.
