@@ -74,6 +74,7 @@ type local struct{ cfg LocalConfig }
 // who returns the actor of all changes here.
 func (l *local) who() ledger.Asker { return ledger.By(l.cfg.By) }
 
+// changed adds the event of a change, in the transaction of that change.
 func (l *local) changed(tx inventory.Tx, noun, name, what string) error {
 	return tx.AddEvent(&inventory.Event{
 		At: l.cfg.Now(), Kind: inventory.EventChanged, Subject: noun + "/" + name,

@@ -51,6 +51,7 @@ func (a *scoped) own(owner string) error {
 	return inventory.Errorf(inventory.Forbidden, "%q is no object of this cluster", inventory.Clean(owner, 120))
 }
 
+// remember notes the owner of a machine of the cluster. It is a hint only: mayName asks the appliance before each verb.
 func (a *scoped) remember(m *inventory.Machine) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -76,6 +76,7 @@ func (r *clusters) ofMachine(ctx context.Context, o client.Object) []reconcile.R
 	return nil
 }
 
+// ofEvent returns all clusters: any of them may count the host in one of its failure domains.
 func (r *clusters) ofEvent(ev inventory.Event) []reconcile.Request {
 	if !isAboutHosts(ev) {
 		return nil
@@ -84,6 +85,7 @@ func (r *clusters) ofEvent(ev inventory.Event) []reconcile.Request {
 	return all
 }
 
+// all returns all clusters, and has the hosts read again: what happened before it is in no event.
 func (r *clusters) all(ctx context.Context) (all []reconcile.Request, err error) {
 	r.yard.spoil()
 	return controllers.Requests(ctx, r.client, &infrav1.SlipwayClusterList{})
@@ -135,6 +137,7 @@ func (r *clusters) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return r.run(ctx, sc, cluster)
 }
 
+// write writes the whole status. A field that is not in it any more is removed.
 func (r *clusters) write(ctx context.Context, sc *infrav1.SlipwayCluster) error {
 	return controllers.ApplyStatus(ctx, r.client, sc, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayCluster), ManagerCluster, &sc.Status)
 }
@@ -279,6 +282,7 @@ func (r *clusters) endpoint(ctx context.Context, sc *infrav1.SlipwayCluster, clu
 		return "", nil
 	}
 	spec := map[string]any{"controlPlaneEndpoint": map[string]any{"host": own.Host, "port": int64(own.Port)}}
+	// A field manager of its own: the next apply of another concern does not remove the endpoint.
 	if _, err := controllers.ApplySpec(ctx, r.client, sc, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayCluster), ManagerCluster+"-endpoint", spec); err != nil {
 		return "", fmt.Errorf("write the endpoint: %w", err)
 	}
@@ -305,6 +309,7 @@ func (r *clusters) delete(ctx context.Context, sc *infrav1.SlipwayCluster, clust
 	return controllers.RemoveFinalizer(ctx, r.client, sc, metalv1.FinalizerSlipwayCluster, ManagerCluster)
 }
 
+// machinesOf counts the machines of a cluster, also after its Cluster is gone: then the label names it.
 func (r *clusters) machinesOf(ctx context.Context, sc *infrav1.SlipwayCluster, cluster *clusterv1.Cluster) (int, error) {
 	name := sc.Labels[clusterv1.ClusterNameLabel]
 	if cluster != nil {

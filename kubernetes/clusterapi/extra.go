@@ -85,6 +85,7 @@ func mergeCloudConfig(value []byte, p part) ([]byte, error) {
 	}
 	for i := 0; i+1 < len(add.Content); i += 2 {
 		key, mine := add.Content[i], add.Content[i+1]
+		// Keys and values alternate in Content, so that only even places are keys.
 		at := slices.IndexFunc(base.Content, func(n *yaml.Node) bool { return n.Value == key.Value })
 		for at >= 0 && at%2 == 1 { // a value that looks like the key
 			next := slices.IndexFunc(base.Content[at+1:], func(n *yaml.Node) bool { return n.Value == key.Value })

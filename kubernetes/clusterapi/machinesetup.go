@@ -49,6 +49,7 @@ func index(mgr manager.Manager) error {
 	})
 }
 
+// setupMachines adds the controller of SlipwayMachines to a manager.
 func setupMachines(mgr manager.Manager, k *kit) error {
 	r := &machines{
 		kit: k, cache: mgr.GetCache(), boots: &controllers.Bootstraps{},

@@ -39,6 +39,7 @@ type proxies struct {
 	serving sync.WaitGroup
 }
 
+// newProxies returns an empty set. set starts proxies, and Start ends them with the manager.
 func newProxies(k *kit) *proxies {
 	return &proxies{kit: k, running: map[types.NamespacedName]*proxy{}}
 }
@@ -81,6 +82,7 @@ func (ps *proxies) behind(ctx context.Context, sc *infrav1.SlipwayCluster) (addr
 		return nil, fmt.Errorf("list control planes: %w", err)
 	}
 	for i := range sms.Items {
+		// A machine that is being deleted answers until it is drained and fenced. New connections should outlive that.
 		if !sms.Items[i].DeletionTimestamp.IsZero() {
 			continue
 		}
@@ -91,6 +93,7 @@ func (ps *proxies) behind(ctx context.Context, sc *infrav1.SlipwayCluster) (addr
 			}
 		}
 	}
+	// Sorted, so that the same machines are the same list at each pass.
 	slices.Sort(addresses)
 	return addresses, nil
 }
@@ -107,6 +110,7 @@ func (ps *proxies) set(name types.NamespacedName, f *forward) error {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.running[name]
+	// A listener cannot change its port. Its connections end with it.
 	if p != nil && (f == nil || p.port != f.port) {
 		p.close()
 		delete(ps.running, name)
@@ -147,6 +151,7 @@ type proxy struct {
 	closed  bool
 }
 
+// serve accepts connections until close. It returns only when all of them have ended.
 func (p *proxy) serve() {
 	defer p.piping.Wait()
 	for {
@@ -162,6 +167,7 @@ func (p *proxy) serve() {
 	}
 }
 
+// close ends the listener and all connections. serve and the goroutines of the connections then return by themselves.
 func (p *proxy) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,6 +242,7 @@ func (p *proxy) dial() net.Conn {
 	return nil
 }
 
+// order returns the addresses in the order in which a connection tries them.
 func (p *proxy) order(now time.Time) (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -106,6 +106,7 @@ func (r *remediations) Reconcile(ctx context.Context, req reconcile.Request) (re
 			return reconcile.Result{}, err
 		}
 	}
+	// Before the checks below: the finalizer must go even if the Machine is gone.
 	if !sr.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, r.end(ctx, sr, f, v)
 	}
@@ -162,6 +163,7 @@ func (r *remediations) climb(ctx context.Context, sr *infrav1.SlipwayRemediation
 					Type: conditionRemediated, Status: metav1.ConditionFalse, Reason: "Exhausted", Message: "all steps were tried, and the Machine is still not healthy",
 				})
 			}
+			// The next step has attempts of its own.
 			st.Retries = 0
 		}
 	}
@@ -185,6 +187,7 @@ func (r *remediations) attempt(ctx context.Context, sr *infrav1.SlipwayRemediati
 	name := v.Machine.Name
 	switch step {
 	case infrav1.StepReplace:
+		// Slipway does not delete the Machine. Its owner does, within the limits that its rollout allows.
 		return 0, r.handToOwner(ctx, f.Machine)
 	case infrav1.StepReprovision:
 		_, err = r.env.Appliance.Remediate(ctx, name, []string{"reinstall"})
@@ -197,6 +200,7 @@ func (r *remediations) attempt(ctx context.Context, sr *infrav1.SlipwayRemediati
 		_, err = r.env.Appliance.Remediate(ctx, name, []string{"power-cycle"})
 	}
 	if inventory.IsKind(err, inventory.Conflict) { // something is done with the host already
+		// The attempt does not count: nothing was tried.
 		return 10 * time.Second, nil
 	}
 	if err != nil {
@@ -264,6 +268,7 @@ func hasFenced(sr *infrav1.SlipwayRemediation) bool {
 	return false
 }
 
+// transition returns since when a condition has its status. That time is in the object, and so survives a restart.
 func transition(cs []metav1.Condition, kind string) time.Time {
 	for _, c := range cs {
 		if c.Type == kind {
@@ -325,6 +330,7 @@ func (r *remediations) write(ctx context.Context, sr *infrav1.SlipwayRemediation
 
 // tell sets a condition, and writes the status when it changed.
 func (r *remediations) tell(ctx context.Context, sr *infrav1.SlipwayRemediation, c metav1.Condition) error {
+	// Compared with the object in the cache, because earlier steps of this pass have changed sr.
 	was, err := find(ctx, client.Reader(r.client), sr.Namespace, sr.Name, &infrav1.SlipwayRemediation{})
 	if err != nil || was == nil {
 		return err

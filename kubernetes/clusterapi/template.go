@@ -42,6 +42,7 @@ func setupTemplates(mgr manager.Manager, k *kit) error {
 		Complete(r)
 }
 
+// ofEvent returns all templates: a host may fit any of them.
 func (r *templates) ofEvent(ev inventory.Event) []reconcile.Request {
 	if !isAboutHosts(ev) {
 		return nil
@@ -62,6 +63,7 @@ func (r *templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		return reconcile.Result{}, err
 	}
 	t = t.DeepCopy()
+	// clusterctl move pauses the Cluster. Templates of it are on their way to another cluster then.
 	cluster, err := r.clusterOf(ctx, t)
 	if err != nil || isPaused(cluster, t) {
 		return reconcile.Result{}, err
@@ -146,6 +148,7 @@ func (r *templates) fit(ctx context.Context, t *infrav1.SlipwayMachineTemplate) 
 	// A template has no former hosts. With Require no host would fit.
 	m.Placement.Reuse = ""
 	d := placement.Demand{Machine: m, Pool: pool, Image: image, Barred: pools.Closed(), Now: time.Now()}
+	// Two counts: an autoscaler needs to know what fits now, and a person whether anything would ever fit.
 	now, ever := candidates(views)
 	f.available = len(placed(d, now))
 	// Spare hosts are a rule for the moment. How many fit at all does not depend on it.

@@ -13,6 +13,7 @@ func (k *kit) tenancy(ctx context.Context, namespace string, m *inventory.Machin
 	if err != nil {
 		return err
 	}
+	// The machine keeps these names. So the engine can choose a host without asking the cluster.
 	for _, p := range pools.Closed() {
 		if p.Name == m.Pool || m.Pool == "" && m.Placement.Host == "" && p.Name == inventory.DefaultPool {
 			return notFor("pool "+p.Name, namespace)

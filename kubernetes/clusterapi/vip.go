@@ -70,6 +70,7 @@ func fileLayer(path, text string) (string, error) {
 // endpoint is no address.
 func vipPod(sc *infrav1.SlipwayCluster, isFirst bool) (string, error) {
 	e := sc.Spec.ControlPlaneEndpoint
+	// The pod announces an address by ARP. It cannot do that for a name.
 	if _, err := netip.ParseAddr(e.Host); err != nil {
 		return "", inventory.Errorf(inventory.Invalid, "endpointMode StaticPodVIP: %q is not an address", inventory.Clean(e.Host, 80)).
 			WithHint("set spec.controlPlaneEndpoint.host of SlipwayCluster %s to a free address of the nodes' network", sc.Name)

@@ -33,6 +33,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 	}
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	// From the cache: the version decides whether the value has to be read, mostly not.
 	if err := r.cache.Get(ctx, key, meta); err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -74,6 +75,7 @@ func (k *kit) outOfService(ctx context.Context, f family, v *contract.View, on b
 	if err != nil {
 		return err
 	}
+	// An error here, because a remediation must not go on as if the node were out of service.
 	if secret == nil || len(secret.Data[keyValue]) == 0 {
 		return fmt.Errorf("secret %s is not there: the workload cluster cannot be reached", name)
 	}
