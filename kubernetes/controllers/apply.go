@@ -52,7 +52,7 @@ func applied(o client.Object, kind schema.GroupVersionKind, part string, fields 
 	return u
 }
 
-// AddFinalizer writes a finalizer into an object that has it not. The list of finalizers is one field: without the lock of
+// AddFinalizer writes a finalizer into an object that does not have it. The list of finalizers is one field: without the lock of
 // the patch, this could remove the finalizer of somebody else.
 func AddFinalizer(ctx context.Context, c client.Client, o client.Object, finalizer, manager string) error {
 	before, _ := o.DeepCopyObject().(client.Object)
