@@ -107,3 +107,8 @@ func (v *eventView) name(id inventory.HostID) string {
 	}
 	return name
 }
+
+// HostNames returns a function that finds the names of hosts, once each.
+func (s *Session) HostNames() func(inventory.HostID) string {
+	return NewEventView(s, s.Connection).name
+}

@@ -53,3 +53,13 @@ func AwaitServer(ctx context.Context, api *client.Client, within time.Duration) 
 		Sleep(ctx, 200*time.Millisecond)
 	}
 }
+
+// Sleep waits for d, or until ctx is done.
+func Sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -6,9 +6,50 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+	"unicode"
 
 	"slipway.dev/slipway/inventory"
 )
+
+// Plain makes a text fit for one cell: no control, formatting or direction characters.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029':
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\ufffd"))
+}
+
+// PlainLines is plain for a text of several lines.
+func PlainLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = Plain(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// WriteText writes a text with a line end; terminals are not steered by it.
+func WriteText(w io.Writer, text string) error {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	_, err := io.WriteString(w, plainLinesKeepTabs(text))
+	return err
+}
+
+// plainLinesKeepTabs is plainLines for a text that somebody may save.
+func plainLinesKeepTabs(text string) string {
+	parts := strings.Split(text, "\t")
+	for i := range parts {
+		parts[i] = PlainLines(parts[i])
+	}
+	return strings.Join(parts, "\t")
+}
 
 // Ago says how long something is past.
 func Ago(at, now time.Time) string {
@@ -99,24 +140,6 @@ func OrNothing(names []string) string {
 		return "nothing"
 	}
 	return strings.Join(names, ", ")
-}
-
-// WriteText writes a text with a line end; terminals are not steered by it.
-func WriteText(w io.Writer, text string) error {
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	_, err := io.WriteString(w, plainLinesKeepTabs(text))
-	return err
-}
-
-// plainLinesKeepTabs is plainLines for a text that somebody may save.
-func plainLinesKeepTabs(text string) string {
-	parts := strings.Split(text, "\t")
-	for i := range parts {
-		parts[i] = PlainLines(parts[i])
-	}
-	return strings.Join(parts, "\t")
 }
 
 // OrAdmins says whom something is for.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -83,16 +82,6 @@ func (f *Follower) until(wait WaitFlag, what string, look func() (isOver bool, e
 
 // errEnded marks the error of something that has ended, which is never an answer that is missing.
 var errEnded = errors.New("it has ended")
-
-// Sleep waits for d, or until ctx is done.
-func Sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
 
 // Prefixed puts something before a text that is not empty.
 func Prefixed(prefix, text string) string {
