@@ -93,20 +93,6 @@ func (c *hostList) Run(s *cli.Session) error {
 		})
 }
 
-// flagsOf names what is special about a host.
-func flagsOf(h inventory.Host) string {
-	var flags []string
-	for _, f := range []struct {
-		is   bool
-		name string
-	}{{h.InMaintenance, "maintenance"}, {h.IsProtected, "protected"}, {h.IsAdopted, "adopted"}, {h.IsCordoned, "cordoned"}, {h.IsRetained, "retained"}, {h.IsArmed, "armed"}, {h.IsDirty && h.ClaimID == "", "dirty"}} {
-		if f.is {
-			flags = append(flags, f.name)
-		}
-	}
-	return strings.Join(flags, ",")
-}
-
 // bootMAC is the MAC that a host booted from last, else its first, with how many more it has.
 func bootMAC(h inventory.Host) string {
 	if len(h.NICs) == 0 {
@@ -186,24 +172,6 @@ func (c *hostShow) Run(s *cli.Session) error {
 		}
 		t.Field("last seen", cli.TimeText(h.LastSeenAt))
 	})
-}
-
-// placeFlags are the flags that say where a host stands.
-type placeFlags struct {
-	Site *string `help:"Site." placeholder:"NAME"`
-	Row  *string `help:"Row." placeholder:"NAME"`
-	Rack *string `help:"Rack." placeholder:"NAME"`
-	Unit *int    `help:"Lowest number of the rack units it fills; 0 for unknown." placeholder:"N"`
-
-	Height *int            `help:"How many rack units it fills (default 1)." placeholder:"N"`
-	Face   *inventory.Face `help:"Side it is mounted on, when it does not fill the depth of the rack: front or rear." placeholder:"FACE"`
-}
-
-func (f placeFlags) patch() *wire.PlacePatch {
-	if f == (placeFlags{}) {
-		return nil
-	}
-	return &wire.PlacePatch{Site: f.Site, Row: f.Row, Rack: f.Rack, Unit: f.Unit, Height: f.Height, Face: f.Face}
 }
 
 type hostCreate struct {
@@ -291,31 +259,4 @@ func (c *hostLabel) Run(s *cli.Session) error {
 		return err
 	}
 	return patchHost(s, c.Host, wire.HostPatch{Labels: labels}, c.DryRun)
-}
-
-// patchHost changes a host, or shows what that would change.
-func patchHost(s *cli.Session, host string, p wire.HostPatch, isDryRun bool) error {
-	c, err := s.Client()
-	if err != nil {
-		return err
-	}
-	if isDryRun {
-		return s.Preview(c.Hosts.Preview(s.Ctx, "PATCH", host, p))
-	}
-	return s.Stored(c.Hosts.Patch(s.Ctx, host, p))
-}
-
-type hostPlace struct {
-	Host string `arg:""`
-	placeFlags
-	DryRun bool `help:"Only show what would change."`
-}
-
-// Run places a host.
-func (c *hostPlace) Run(s *cli.Session) error {
-	p := c.patch()
-	if p == nil {
-		return cli.Usage("give --site, --row, --rack, --unit, --height or --face", "nothing to change")
-	}
-	return patchHost(s, c.Host, wire.HostPatch{Place: p}, c.DryRun)
 }

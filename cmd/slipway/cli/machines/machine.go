@@ -12,8 +12,6 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
-func machines(c *client.Client) client.Noun[inventory.Machine] { return c.Machines.Noun }
-
 // MachineCommand is slipway machine.
 type MachineCommand struct {
 	List      machineList      `cmd:"" help:"List machines."`

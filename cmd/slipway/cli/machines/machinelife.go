@@ -9,6 +9,8 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
+func machines(c *client.Client) client.Noun[inventory.Machine] { return c.Machines.Noun }
+
 // wantFlags are what can be said of a machine; nil is not given, an empty text takes away what there is.
 type wantFlags struct {
 	Revision      *int              `help:"Revision of the profile; 0 takes the newest when it is installed." placeholder:"N"`
