@@ -349,3 +349,23 @@ func OtherServers(name string, heard []netip.Addr, err error) Check {
 	}
 	return k
 }
+
+// Judge returns all checks of what was read.
+func Judge(f *Facts) []Check {
+	checks := []Check{DataDir(f.Disk), JudgeDatabase(f.Database), JudgeClock(f.Now, f.Clock, f.Database.WrittenAt), Buffers(f.Sysctl, f.IsRoot), Neighbours(f.Sysctl), Forwarding(f.Sysctl)}
+	for _, i := range f.Interfaces {
+		checks = append(checks, JudgeInterface(i, f.Others))
+		if k, isNeeded := Advertise(i); isNeeded {
+			checks = append(checks, k)
+		}
+	}
+	for _, p := range f.Ports {
+		checks = append(checks, JudgePort(p, f.Sockets, f.ServerPID))
+	}
+	return checks
+}
+
+// IsWrong reports whether one of the checks is an error.
+func IsWrong(checks []Check) bool {
+	return slices.ContainsFunc(checks, func(k Check) bool { return k.Status == Failed })
+}

@@ -37,9 +37,6 @@ type AdminTLS struct {
 	Refused string // why the newest files are not in force
 }
 
-// Pair names the files of a certificate and its key.
-type Pair struct{ Cert, Key string }
-
 const (
 	AdminCert, AdminKey = "admin.crt", "admin.key" // in the data directory, when uploaded
 	lookEvery           = 5 * time.Second

@@ -225,3 +225,6 @@ func (a *Authority) Rotate(now time.Time) error {
 	a.Cert, a.key, a.Pem, a.issued = fresh.Cert, fresh.key, fresh.Pem, fresh.issued
 	return nil
 }
+
+// Pair names the files of a certificate and its key.
+type Pair struct{ Cert, Key string }

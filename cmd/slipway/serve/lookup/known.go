@@ -6,14 +6,11 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/pxe/lease"
 )
 
@@ -24,37 +21,6 @@ var strangers = lease.Limits{KeptPart: 8, PerPort: 32, OfferFor: 15 * time.Secon
 func isNotFound(err error) bool {
 	var e *inventory.Error
 	return errors.As(err, &e) && e.Kind == inventory.NotFound
-}
-
-// remembered are the addresses that interfaces had when they could be read last.
-var remembered struct {
-	sync.Mutex
-	of map[string][]netip.Prefix
-}
-
-// PrefixesOf returns the addresses of an interface with their networks. While no file descriptor is left to ask with, they are
-// those of before: that nobody could ask does not mean that they are gone.
-func PrefixesOf(name string) (all []netip.Prefix) {
-	i, err := net.InterfaceByName(name)
-	var addrs []net.Addr
-	if err == nil {
-		addrs, err = i.Addrs()
-	}
-	remembered.Lock()
-	defer remembered.Unlock()
-	if door.IsOutOfFiles(err) {
-		return remembered.of[name]
-	}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			all = append(all, p)
-		}
-	}
-	if remembered.of == nil {
-		remembered.of = map[string][]netip.Prefix{}
-	}
-	remembered.of[name] = all
-	return all
 }
 
 // known are the MACs of accepted hosts and of reservations: machines that the limits for strangers do not hold for. It

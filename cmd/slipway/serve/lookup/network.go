@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -135,14 +136,36 @@ func (n *Networks) Save(ctx context.Context, leases []inventory.Lease) error {
 	})
 }
 
-// AddressesOf returns all IPv4 addresses of the interfaces.
-func AddressesOf(interfaces []string) (ours []netip.Addr) {
-	for _, name := range interfaces {
-		for _, p := range PrefixesOf(name) {
-			if p.Addr().Is4() {
-				ours = append(ours, p.Addr())
-			}
+// split gives each lease book its family: a book sees nothing of the other.
+func split(subnets []inventory.Subnet, reservations []inventory.Reservation, interfaces []string) (lease.Network, lease6.Network) {
+	var four lease.Network
+	var six lease6.Network
+	for _, s := range subnets {
+		if s.Is6() {
+			six.Subnets = append(six.Subnets, s)
+		} else {
+			four.Subnets = append(four.Subnets, s)
 		}
 	}
-	return ours
+	for _, r := range reservations {
+		if r.Address.Is6() {
+			six.Reservations = append(six.Reservations, r)
+		} else {
+			four.Reservations = append(four.Reservations, r)
+		}
+	}
+	four.Ours, six.Ours = AddressesOf(interfaces), Addresses6Of(interfaces)
+	return four, six
+}
+
+// Subnets6 returns the IPv6 subnets of an interface: those that name it, and those that one of its addresses is in.
+func (n *Networks) Subnets6(iface string) (list []inventory.Subnet) {
+	ours := Addresses6Of([]string{iface})
+	for _, s := range *n.Six.Load() {
+		isHere := slices.ContainsFunc(ours, s.CIDR.Contains)
+		if s.Interface == iface || s.Interface == "" && isHere {
+			list = append(list, s)
+		}
+	}
+	return list
 }

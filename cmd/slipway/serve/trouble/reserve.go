@@ -2,7 +2,6 @@ package trouble
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -136,30 +135,4 @@ func (r *Reserve) GivenUp() int64 {
 func IsDiskFull(err error) bool {
 	var e *inventory.Error
 	return errors.As(err, &e) && e.Kind == inventory.Unavailable && strings.Contains(e.Msg, "is full")
-}
-
-// shedIssues is the issue that something was not stored.
-func shedIssues(h *Health) []inventory.Issue {
-	if h.ShedAt.IsZero() {
-		return nil
-	}
-	var what []string
-	for _, s := range []struct {
-		n    uint64
-		what string
-	}{
-		{h.Shed.OverBudget, "events and reports of machines that sent more than is kept of one"},
-		{h.Shed.HostN, "machines that nobody has accepted, which are not listed"},
-		{h.Shed.DiskFull, "events, because the disk is nearly full"},
-		{h.Shed.QueueFull, "events, because the disk was too slow"},
-	} {
-		if s.n > 0 {
-			what = append(what, fmt.Sprintf("%d %s", s.n, s.what))
-		}
-	}
-	return []inventory.Issue{{
-		Key: inventory.IssueShed, Type: inventory.IssueShed, Severity: inventory.SeverityWarning,
-		Cause: "not stored since the start: " + strings.Join(what, "; "),
-		Hint:  "Slipway still stores leases and changes of hosts. slipway host list --state discovered shows machines that flood, and option 82 their switch ports",
-	}}
 }

@@ -5,37 +5,57 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/pxe/lease"
-	"slipway.dev/slipway/pxe/lease6"
+	"slipway.dev/slipway/pxe/door"
 )
 
-// split gives each lease book its family: a book sees nothing of the other.
-func split(subnets []inventory.Subnet, reservations []inventory.Reservation, interfaces []string) (lease.Network, lease6.Network) {
-	var four lease.Network
-	var six lease6.Network
-	for _, s := range subnets {
-		if s.Is6() {
-			six.Subnets = append(six.Subnets, s)
-		} else {
-			four.Subnets = append(four.Subnets, s)
+// remembered are the addresses that interfaces had when they could be read last.
+var remembered struct {
+	sync.Mutex
+	of map[string][]netip.Prefix
+}
+
+// PrefixesOf returns the addresses of an interface with their networks. While no file descriptor is left to ask with, they are
+// those of before: that nobody could ask does not mean that they are gone.
+func PrefixesOf(name string) (all []netip.Prefix) {
+	i, err := net.InterfaceByName(name)
+	var addrs []net.Addr
+	if err == nil {
+		addrs, err = i.Addrs()
+	}
+	remembered.Lock()
+	defer remembered.Unlock()
+	if door.IsOutOfFiles(err) {
+		return remembered.of[name]
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			all = append(all, p)
 		}
 	}
-	for _, r := range reservations {
-		if r.Address.Is6() {
-			six.Reservations = append(six.Reservations, r)
-		} else {
-			four.Reservations = append(four.Reservations, r)
+	if remembered.of == nil {
+		remembered.of = map[string][]netip.Prefix{}
+	}
+	remembered.of[name] = all
+	return all
+}
+
+// AddressesOf returns all IPv4 addresses of the interfaces.
+func AddressesOf(interfaces []string) (ours []netip.Addr) {
+	for _, name := range interfaces {
+		for _, p := range PrefixesOf(name) {
+			if p.Addr().Is4() {
+				ours = append(ours, p.Addr())
+			}
 		}
 	}
-	four.Ours, six.Ours = AddressesOf(interfaces), Addresses6Of(interfaces)
-	return four, six
+	return ours
 }
 
 // Addresses6Of returns all IPv6 addresses of the interfaces but the link-local ones.
@@ -48,18 +68,6 @@ func Addresses6Of(interfaces []string) (ours []netip.Addr) {
 		}
 	}
 	return ours
-}
-
-// Subnets6 returns the IPv6 subnets of an interface: those that name it, and those that one of its addresses is in.
-func (n *Networks) Subnets6(iface string) (list []inventory.Subnet) {
-	ours := Addresses6Of([]string{iface})
-	for _, s := range *n.Six.Load() {
-		isHere := slices.ContainsFunc(ours, s.CIDR.Contains)
-		if s.Interface == iface || s.Interface == "" && isHere {
-			list = append(list, s)
-		}
-	}
-	return list
 }
 
 // First6 is the command that makes a subnet of an interface's IPv6 network.
