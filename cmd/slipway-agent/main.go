@@ -18,7 +18,6 @@ import (
 
 	"slipway.dev/slipway/agent"
 	"slipway.dev/slipway/agent/host"
-	"slipway.dev/slipway/agent/inspect"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -62,7 +61,7 @@ func runProgram(session string, notInit bool) int {
 	defer stop()
 	lines := &agent.Lines{}
 	log := newLog(io.MultiWriter(os.Stderr, lines), true)
-	m := &machine{log: log, lines: lines, args: host.Arguments{Session: session}, settled: make(chan struct{})}
+	m := &machine{version: version, log: log, lines: lines, args: host.Arguments{Session: session}, settled: make(chan struct{})}
 	close(m.settled) // anyone who runs this system has seen to it
 	if err := m.serve(ctx); err != nil {
 		log.Error(err.Error())
@@ -78,7 +77,7 @@ func runInit() {
 	lines := &agent.Lines{}
 	args := host.ParseArguments(host.CommandLine())
 	log := newLog(io.MultiWriter(consoles, lines), args.HasDebug)
-	m := &machine{log: log, lines: lines, args: args, isInit: true}
+	m := &machine{version: version, log: log, lines: lines, args: args, isInit: true}
 	log.Info("Slipway's agent", "version", version, "kernel", host.Release())
 	for {
 		err := mountErr
@@ -106,18 +105,6 @@ func guard(run func(context.Context) error) (err error) {
 		}
 	}()
 	return run(context.Background())
-}
-
-// machine is what the agent runs on.
-type machine struct {
-	log    *slog.Logger
-	lines  *agent.Lines
-	args   host.Arguments
-	isInit bool
-	ears   *inspect.Ears
-	// modules are the kernel's; nil next to another operating system.
-	modules *host.Modules
-	settled chan struct{} // closed when all drivers are loaded and the disks are found
 }
 
 // run brings the machine up and serves its session.
@@ -174,15 +161,4 @@ func newLog(out io.Writer, isDebug bool) *slog.Logger {
 		level = slog.LevelDebug
 	}
 	return slog.New(&host.LineHandler{Out: out, Level: level, Since: host.Uptime})
-}
-
-// lost starts the machine over when the server does not know its boot session any more: only a boot brings another.
-func (m *machine) lost() {
-	if !m.isInit {
-		return
-	}
-	m.log.Warn("restarting, for another boot session")
-	if err := host.Reboot(); err != nil {
-		m.log.Error("the machine does not restart", "err", err, "hint", "restart it by hand")
-	}
 }

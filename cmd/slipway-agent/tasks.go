@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -15,6 +16,30 @@ import (
 	"slipway.dev/slipway/agent/write"
 	"slipway.dev/slipway/inventory"
 )
+
+// machine is what the agent runs on.
+type machine struct {
+	version string // of the agent
+	log     *slog.Logger
+	lines   *agent.Lines
+	args    host.Arguments
+	isInit  bool
+	ears    *inspect.Ears
+	// modules are the kernel's; nil next to another operating system.
+	modules *host.Modules
+	settled chan struct{} // closed when all drivers are loaded and the disks are found
+}
+
+// lost starts the machine over when the server does not know its boot session any more: only a boot brings another.
+func (m *machine) lost() {
+	if !m.isInit {
+		return
+	}
+	m.log.Warn("restarting, for another boot session")
+	if err := host.Reboot(); err != nil {
+		m.log.Error("the machine does not restart", "err", err, "hint", "restart it by hand")
+	}
+}
 
 // serve does what the boot session asks for, until ctx ends.
 func (m *machine) serve(ctx context.Context) error {
@@ -125,7 +150,7 @@ func (m *machine) info() wire.AgentInfo {
 	s, done := m.source()
 	defer done()
 	system, macs := s.Identity()
-	return wire.AgentInfo{Build: version, Kernel: host.Release(), UUID: system.UUID, Serial: system.Serial, MACs: macs, Uptime: host.Uptime().Seconds(), IsDebug: m.args.HasShell}
+	return wire.AgentInfo{Build: m.version, Kernel: host.Release(), UUID: system.UUID, Serial: system.Serial, MACs: macs, Uptime: host.Uptime().Seconds(), IsDebug: m.args.HasShell}
 }
 
 func (m *machine) inspect(ctx context.Context, _ wire.Task, say agent.Progress) (wire.Report, error) {

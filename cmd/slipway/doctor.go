@@ -146,7 +146,10 @@ func parseServe(args []string, dataDir, here string) (out serve.Cmd, ok bool) {
 			ok = false
 		}
 	}()
-	var c commandLine
+	var c struct {
+		cli.Globals
+		Serve serve.Cmd `cmd:""`
+	}
 	parser, err := newParser(&c, io.Discard, io.Discard)
 	if err != nil {
 		return out, false
@@ -155,7 +158,7 @@ func parseServe(args []string, dataDir, here string) (out serve.Cmd, ok bool) {
 	if err != nil || parsed.Command() != "serve" {
 		return out, false
 	}
-	out = c.Serve.Cmd
+	out = c.Serve
 	out.DataDir = dataDir // as it is found from where we are
 	for _, path := range []*string{&out.Config, &out.Catalogue, &out.AdminTLSCert, &out.AdminTLSKey} {
 		if *path != "" && !filepath.IsAbs(*path) {

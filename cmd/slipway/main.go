@@ -9,11 +9,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -27,7 +25,6 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli/kubectl"
 	"slipway.dev/slipway/cmd/slipway/cli/machines"
 	"slipway.dev/slipway/cmd/slipway/cli/networks"
-	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/cmd/slipway/cli/records"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/lab"
@@ -117,16 +114,6 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// newParser returns the command line's parser. What it writes by itself is help.
-func newParser(c *commandLine, stdout, stderr io.Writer) (*kong.Kong, error) {
-	return kong.New(c, kong.Name("slipway"), kong.Description("Bare-metal provisioning: DHCP, TFTP, HTTP boot and an inventory in one binary."),
-		kong.Writers(stdout, stderr), kong.Exit(func(code int) { panic(cli.Exited(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.BindToProvider((*cli.Session).Client), // for the commands that call the API
-		kong.PostBuild(nouns.NameArguments),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(cli.DecodeDuration)), kong.ExplicitGroups([]kong.Group{{Key: "nouns", Title: "Nouns (slipway NOUN VERB):"}}),
-		kong.Vars{"faults": simulate.FaultHelp(), "labdir": lab.DefaultDir, "socket": cli.DefaultSocket})
-}
-
 // run is the whole program; it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	defer func() {
@@ -164,15 +151,4 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 		stop() // these handle signals themselves
 	}
 	return cli.Conclude(parsed.Run(s), stderr)
-}
-
-// commandPath is the command as far as it was understood.
-func commandPath(c *kong.Context) string {
-	path := "slipway"
-	for _, p := range c.Path {
-		if p.Command != nil {
-			path += " " + p.Command.Name
-		}
-	}
-	return path
 }
