@@ -54,3 +54,13 @@ func (c *Client) ImportFile(ctx context.Context, format, name string, file io.Re
 	defer drain(res.Body)
 	return out, decode(res.Body, &out)
 }
+
+// Stats returns how busy the server was in the last hour, minute by minute.
+func (c *Client) Stats(ctx context.Context) (s wire.Stats, err error) {
+	return s, c.call(ctx, http.MethodGet, "stats", nil, nil, &s)
+}
+
+// About returns what the server is made of.
+func (c *Client) About(ctx context.Context) (a wire.About, err error) {
+	return a, c.call(ctx, http.MethodGet, "about", nil, nil, &a)
+}

@@ -61,14 +61,3 @@ func (c *Client) DiagnoseStranger(ctx context.Context, mac inventory.MAC) (d Dia
 func (c *Client) StrangerPackets(ctx context.Context, mac inventory.MAC, w io.Writer) error {
 	return c.copy(ctx, "strangers/"+url.PathEscape(string(mac))+"/packets", nil, w)
 }
-
-// copy writes the body of an answer to w.
-func (c *Client) copy(ctx context.Context, path string, query url.Values, w io.Writer) error {
-	res, err := c.send(ctx, http.MethodGet, path, query, nil)
-	if err != nil {
-		return err
-	}
-	defer drain(res.Body)
-	_, err = io.Copy(w, res.Body)
-	return err
-}

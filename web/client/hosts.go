@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/url"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/wire"
@@ -88,19 +87,4 @@ func (h Hosts) Script(ctx context.Context, host string) (string, error) {
 	defer drain(res.Body)
 	b, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	return string(b), err
-}
-
-// ProfileHosts returns the names of the hosts that a profile is for.
-func (c *Client) ProfileHosts(ctx context.Context, profile string) (p Page[string], err error) {
-	return p, c.call(ctx, http.MethodGet, c.Profiles.at(profile)+"/hosts", nil, nil, &p)
-}
-
-// AddRange adds a range to a subnet; one that is there already stays.
-func (c *Client) AddRange(ctx context.Context, subnet string, r inventory.Range) (s inventory.Subnet, err error) {
-	return s, c.call(ctx, http.MethodPut, c.Subnets.at(subnet)+"/ranges/"+url.PathEscape(r.First.String()+"-"+r.Last.String()), nil, nil, &s)
-}
-
-// RemoveRange takes a range from a subnet.
-func (c *Client) RemoveRange(ctx context.Context, subnet string, r inventory.Range) (s inventory.Subnet, err error) {
-	return s, c.call(ctx, http.MethodDelete, c.Subnets.at(subnet)+"/ranges/"+url.PathEscape(r.First.String()+"-"+r.Last.String()), nil, nil, &s)
 }

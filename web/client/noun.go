@@ -9,14 +9,12 @@ import (
 	"net/url"
 	"reflect"
 
-	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/wire"
 )
 
 // Noun is the calls that every noun of the API has in common. Names are escaped.
 type Noun[T any] struct {
-	c    *Client
+	c    *connection
 	path string
 }
 
@@ -65,9 +63,6 @@ func (p params) values() url.Values {
 	}
 	return v
 }
-
-// Of is the calls for a plain noun.
-func Of[R any](c *Client, n noun.Noun[R]) Noun[R] { return Noun[R]{c, n.Many} }
 
 // List returns one page.
 func (n Noun[T]) List(ctx context.Context, q Query) (p Page[T], err error) {
@@ -125,6 +120,22 @@ type Diff struct {
 	Impact   *Impact           `json:"impact,omitempty"` // of a profile or layer, on its hosts
 }
 
+// Impact is what saving a profile or layer would do to the hosts that use it.
+type Impact struct {
+	HostN    int          `json:"hostN"`
+	ChangedN int          `json:"changedN"`
+	FailedN  int          `json:"failedN"`
+	Hosts    []HostImpact `json:"hosts"`
+	Findings Findings     `json:"findings"`
+}
+
+// HostImpact is what an edit would do to one host.
+type HostImpact struct {
+	Host     string   `json:"host"`
+	Diff     string   `json:"diff,omitempty"`
+	Findings Findings `json:"findings,omitempty"`
+}
+
 // Preview asks what a write would change, and changes nothing. The method is that of the write: POST (name is ""),
 // PUT, PATCH or DELETE (item is nil).
 func (n Noun[T]) Preview(ctx context.Context, method, name string, item any, opts ...Option) (d Diff, err error) {
@@ -136,9 +147,3 @@ func (n Noun[T]) Preview(ctx context.Context, method, name string, item any, opt
 }
 
 func (n Noun[T]) at(name string) string { return n.path + "/" + url.PathEscape(name) }
-
-// NewToken is a token with its secret, which the server tells only once.
-type NewToken struct {
-	inventory.Token
-	Secret string `json:"secret"`
-}

@@ -21,6 +21,12 @@ type TokenWish struct {
 	ExpiresAt  time.Time `json:"expiresAt,omitzero"`
 }
 
+// NewToken is a token with its secret, which the server tells only once.
+type NewToken struct {
+	inventory.Token
+	Secret string `json:"secret"`
+}
+
 // NewToken makes a token. Its secret is in the answer and nowhere else.
 func (c *Client) NewToken(ctx context.Context, in TokenWish) (t NewToken, err error) {
 	return t, c.call(ctx, http.MethodPost, "tokens", nil, in, &t)
