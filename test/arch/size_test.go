@@ -35,7 +35,6 @@ var debts = map[string]size{
 	"bmc/ipmi.driver":                {methods: 50},
 	"bmc/redfish.driver":             {methods: 66},
 	"bmc/redfish/redfishtest.Server": {methods: 43},
-	"cmd/slipway/serve.appliance":    {methods: 70},
 	"ignition.rendering":             {methods: 79},
 	"images.Cache":                   {methods: 43},
 	"installer/kickstart.writer":     {methods: 63},

@@ -55,12 +55,12 @@ type tlsDoor struct {
 
 func newTLSDoor(t *testing.T, given keys.Pair) *tlsDoor {
 	t.Helper()
-	a := &appliance{log: slog.New(slog.DiscardHandler), cfg: Config{AdminListen: "0.0.0.0:8067", DataDir: t.TempDir(), AdminTLSCert: given.Cert, AdminTLSKey: given.Key}}
-	door, err := a.openAdminTLS()
+	c := &Config{AdminListen: "0.0.0.0:8067", DataDir: t.TempDir(), AdminTLSCert: given.Cert, AdminTLSKey: given.Key}
+	door, err := openAdminTLS(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &tlsDoor{AdminTLS: door, dir: a.cfg.DataDir, at: time.Now()}
+	d := &tlsDoor{AdminTLS: door, dir: c.DataDir, at: time.Now()}
 	door.Now = func() time.Time { return d.at }
 	return d
 }

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
@@ -28,11 +27,11 @@ var notAsked = asked{err: errors.New("no check was made there yet")}
 
 // ask asks on an interface for other DHCP servers. Through an interface without link the question goes nowhere, so its
 // silence means nothing.
-func (a *appliance) ask(ctx context.Context, iface string) asked {
+func (c *Config) ask(ctx context.Context, iface string) asked {
 	if err := linkFault(doctor.ReadInterface(iface)); err != nil {
 		return asked{err: err}
 	}
-	servers, err := a.cfg.foreign(ctx, iface)
+	servers, err := c.foreign(ctx, iface)
 	return asked{servers, err}
 }
 
@@ -130,55 +129,4 @@ func noteUnasked(dir string, s inventory.Subnet, isUnasked bool) error {
 		return fmt.Errorf("note that the network of subnet %s could not be checked for other DHCP servers: %w", s.Name, err)
 	}
 	return nil
-}
-
-// settleMode changes a subnet that was made without an answer, now that its network has answered. It returns the subnet as
-// it is.
-func (a *appliance) settleMode(ctx context.Context, s inventory.Subnet, own netip.Prefix, others asked) (inventory.Subnet, error) {
-	known, err := readUnasked(a.cfg.DataDir)
-	if err != nil || !known.has(s) || others.err != nil || a.cfg.Mode != modeAuto {
-		return s, err
-	}
-	if len(others.servers) == 0 {
-		now, err := a.cfg.firstSubnet(s.Interface, own, others)
-		if err != nil {
-			return s, err
-		}
-		was := s
-		s.Mode, s.Ranges = now.Mode, now.Ranges
-		if err = a.store.Write(ctx, func(tx inventory.Tx) error {
-			at := time.Now()
-			if err := tx.Subnets().Update(&s, at); err != nil {
-				return err
-			}
-			return tx.AddEvent(&inventory.Event{
-				At: at, Kind: inventory.EventChanged, Subject: "subnet/" + s.Name,
-				Detail: fmt.Sprintf("subnet %s has mode %s instead of %s: a check of its network found no other DHCP server", s.Name, s.Mode, was.Mode),
-			})
-		}); err != nil {
-			return was, err
-		}
-	}
-	// The note goes after the change is stored. A crash in between finds version 2, for which has is false.
-	return s, noteUnasked(a.cfg.DataDir, s, false)
-}
-
-// sharedNetworks says which interfaces are in a network that is served on another one: a subnet belongs to one interface,
-// and nobody is answered on the rest.
-func sharedNetworks(interfaces []string, addrs func(name string) []netip.Addr, subnets []inventory.Subnet) (checks []Check) {
-	for _, name := range interfaces {
-		for _, own := range addrs(name) {
-			at := slices.IndexFunc(subnets, func(s inventory.Subnet) bool { return s.CIDR.Contains(own) })
-			if at < 0 || subnets[at].Interface == "" || subnets[at].Interface == name {
-				continue
-			}
-			s := subnets[at]
-			checks = append(checks, Check{
-				Name: "network of " + name, Status: failed,
-				Detail: fmt.Sprintf("its address %s is in subnet %s, which is served on %s: no machine is answered on %s", own, s.Name, s.Interface, name),
-				Hint:   fmt.Sprintf("leave --interface %s out, or give %s an address of another network; to serve the subnet there: slipway subnet update %s --interface %s", name, name, s.Name, name),
-			})
-		}
-	}
-	return checks
 }

@@ -14,8 +14,8 @@ import (
 	"slipway.dev/slipway/inventory/sqlstore"
 )
 
-// rack is an appliance with a store and an interface that is ready.
-func rack(t *testing.T) (*appliance, doctor.Interface) {
+// rack makes the subnets of an interface that is ready.
+func rack(t *testing.T) (*subnetMaker, doctor.Interface) {
 	t.Helper()
 	store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
 	if err != nil {
@@ -24,13 +24,12 @@ func rack(t *testing.T) (*appliance, doctor.Interface) {
 	t.Cleanup(func() { store.Close() })
 	c := Default()
 	c.Interfaces, c.DataDir, c.LogTo = []string{"lo"}, t.TempDir(), io.Discard
-	a := &appliance{cfg: c, store: store, log: newLog(c)}
-	return a, doctor.Interface{Name: "lo", IsThere: true, IsUp: true, HasLink: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}}
+	return &subnetMaker{cfg: &c, store: store, log: newLog(c)}, doctor.Interface{Name: "lo", IsThere: true, IsUp: true, HasLink: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}}
 }
 
-func (a *appliance) subnetForTest(t *testing.T) (s inventory.Subnet) {
+func (m *subnetMaker) subnetForTest(t *testing.T) (s inventory.Subnet) {
 	t.Helper()
-	if err := a.store.Read(t.Context(), func(tx inventory.Tx) error {
+	if err := m.store.Read(t.Context(), func(tx inventory.Tx) error {
 		all, err := tx.Subnets().List(inventory.Page{})
 		if len(all) == 1 {
 			s = all[0]
@@ -57,31 +56,31 @@ func TestANetworkThatCouldNotBeAskedIsAskedAgainAtTheNextStart(t *testing.T) {
 		{name: "somebody has changed the subnet", change: true, next: silent, want: inventory.ModeReservations},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a, eth := rack(t)
-			checks, err := a.subnetOf(t.Context(), eth, asked{err: errors.New("UDP port 68 is taken by dhclient")})
+			m, eth := rack(t)
+			checks, err := m.subnetOf(t.Context(), eth, asked{err: errors.New("UDP port 68 is taken by dhclient")})
 			if err != nil || len(checks) != 1 || checks[0].Status != warning || !strings.Contains(checks[0].Detail, "dhclient") || checks[0].Hint == "" {
 				t.Fatalf("%v, %+v", err, checks)
 			}
-			s := a.subnetForTest(t)
+			s := m.subnetForTest(t)
 			if s.Mode != inventory.ModeReservations || len(s.Ranges) != 0 {
 				t.Fatalf("without an answer: %+v", s)
 			}
 			if tc.change {
-				if err := a.store.Write(t.Context(), func(tx inventory.Tx) error { s.MTU = 1500; return tx.Subnets().Update(&s, time.Now()) }); err != nil {
+				if err := m.store.Write(t.Context(), func(tx inventory.Tx) error { s.MTU = 1500; return tx.Subnets().Update(&s, time.Now()) }); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if names, err := a.unserved(t.Context()); err != nil || len(names) == 1 == tc.change {
+			if names, err := m.unserved(t.Context()); err != nil || len(names) == 1 == tc.change {
 				t.Fatalf("the next start asks on %v, %v", names, err)
 			}
-			if _, err := a.subnetOf(t.Context(), eth, tc.next); err != nil {
+			if _, err := m.subnetOf(t.Context(), eth, tc.next); err != nil {
 				t.Fatal(err)
 			}
-			s = a.subnetForTest(t)
+			s = m.subnetForTest(t)
 			if s.Mode != tc.want || (len(s.Ranges) > 0) != (tc.want == inventory.ModeFull) {
 				t.Errorf("%+v", s)
 			}
-			if names, err := a.unserved(t.Context()); err != nil || len(names) == 1 != tc.again {
+			if names, err := m.unserved(t.Context()); err != nil || len(names) == 1 != tc.again {
 				t.Errorf("the start after that asks on %v, %v", names, err)
 			}
 		})
@@ -99,12 +98,12 @@ func TestNoSubnetIsMadeOnAnInterfaceWithoutLinkBeforeItCouldBeAsked(t *testing.T
 		"it is down, and the mode given": {func(c *Config, i *doctor.Interface) { i.IsUp, c.Mode = false, "proxy" }, inventory.ModeProxy},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, eth := rack(t)
-			tc.edit(&a.cfg, &eth)
-			if _, err := a.subnetOf(t.Context(), eth, notAsked); err != nil {
+			m, eth := rack(t)
+			tc.edit(m.cfg, &eth)
+			if _, err := m.subnetOf(t.Context(), eth, notAsked); err != nil {
 				t.Fatal(err)
 			}
-			if s := a.subnetForTest(t); s.Mode != tc.want {
+			if s := m.subnetForTest(t); s.Mode != tc.want {
 				t.Errorf("%+v", s)
 			}
 		})

@@ -12,7 +12,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/kubernetes/clusterapi"
-	"slipway.dev/slipway/kubernetes/contract"
 	infra "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 	"slipway.dev/slipway/kubernetes/manager"
@@ -28,15 +27,6 @@ func Sets() []manager.Set {
 		{Mode: inventory.ModeStandalone, AddToScheme: metalv1.AddToScheme, Setup: standalone.Setup},
 		{Mode: inventory.ModeCAPI, AddToScheme: infra.AddToScheme, Setup: clusterapi.Setup},
 	}
-}
-
-// openClusters makes what attaches clusters. The controllers in them ask appliance.
-func (a *appliance) openClusters(box *secret.Box, appliance contract.Appliance) {
-	manager.RouteLogs(a.log)
-	a.attacher = manager.New(manager.Config{
-		Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Appliance: appliance, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
-		Version: a.cfg.Version, Now: time.Now, Log: a.log,
-	})
 }
 
 // identity tells this appliance from all others, and stays the same over restarts.
@@ -55,11 +45,11 @@ func identity(dataDir string) string {
 }
 
 // attachFile attaches the cluster of the kubeconfig that serve was started with, if it is not attached like that already.
-func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
-	if a.cfg.Kubeconfig == "" {
+func attachFile(ctx context.Context, path string, store inventory.Store, box *secret.Box) error {
+	if path == "" {
 		return nil
 	}
-	name, text, err := kubeconfig.Read(a.cfg.Kubeconfig)
+	name, text, err := kubeconfig.Read(path)
 	if err != nil {
 		return err
 	}
@@ -69,7 +59,7 @@ func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
 		return err
 	}
 	now := time.Now()
-	err = a.store.Write(ctx, func(tx inventory.Tx) error {
+	err = store.Write(ctx, func(tx inventory.Tx) error {
 		s := inventory.Secret{Name: want.Kubeconfig, About: "kubeconfig of cluster " + name, Sealed: sealed}
 		stored, err := tx.Secrets().Find(s.Name)
 		if err == nil {
@@ -93,13 +83,16 @@ func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
 		return tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventChanged, Subject: "cluster/" + name, Detail: "cluster " + name + " attached by serve --kubeconfig"})
 	})
 	if err != nil {
-		return fmt.Errorf("attach the cluster of %s: %w", a.cfg.Kubeconfig, err)
+		return fmt.Errorf("attach the cluster of %s: %w", path, err)
 	}
 	return nil
 }
 
+// attached checks and detaches clusters for the API.
+type attached struct{ attacher *manager.Attacher }
+
 // CheckCluster implements clusters.Clusters.
-func (a *appliance) CheckCluster(ctx context.Context, c inventory.Cluster, text []byte) wire.ClusterCheck {
+func (a attached) CheckCluster(ctx context.Context, c inventory.Cluster, text []byte) wire.ClusterCheck {
 	k := a.attacher.Check(ctx, c, text)
 	out := wire.ClusterCheck{Cluster: k.Cluster, Kubernetes: k.Kubernetes, UID: k.UID, Results: []wire.TargetCheckResult{}}
 	for _, r := range k.Results {
@@ -109,6 +102,6 @@ func (a *appliance) CheckCluster(ctx context.Context, c inventory.Cluster, text 
 }
 
 // DetachCluster implements clusters.Clusters.
-func (a *appliance) DetachCluster(ctx context.Context, name string, purge, force bool, by string) error {
+func (a attached) DetachCluster(ctx context.Context, name string, purge, force bool, by string) error {
 	return a.attacher.Detach(ctx, name, manager.Parting{Purge: purge, Force: force, By: by})
 }

@@ -2,10 +2,13 @@ package serve
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -127,8 +130,50 @@ func (c *Cmd) Serve(version string) error {
 	return Run(ctx, cfg)
 }
 
-// errInUse is the answer to a second process on one data directory.
-func errInUse(dir string) error {
-	return inventory.Errorf(inventory.Conflict, "another slipway uses the data directory %s", dir).
-		WithHint("stop it, or choose another with --data-dir")
+// Doctor checks the machine as a server with these flags would use it, with or without a server that runs. It returns the
+// settings that it went by, and the process of the server that uses the data directory, 0 for none.
+func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []Check, server int, err error) {
+	if cfg, err = c.merged(version); err != nil {
+		return cfg, nil, 0, err
+	}
+	f := cfg.facts(cfg.ports())
+	f.Database.WaitLocker(f.ServerPID)
+	checks = doctor.Judge(f)
+	if len(cfg.Interfaces) == 0 {
+		checks = append(checks, Check{Name: "interfaces", Status: warning, Detail: "none is named, so none was checked", Hint: "--interface NAME, or --config FILE as slipway serve has them"})
+	}
+	loaders, err := images.LoadLoaders(cfg.Loaders)
+	if err != nil {
+		return cfg, nil, 0, err
+	}
+	checks = append(checks, doctor.Loaders(loaders)...)
+	if f.ServerPID != 0 {
+		checks = append(checks, fetchLoaders(ctx, f, loaders)...)
+	}
+	if f.IsRoot && f.ServerPID == 0 { // a server that runs asks by itself
+		for _, i := range f.Interfaces {
+			if i.IsUp && len(i.Prefixes) > 0 {
+				heard, err := cfg.foreign(ctx, i.Name)
+				checks = append(checks, doctor.OtherServers(i.Name, heard, err))
+			}
+		}
+	}
+	return cfg, append(checks, cfg.checkAuthority(f.Now)...), f.ServerPID, nil
+}
+
+// fetchLoaders asks the server that runs for a loader on each of its interfaces.
+func fetchLoaders(ctx context.Context, f *doctor.Facts, loaders *images.Loaders) (checks []Check) {
+	file, ok := loaders.Find(doctor.LoaderToFetch(loaders))
+	if !ok {
+		return nil // the check of loaders says what is missing
+	}
+	for _, i := range f.Interfaces {
+		if i.IsUp && len(i.Prefixes) > 0 {
+			// The kernel sends this over loopback, so that no firewall of the network is tested, but the server and its address
+			// are.
+			server := netip.AddrPortFrom(i.Prefixes[0].Addr(), tftpPort)
+			checks = append(checks, doctor.FetchLoader(ctx, i.Name, server, file.Name, file.Data))
+		}
+	}
+	return checks
 }

@@ -1,6 +1,9 @@
 // Package serve is the server as a process. It reads the settings, opens the store, connects the listeners to the engine, and
 // keeps them running until the signal to stop. It decides nothing about any machine.
 //
+// Start reading at Config. Each part of the server has a file. The appliance holds them all: start in appliance.go makes them, doors.go
+// opens the ports, and Run in serve.go goes from the start to the end.
+//
 // # Start
 //
 // Run locks the data directory, opens and migrates the database, checks the machine, and makes the parts (start). It then opens
@@ -28,6 +31,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -37,6 +41,8 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/web/access"
+	"slipway.dev/slipway/web/proxy"
 )
 
 // Config is what the process needs to know; everything about hosts and networks is in the store. The YAML keys of the
@@ -248,4 +254,57 @@ func interfaceNames() (names []string) {
 		}
 	}
 	return names
+}
+
+// Egress says which addresses the server connects to on behalf of others, as the file has it.
+type Egress struct {
+	Allow []string `yaml:"allow"` // networks that are refused otherwise, such as 127.0.0.0/8
+}
+
+// badOutside checks what the settings say of the way from browsers to the admin door.
+func (c *Config) badOutside() (key string, row int, err error) {
+	for i, text := range c.TrustedProxies {
+		if _, err := proxy.Parse([]string{text}); err != nil {
+			return "trustedProxies", i, err
+		}
+	}
+	if c.AdminProxyProtocol && len(c.TrustedProxies) == 0 {
+		return "adminProxyProtocol", 0, inventory.Errorf(inventory.Invalid, "adminProxyProtocol needs trustedProxies: from everybody else no header is read").
+			WithHint("trustedProxies: [10.0.0.5]")
+	}
+	for i, name := range c.AdminHosts {
+		if err := inventory.CheckName("name of the admin listener", strings.TrimPrefix(name, "*.")); err != nil {
+			return "adminHosts", i, err
+		}
+	}
+	if c.ExternalURL == "" {
+		return "", 0, nil
+	}
+	own, err := url.Parse(c.ExternalURL)
+	if err != nil || own.Host == "" || own.Scheme != "https" && own.Scheme != "http" || strings.Trim(own.Path, "/") != "" || own.RawQuery != "" || own.Fragment != "" || own.User != nil {
+		return "externalURL", 0, inventory.Errorf(inventory.Invalid, "externalURL %q is no address without a path", inventory.Clean(c.ExternalURL, 200)).WithHint("externalURL: https://slipway.example.org")
+	}
+	return "", 0, nil
+}
+
+// behindProxy makes the admin listener read the headers of the PROXY protocol, where the settings ask for it.
+func (c *Config) behindProxy(l net.Listener) net.Listener {
+	if !c.AdminProxyProtocol {
+		return l
+	}
+	return proxy.Listen(l, c.proxies())
+}
+
+// proxies are the trusted ones; the settings have been checked.
+func (c *Config) proxies() proxy.Trusted {
+	t, _ := proxy.Parse(c.TrustedProxies)
+	return t
+}
+
+// oidc returns the provider of identities, nil where none is named.
+func (c *Config) oidc() (*access.OIDC, error) {
+	if c.OIDC == nil {
+		return nil, nil
+	}
+	return c.OIDC.web(c.ExternalURL)
 }

@@ -2,8 +2,6 @@ package serve
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -12,22 +10,22 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/live"
-	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/admission"
 	"slipway.dev/slipway/pxe/dhcp"
+	"slipway.dev/slipway/pxe/dhcp6"
 	"slipway.dev/slipway/pxe/httpboot"
 	"slipway.dev/slipway/pxe/ra"
+	"slipway.dev/slipway/pxe/tap"
 	"slipway.dev/slipway/pxe/tftp"
+	"slipway.dev/slipway/pxe/trace"
 )
 
 // probeFor is how long the server probes an address that it has never leased: ARP answers come within milliseconds.
@@ -58,7 +56,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	d.Knows = a.networks.Known.Has
 	d.Unanswered = a.unanswered
 	dhcpDoor := dhcp.New(d)
-	a.dhcp = dhcpDoor
+	a.others.dhcp = dhcpDoor
 	downloads := admission.New(ours.admission, time.Now) // whatever the protocol: they share the links
 	tftpDoor := tftp.New(tftp.Config{
 		Listen: lookup.Everywhere(69), Serves: ours.serves,
@@ -66,7 +64,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 		Files: &tftp.ForLoaders{Scripts: a.engine, Artefacts: a.cache, Admission: downloads, Log: a.log},
 	})
 	bootDoor := httpboot.New(httpboot.Config{
-		ListenTLS: a.tlsListen(), TLS: a.tlsConfig(), Door: a.gates.Boot, DoorTLS: a.gates.BootTLS,
+		ListenTLS: a.certs.bootListen(), TLS: a.certs.bootConfig(), Door: a.gates.Boot, DoorTLS: a.gates.BootTLS,
 		Listen: lookup.Everywhere(a.cfg.BootPort), Serves: ours.serves,
 		Boots: a.engine, Agents: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: downloads, Now: time.Now, Log: a.log,
 	})
@@ -86,7 +84,8 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	tapDoor := a.tapDoor()
 	a.metrics.MustRegister(a.gates.Metrics()...)
 	a.metrics.MustRegister(tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
-	a.measureItself()
+	measureItself(a.metrics, a.record)
+	follow := &followers{hub: a.hub, store: a.store, networks: a.networks, interfaces: a.cfg.Interfaces, joiner: a.joiner, log: a.log}
 	all := map[string]func(context.Context) error{
 		// Each entry runs until ctx is done. An error of one ends the server, so the watchers log their errors and return nil.
 		"dhcp":               dhcpDoor.Serve,
@@ -95,54 +94,24 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 		"boot http":          bootDoor.Serve,
 		"admin door":         func(ctx context.Context) error { return a.admin.Serve(ctx, tcp, socket) },
 		"image jobs":         a.jobs.Serve,
-		"lease book":         a.followNetworks,
-		"known machines":     a.followKnown,
-		"other dhcp servers": a.watchForeign,
-		"subnets":            a.lateSubnets,
-		"targets":            a.followTargets,
-		"samples":            a.sample,
+		"lease book":         follow.followNetworks,
+		"known machines":     follow.followKnown,
+		"other dhcp servers": a.others.watch,
+		"subnets":            a.subnets.lateSubnets,
+		"targets":            follow.followTargets,
+		"samples":            func(ctx context.Context) error { return a.samples.serve(ctx, a.metrics, a.hub) },
 		"record":             tapDoor.Serve,
 		"record on disk":     a.recordLogs.serve,
-		"health":             a.watchHealth,
-		"alarms":             a.keepAlarms,
-		"first token":        a.dropFirstToken,
-		"artefacts":          a.watchArtefacts,
+		"health":             a.health.watch,
+		"alarms":             a.health.keepAlarms,
+		"first token":        func(ctx context.Context) error { return dropFirstToken(ctx, a.store, a.cfg.DataDir, a.log) },
+		"artefacts":          a.artefacts.watch,
 	}
 	// Router advertisements change every machine on the wire. So they are sent only where an admin wants that.
 	if a.cfg.Advertise {
 		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Subnets: a.networks.Subnets6, Log: a.log}).Serve
 	}
 	return all, nil
-}
-
-// named says of a port that is taken which program has it.
-func (c *Config) named(err error, proto string) error {
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		return err
-	}
-	f := c.facts(c.ports())
-	// EADDRINUSE names neither the port nor its owner. The same judgement as in the doctor finds both in /proc.
-	for _, p := range f.Ports {
-		if k := doctor.JudgePort(p, f.Sockets, os.Getpid()); p.Proto == proto && k.Status == failed {
-			return &inventory.Error{Kind: inventory.Conflict, Msg: k.Name + " is " + k.Detail, Hint: k.Hint, Err: err}
-		}
-	}
-	return err
-}
-
-// tlsListen is where the boot door speaks TLS; nowhere unless the configuration names a port.
-func (a *appliance) tlsListen() []netip.AddrPort {
-	if a.cfg.BootTLSPort == 0 {
-		return nil
-	}
-	return lookup.Everywhere(a.cfg.BootTLSPort)
-}
-
-func (a *appliance) tlsConfig() *tls.Config {
-	if a.cfg.BootTLSPort == 0 {
-		return nil
-	}
-	return a.authority.Config()
 }
 
 // own remembers which addresses machines boot from. It reads them again every second, because an interface may get its
@@ -185,61 +154,11 @@ func (o *own) admission(a netip.Addr) admission.Rules {
 	return admission.Rules{BytesPerSecond: megabits * 1_000_000 / 8}
 }
 
-// followNetworks keeps the lease book as the inventory is. The hub may end a subscription; the next one begins at the event
-// that the book has seen last, so that no change is lost.
-func (a *appliance) followNetworks(ctx context.Context) error {
-	for ctx.Err() == nil {
-		events, cancel, err := a.hub.Subscribe(a.networks.AsOf, inventory.EventFilter{Kind: inventory.EventChanged})
-		if err != nil {
-			return err
-		}
-		// Follow ends when its channel is closed, which the hub does at cancel.
-		stop := context.AfterFunc(ctx, cancel)
-		err = a.networks.Follow(ctx, a.cfg.Interfaces, events)
-		stop()
-		if err != nil {
-			a.log.Error("networks not read", "err", err)
-			ledger.IsAfter(ctx, time.Second) // a store that reads nothing would fill the log
-		}
-	}
-	return nil
-}
-
-// followTargets wakes the joiner when a join target or a secret has changed. A change between two subscriptions is lost here,
-// and the joiner's next poll finds it.
-func (a *appliance) followTargets(ctx context.Context) error {
-	for ctx.Err() == nil {
-		events, cancel, err := a.hub.Subscribe(live.FromNow, inventory.EventFilter{Kind: inventory.EventChanged})
-		if err != nil {
-			return err
-		}
-		stop := context.AfterFunc(ctx, cancel)
-		// The hub closes the channel at cancel, and when this reader falls behind. Both end the loop.
-		for ev := range events {
-			if strings.HasPrefix(ev.Subject, "target/") || strings.HasPrefix(ev.Subject, "secret/") {
-				a.joiner.Wake()
-			}
-		}
-		stop()
-	}
-	return nil
-}
-
 func asFloat(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
-}
-
-// isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.
-func (a *appliance) isKnownAt(at netip.Addr) bool {
-	// The lease book first: it is in memory, and knows the address before the host has fetched anything.
-	if mac, ok := a.networks.Book.Holder(at); ok && a.networks.Known.HasMAC(mac) {
-		return true
-	}
-	mac, ok := a.engine.BootsAt(at)
-	return ok && a.networks.Known.HasMAC(mac)
 }
 
 // socketName is the Unix socket for local admins, in the data directory.
@@ -271,4 +190,39 @@ func listenAdmin(ctx context.Context, at string) (net.Listener, error) {
 		}
 	}
 	return l, nil
+}
+
+// dhcp6Door is the door for DHCPv6.
+func (a *appliance) dhcp6Door(storeState func(error)) *dhcp6.Server {
+	c := dhcp6.Config{
+		Interfaces: a.cfg.Interfaces, Book: a.networks.Book6, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort, DUID: a.duid,
+		ProbeFor: probeFor, Foreign: a.engine.Foreign, StoreState: storeState, Now: time.Now, Log: a.log,
+		Unanswered: a.unanswered, Knows: a.networks.Known.HasMAC, Classes: a.networks.Classes,
+	}
+	if !a.cfg.CheckConflict {
+		c.ProbeFor = 0
+	}
+	six := dhcp6.New(c)
+	a.others.dhcp6, a.check.dhcp6 = six, six
+	return six
+}
+
+// tapDoor makes the part that captures the packets of boots for the record.
+func (a *appliance) tapDoor() *tap.Server {
+	ports := []int{a.cfg.BootPort}
+	if a.cfg.BootTLSPort != 0 {
+		ports = append(ports, a.cfg.BootTLSPort)
+	}
+	return tap.New(tap.Config{Interfaces: a.cfg.Interfaces, Ports: ports, Record: a.record.Add, Knows: a.networks.Known.Has, Now: time.Now, Log: a.log})
+}
+
+// unanswered keeps why a packet got no answer.
+func (a *appliance) unanswered(u pxe.Unanswered) {
+	// The record keeps every refusal: an admin reads it with explain.
+	a.record.Tell(u.Client.MAC, trace.Note{At: u.At, Subnet: u.Client.Subnet, Reason: u.Reason})
+	// Only a first message tells that a machine waits for an address. A REQUEST without an answer may accept the offer of
+	// another server.
+	if u.Type == "discover" || u.Type == "solicit" || u.Type == "" {
+		a.engine.Unanswered(u.Client, u.Iface, u.Reason, u.IsMeant)
+	}
 }

@@ -264,8 +264,7 @@ func TestTheFirstTokenLiesInAFileForADay(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	a := &appliance{cfg: Config{DataDir: dir}, store: store, log: slog.New(slog.DiscardHandler)}
-	go func() { ended <- a.dropFirstToken(ctx) }()
+	go func() { ended <- dropFirstToken(ctx, store, dir, slog.New(slog.DiscardHandler)) }()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(path); err != nil {
 			break

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,11 +14,11 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-// interfaces lists the machine's network interfaces, those that are served and those that could be.
-func (a *appliance) interfaces() []wire.Interface {
+// listInterfaces lists the machine's network interfaces, those that are served and those that could be.
+func listInterfaces(cfg *Config, log *slog.Logger) []wire.Interface {
 	found, err := net.Interfaces()
 	if err != nil {
-		a.log.Error("interfaces not read", "err", err)
+		log.Error("interfaces not read", "err", err)
 		return nil
 	}
 	var all []wire.Interface
@@ -27,7 +28,7 @@ func (a *appliance) interfaces() []wire.Interface {
 		}
 		out := wire.Interface{
 			Name: i.Name, MAC: inventory.MAC(i.HardwareAddr.String()), IsUp: i.Flags&net.FlagUp != 0,
-			IsServed: slices.Contains(a.cfg.Interfaces, i.Name), Addresses: []netip.Prefix{},
+			IsServed: slices.Contains(cfg.Interfaces, i.Name), Addresses: []netip.Prefix{},
 		}
 		addrs, _ := i.Addrs() // an interface that went away meanwhile has none
 		for _, addr := range addrs {
@@ -37,7 +38,7 @@ func (a *appliance) interfaces() []wire.Interface {
 				continue
 			}
 			if out.IsServed && out.BootURL == "" {
-				out.BootURL = pxe.BaseURL(p.Addr(), a.cfg.BootPort)
+				out.BootURL = pxe.BaseURL(p.Addr(), cfg.BootPort)
 			}
 			out.Addresses = append(out.Addresses, p)
 		}

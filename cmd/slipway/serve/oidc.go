@@ -79,11 +79,3 @@ func readSmall(path string) ([]byte, error) {
 	}
 	return text, nil
 }
-
-// oidc returns the provider of identities, nil where none is named.
-func (c *Config) oidc() (*access.OIDC, error) {
-	if c.OIDC == nil {
-		return nil, nil
-	}
-	return c.OIDC.web(c.ExternalURL)
-}

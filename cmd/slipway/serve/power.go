@@ -49,17 +49,16 @@ func Parts() render.Parts {
 func newULID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
 // drivers are the ways to power a host. A new one is a folder of its own, its name in inventory.BMCDrivers, and a line here.
-func (a *appliance) drivers() map[inventory.BMCDriver]bmc.Opener {
-	// Run closes it: changes of power that are under way would outlive the server otherwise.
-	a.bank = fake.New(fake.Options{})
+// bank has the simulated controllers.
+func drivers(store inventory.Store, bank *fake.Bank) map[inventory.BMCDriver]bmc.Opener {
 	return map[inventory.BMCDriver]bmc.Opener{
 		inventory.Redfish: redfish.Open,
 		inventory.IPMI:    ipmi.Open,
 		inventory.Libvirt: libvirt.Open,
 		inventory.WoL:     wol.Opener(wol.Options{}),
 		inventory.Webhook: webhook.Open,
-		inventory.Manual:  manual.Opener(people{a}),
-		inventory.FakeBMC: a.bank.Open,
+		inventory.Manual:  manual.Opener(people{store}),
+		inventory.FakeBMC: bank.Open,
 	}
 }
 
@@ -78,7 +77,7 @@ func openBMC(drivers map[inventory.BMCDriver]bmc.Opener, policy *egress.Policy) 
 }
 
 // people are those who switch machines by hand; the engine asks them with an issue.
-type people struct{ a *appliance }
+type people struct{ store inventory.Store }
 
 // Ask implements manual.Tasks: the operation that the order is part of has opened the issue.
 func (p people) Ask(ctx context.Context, t bmc.Target, _ bmc.Action) (inventory.PowerState, error) {
@@ -88,7 +87,7 @@ func (p people) Ask(ctx context.Context, t bmc.Target, _ bmc.Action) (inventory.
 // State implements manual.Tasks.
 func (p people) State(ctx context.Context, host inventory.HostID) (is inventory.PowerState, err error) {
 	// The store keeps the word of a person with the BMC. The manual driver reads it there and has no state of its own.
-	err = p.a.store.Read(ctx, func(tx inventory.Tx) error {
+	err = p.store.Read(ctx, func(tx inventory.Tx) error {
 		b, err := tx.FindBMC(host)
 		is = b.Power
 		return err

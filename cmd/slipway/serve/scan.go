@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/bmc/redfish"
 	"slipway.dev/slipway/bmc/scan"
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/web/wire"
@@ -17,22 +18,28 @@ import (
 // scanTimeout is how long one address is given; a controller that starts takes longer, and is found by the next scan.
 const scanTimeout = 2 * time.Second
 
+// scanner looks for controllers on networks.
+type scanner struct {
+	egress     *egress.Policy // which addresses may be scanned
+	neighbours *lookup.Neighbours
+}
+
 // scan looks for controllers in a range of addresses.
-func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]wire.FoundBMC, error) {
+func (s scanner) scan(ctx context.Context, text string, drivers []string) ([]wire.FoundBMC, error) {
 	r, err := scan.ParseRange(text)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.mayScan(r); err != nil {
+	if err := s.mayScan(r); err != nil {
 		return nil, err
 	}
 	isWanted := func(d inventory.BMCDriver) bool { return len(drivers) == 0 || slices.Contains(drivers, string(d)) }
-	cfg := scan.Config{Range: r, Egress: a.egress, SkipIPMI: !isWanted(inventory.IPMI), Parallel: 1024, Rate: 1000, Timeout: scanTimeout, MAC: func(addr netip.Addr) inventory.MAC {
-		mac, _ := a.neighbours.Of(addr)
+	cfg := scan.Config{Range: r, Egress: s.egress, SkipIPMI: !isWanted(inventory.IPMI), Parallel: 1024, Rate: 1000, Timeout: scanTimeout, MAC: func(addr netip.Addr) inventory.MAC {
+		mac, _ := s.neighbours.Of(addr)
 		return mac
 	}}
 	if isWanted(inventory.Redfish) {
-		cfg.Redfish = a.redfishProbe
+		cfg.Redfish = s.redfishProbe
 	}
 	// Scan calls one function at a time, so that no lock guards the list.
 	var found []wire.FoundBMC
@@ -46,11 +53,11 @@ func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]
 }
 
 // mayScan refuses a range of which the egress policy allows no address.
-func (a *appliance) mayScan(r scan.Range) error {
+func (s scanner) mayScan(r scan.Range) error {
 	var first error
 	// At most 65,536 addresses, and each check is a comparison in memory.
 	for addr := range r.All() {
-		err := a.egress.Check(netip.AddrPortFrom(addr, 0))
+		err := s.egress.Check(netip.AddrPortFrom(addr, 0))
 		if err == nil {
 			return nil
 		}
@@ -60,8 +67,8 @@ func (a *appliance) mayScan(r scan.Range) error {
 }
 
 // redfishProbe asks an address for Redfish on the port that services are on.
-func (a *appliance) redfishProbe(ctx context.Context, addr netip.Addr) (scan.Found, error) {
-	f, err := redfish.Probe(ctx, netip.AddrPortFrom(addr, 443), redfish.ProbeClient(scanTimeout, a.egress))
+func (s scanner) redfishProbe(ctx context.Context, addr netip.Addr) (scan.Found, error) {
+	f, err := redfish.Probe(ctx, netip.AddrPortFrom(addr, 443), redfish.ProbeClient(scanTimeout, s.egress))
 	return scan.Found{
 		Address: f.Address, Vendor: f.Vendor, Product: f.Product, Name: f.Name, UUID: f.UUID, Version: f.Version, Fingerprint: f.Fingerprint,
 	}, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
 )
@@ -48,7 +49,7 @@ func TestErrorsOfControllersAreNoPortScanner(t *testing.T) {
 	}
 	defer mute.Close()
 	policy := egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	open := openBMC((&appliance{}).drivers(), policy)
+	open := openBMC(drivers(nil, fake.New(fake.Options{})), policy)
 	for name, c := range map[string]struct {
 		driver  inventory.BMCDriver
 		address string // with AT for the place

@@ -11,16 +11,17 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/web/wire"
 )
 
 // measureItself registers what the process costs: memory, goroutines, threads, open files, CPU time.
-func (a *appliance) measureItself() {
-	a.metrics.MustRegister(
+func measureItself(metrics prometheus.Registerer, record *trace.Ring) {
+	metrics.MustRegister(
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory, collectors.MetricsGC)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slipway_record_bytes", Help: "Memory of the packets that are kept for explaining boots."},
-			func() float64 { return float64(a.record.Bytes()) }),
+			func() float64 { return float64(record.Bytes()) }),
 	)
 }
 
@@ -114,16 +115,16 @@ func countersOf(metrics prometheus.Gatherer, boots float64) totals {
 	return is
 }
 
-// sample takes samples until ctx is done.
-func (a *appliance) sample(ctx context.Context) error {
+// serve takes samples until ctx is done.
+func (s *samples) serve(ctx context.Context, metrics prometheus.Gatherer, hub *live.Hub) error {
 	var boots atomic.Int64
 	counted := make(chan error, 1)
 	// The channel has room for the result, so that the goroutine ends even when nobody receives it any more.
-	go func() { counted <- a.countBoots(ctx, &boots) }()
+	go func() { counted <- countBoots(ctx, hub, &boots) }()
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	for {
-		a.samples.take(time.Now(), countersOf(a.metrics, float64(boots.Load())))
+		s.take(time.Now(), countersOf(metrics, float64(boots.Load())))
 		select {
 		case <-ctx.Done():
 			return <-counted
@@ -133,10 +134,10 @@ func (a *appliance) sample(ctx context.Context) error {
 }
 
 // countBoots counts boots as they begin.
-func (a *appliance) countBoots(ctx context.Context, n *atomic.Int64) error {
+func countBoots(ctx context.Context, hub *live.Hub, n *atomic.Int64) error {
 	for ctx.Err() == nil {
 		// Boots between two subscriptions are not counted. The number is for a chart, and nothing is decided by it.
-		events, cancel, err := a.hub.Subscribe(live.FromNow, inventory.EventFilter{Kind: inventory.EventSessionStarted})
+		events, cancel, err := hub.Subscribe(live.FromNow, inventory.EventFilter{Kind: inventory.EventSessionStarted})
 		if err != nil {
 			return err
 		}

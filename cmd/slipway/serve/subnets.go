@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"time"
@@ -12,25 +13,32 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
+// subnetMaker makes the subnets of interfaces that have none, and settles the mode of those that it made without an answer.
+type subnetMaker struct {
+	cfg   *Config
+	store inventory.Store
+	log   *slog.Logger
+}
+
 // unserved returns the interfaces on which a start asks for other DHCP servers, because it decides by itself on the mode of
 // their subnet: those without a subnet, and those whose network could not be asked so far. Elsewhere a start does not wait
 // for that.
-func (a *appliance) unserved(ctx context.Context) (names []string, err error) {
-	if a.cfg.Mode != modeAuto {
+func (m *subnetMaker) unserved(ctx context.Context) (names []string, err error) {
+	if m.cfg.Mode != modeAuto {
 		return nil, nil
 	}
-	if names, err = a.withoutSubnet(ctx); err != nil {
+	if names, err = m.withoutSubnet(ctx); err != nil {
 		return nil, err
 	}
 	// A subnet that was made without an answer gets another question: its network may answer now.
-	known, err := readUnasked(a.cfg.DataDir)
+	known, err := readUnasked(m.cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	err = a.store.Read(ctx, func(tx inventory.Tx) error {
+	err = m.store.Read(ctx, func(tx inventory.Tx) error {
 		subnets, err := tx.Subnets().List(inventory.Page{})
 		for _, s := range subnets {
-			if known.has(s) && slices.Contains(a.cfg.Interfaces, s.Interface) && !slices.Contains(names, s.Interface) {
+			if known.has(s) && slices.Contains(m.cfg.Interfaces, s.Interface) && !slices.Contains(names, s.Interface) {
 				names = append(names, s.Interface)
 			}
 		}
@@ -40,10 +48,10 @@ func (a *appliance) unserved(ctx context.Context) (names []string, err error) {
 }
 
 // withoutSubnet returns the interfaces that have an address or none, but no subnet for it.
-func (a *appliance) withoutSubnet(ctx context.Context) (names []string, err error) {
-	err = a.store.Read(ctx, func(tx inventory.Tx) error {
+func (m *subnetMaker) withoutSubnet(ctx context.Context) (names []string, err error) {
+	err = m.store.Read(ctx, func(tx inventory.Tx) error {
 		subnets, err := tx.Subnets().List(inventory.Page{})
-		for _, name := range a.cfg.Interfaces {
+		for _, name := range m.cfg.Interfaces {
 			// Any subnet with the address counts here. sharedNetworks says when that is served on another interface.
 			isServed := slices.ContainsFunc(lookup.AddressesOf([]string{name}), func(own netip.Addr) bool {
 				return slices.ContainsFunc(subnets, func(s inventory.Subnet) bool { return s.CIDR.Contains(own) })
@@ -58,7 +66,7 @@ func (a *appliance) withoutSubnet(ctx context.Context) (names []string, err erro
 }
 
 // firstSubnets writes the subnets of a first start, and says how it went.
-func (a *appliance) firstSubnets(ctx context.Context, others map[string]asked) (checks []Check, err error) {
+func (m *subnetMaker) firstSubnets(ctx context.Context, others map[string]asked) (checks []Check, err error) {
 	// An interface that came up after the check has no answer. Then nobody knows whether there are other servers.
 	answer := func(name string) asked {
 		if a, wasAsked := others[name]; wasAsked {
@@ -66,20 +74,20 @@ func (a *appliance) firstSubnets(ctx context.Context, others map[string]asked) (
 		}
 		return notAsked
 	}
-	missing, err := a.withoutSubnet(ctx)
+	missing, err := m.withoutSubnet(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range missing { // one that cannot be made leaves none of the others behind
 		// The subnet is made and thrown away here: this shows an error of one interface before any subnet is written.
 		if i := doctor.ReadInterface(name); len(i.Prefixes) > 0 {
-			if _, err := a.cfg.firstSubnet(name, i.Prefixes[0], answer(name)); err != nil {
+			if _, err := m.cfg.firstSubnet(name, i.Prefixes[0], answer(name)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, name := range a.cfg.Interfaces {
-		of, err := a.subnetOf(ctx, doctor.ReadInterface(name), answer(name))
+	for _, name := range m.cfg.Interfaces {
+		of, err := m.subnetOf(ctx, doctor.ReadInterface(name), answer(name))
 		if err != nil {
 			return nil, err
 		}
@@ -89,31 +97,31 @@ func (a *appliance) firstSubnets(ctx context.Context, others map[string]asked) (
 }
 
 // subnetOf makes the subnet of an interface where it has none, and settles the mode of one that was made without an answer.
-func (a *appliance) subnetOf(ctx context.Context, i doctor.Interface, others asked) (checks []Check, err error) {
-	made, kept, err := ensureSubnet(ctx, a.store, a.cfg, i, others, time.Now())
+func (m *subnetMaker) subnetOf(ctx context.Context, i doctor.Interface, others asked) (checks []Check, err error) {
+	made, kept, err := ensureSubnet(ctx, m.store, *m.cfg, i, others, time.Now())
 	switch {
 	case err != nil:
 		return nil, err
 	case made != nil:
 		k := Check{Name: "subnet " + made.Name, Status: ok, Detail: "made: " + describeSubnet(*made)}
 		// With --mode the admin has decided, and the answer of the network changes nothing.
-		if a.cfg.Mode == modeAuto && others.err != nil {
+		if m.cfg.Mode == modeAuto && others.err != nil {
 			k.Status = warning
 			k.Detail += "; it is not mode full, because the network could not be checked for other DHCP servers: " + others.err.Error()
 			k.Hint = "the next start asks again; if there is no other: slipway subnet update " + made.Name + " --mode full, then: slipway range add"
-			err = noteUnasked(a.cfg.DataDir, *made, true)
+			err = noteUnasked(m.cfg.DataDir, *made, true)
 		}
 		return append(checks, k), err
 	case kept == nil || kept.Interface != i.Name || len(i.Prefixes) == 0:
 		return nil, nil
 	}
-	now, err := a.settleMode(ctx, *kept, i.Prefixes[0], others)
+	now, err := m.settleMode(ctx, *kept, i.Prefixes[0], others)
 	if err != nil {
 		return nil, err
 	}
 	if now.Mode != kept.Mode {
 		checks = append(checks, Check{Name: "subnet " + now.Name, Status: ok, Detail: "a check of its network found no other DHCP server now: " + describeSubnet(now)})
-	} else if a.cfg.wantsOther(now) {
+	} else if m.cfg.wantsOther(now) {
 		checks = append(checks, Check{
 			Name: "subnet " + now.Name, Status: ok, Detail: "stays as it is: " + describeSubnet(now),
 			Hint: "--mode, --range and --unknown are for the first start; now: slipway subnet update " + now.Name,
@@ -179,54 +187,10 @@ func (c *Config) wantsOther(s inventory.Subnet) bool {
 	return err == nil && !slices.Contains(s.Ranges, r)
 }
 
-// checkSubnets says on which interfaces nobody is answered because no subnet is there. It is part of each self-check, since
-// addresses and subnets change while the server runs.
-func (a *appliance) checkSubnets(ctx context.Context) (checks []Check) {
-	names, err := a.withoutSubnet(ctx)
-	if err == nil {
-		err = a.store.Read(ctx, func(tx inventory.Tx) error {
-			subnets, err := tx.Subnets().List(inventory.Page{})
-			checks = sharedNetworks(a.cfg.Interfaces, func(name string) []netip.Addr { return lookup.AddressesOf([]string{name}) }, subnets)
-			return err
-		})
-	}
-	if err != nil {
-		return []Check{{Name: "subnets", Status: failed, Detail: "cannot be read: " + err.Error()}}
-	}
-	for _, name := range names {
-		if own := lookup.AddressesOf([]string{name}); len(own) > 0 {
-			checks = append(checks, Check{
-				Name: "subnet of " + name, Status: failed, Detail: "no subnet has its address " + own[0].String() + ": nobody is answered there",
-				Hint: "slipway subnet create NAME --cidr CIDR --interface " + name + " --mode full, then: slipway range add",
-			})
-		}
-	}
-	return slices.Concat(checks, a.checkSubnets6(), a.checkReservations(ctx), a.checkWays(ctx), a.checkSecureBoot(ctx))
-}
-
-// checkReservations names reservations of our own addresses, which are never given to anybody.
-func (a *appliance) checkReservations(ctx context.Context) (checks []Check) {
-	err := a.store.Read(ctx, func(tx inventory.Tx) error {
-		for _, own := range lookup.AddressesOf(a.cfg.Interfaces) {
-			if _, err := tx.FindReservation(own); err == nil {
-				checks = append(checks, Check{
-					Name: "reservation " + own.String(), Status: failed, Detail: "is an address of this server: the machine gets another one",
-					Hint: "slipway reservation delete " + own.String() + ", and reserve another",
-				})
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		checks = append(checks, Check{Name: "reservations", Status: failed, Detail: "cannot be read: " + err.Error()})
-	}
-	return checks
-}
-
 // lateSubnets does what the start does for interfaces that were not ready yet: at boot, the network is often ready after us.
-func (a *appliance) lateSubnets(ctx context.Context) error {
+func (m *subnetMaker) lateSubnets(ctx context.Context) error {
 	// What is ready now was settled by the start. Later changes of an interface are for the admin to decide.
-	waiting := slices.DeleteFunc(slices.Clone(a.cfg.Interfaces), func(name string) bool { return a.cfg.isReady(doctor.ReadInterface(name)) })
+	waiting := slices.DeleteFunc(slices.Clone(m.cfg.Interfaces), func(name string) bool { return m.cfg.isReady(doctor.ReadInterface(name)) })
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for len(waiting) > 0 {
@@ -236,34 +200,34 @@ func (a *appliance) lateSubnets(ctx context.Context) error {
 		case <-tick.C:
 		}
 		// An interface that is settled leaves the list, also after an error.
-		waiting = slices.DeleteFunc(waiting, func(name string) bool { return a.lateSubnet(ctx, name) })
+		waiting = slices.DeleteFunc(waiting, func(name string) bool { return m.lateSubnet(ctx, name) })
 	}
 	return nil
 }
 
 // lateSubnet makes the subnet of an interface once it is ready, and reports whether that is settled.
-func (a *appliance) lateSubnet(ctx context.Context, name string) (settled bool) {
+func (m *subnetMaker) lateSubnet(ctx context.Context, name string) (settled bool) {
 	i := doctor.ReadInterface(name)
-	if !a.cfg.isReady(i) {
+	if !m.cfg.isReady(i) {
 		return false
 	}
 	answer := notAsked
 	// The question takes seconds, so it is asked only where the answer still decides on a mode.
-	unserved, err := a.unserved(ctx)
+	unserved, err := m.unserved(ctx)
 	if err != nil {
 		// An error counts like a network without an answer: the subnet gets the safer mode.
 		answer.err = err
 	} else if slices.Contains(unserved, name) {
-		answer = a.ask(ctx, name)
+		answer = m.cfg.ask(ctx, name)
 	}
-	checks, err := a.subnetOf(ctx, i, answer)
+	checks, err := m.subnetOf(ctx, i, answer)
 	if err != nil {
-		a.log.Error("subnet not made", "iface", name, "err", err)
+		m.log.Error("subnet not made", "iface", name, "err", err)
 		// The admin has to act, and another try each second would fill the log.
 		return true // the self-check goes on saying so
 	}
 	for _, k := range checks {
-		a.log.Info(k.Name, "iface", name, "is", k.Detail, "hint", k.Hint)
+		m.log.Info(k.Name, "iface", name, "is", k.Detail, "hint", k.Hint)
 	}
 	return true
 }
@@ -322,4 +286,35 @@ func toUint(a netip.Addr) uint32 {
 
 func fromUint(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+// settleMode changes a subnet that was made without an answer, now that its network has answered. It returns the subnet as
+// it is.
+func (m *subnetMaker) settleMode(ctx context.Context, s inventory.Subnet, own netip.Prefix, others asked) (inventory.Subnet, error) {
+	known, err := readUnasked(m.cfg.DataDir)
+	if err != nil || !known.has(s) || others.err != nil || m.cfg.Mode != modeAuto {
+		return s, err
+	}
+	if len(others.servers) == 0 {
+		now, err := m.cfg.firstSubnet(s.Interface, own, others)
+		if err != nil {
+			return s, err
+		}
+		was := s
+		s.Mode, s.Ranges = now.Mode, now.Ranges
+		if err = m.store.Write(ctx, func(tx inventory.Tx) error {
+			at := time.Now()
+			if err := tx.Subnets().Update(&s, at); err != nil {
+				return err
+			}
+			return tx.AddEvent(&inventory.Event{
+				At: at, Kind: inventory.EventChanged, Subject: "subnet/" + s.Name,
+				Detail: fmt.Sprintf("subnet %s has mode %s instead of %s: a check of its network found no other DHCP server", s.Name, s.Mode, was.Mode),
+			})
+		}); err != nil {
+			return was, err
+		}
+	}
+	// The note goes after the change is stored. A crash in between finds version 2, for which has is false.
+	return s, noteUnasked(m.cfg.DataDir, s, false)
 }

@@ -19,18 +19,19 @@ func TestAnInterfaceThatGetsItsAddressLaterGetsItsSubnetThen(t *testing.T) {
 	defer store.Close()
 	c := Default()
 	c.Interfaces, c.Mode, c.LogTo = []string{"lo"}, "full", io.Discard
-	a := &appliance{cfg: c, store: store, log: newLog(c), loaders: &images.Loaders{}}
-	checks := a.checkSubnets(t.Context())
+	m := &subnetMaker{cfg: &c, store: store, log: newLog(c)}
+	check := &selfCheck{cfg: &c, store: store, subnets: m, loaders: &images.Loaders{}}
+	checks := check.checkSubnets(t.Context())
 	if len(checks) != 1 || checks[0].Status != failed || checks[0].Hint == "" || !strings.Contains(checks[0].Detail, "127.0.0.1") {
 		t.Errorf("without a subnet the self-check says %+v", checks)
 	}
-	if a.lateSubnet(t.Context(), "eno99") {
+	if m.lateSubnet(t.Context(), "eno99") {
 		t.Error("an interface that is not there is settled")
 	}
-	if !a.lateSubnet(t.Context(), "lo") {
+	if !m.lateSubnet(t.Context(), "lo") {
 		t.Error("an interface with an address is not settled")
 	}
-	if checks := a.checkSubnets(t.Context()); len(checks) != 0 {
+	if checks := check.checkSubnets(t.Context()); len(checks) != 0 {
 		t.Errorf("with a subnet the self-check says %+v", checks)
 	}
 	if err := store.Read(t.Context(), func(tx inventory.Tx) error {

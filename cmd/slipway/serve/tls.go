@@ -1,21 +1,47 @@
 package serve
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/system"
 )
 
+// certificates are those of the listeners.
+type certificates struct {
+	cfg   *Config
+	boot  *keys.Authority // nil: the boot listener speaks without TLS
+	admin *keys.AdminTLS  // nil: the admin listener does
+}
+
+// openCertificates reads the certificates, or makes them at the first start.
+func openCertificates(cfg *Config, log *slog.Logger) (*certificates, error) {
+	c := &certificates{cfg: cfg}
+	var err error
+	if cfg.BootTLSPort != 0 {
+		if c.boot, err = keys.OpenAuthority(cfg.DataDir, keys.BootCA, time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	c.admin, err = openAdminTLS(cfg, log)
+	return c, err
+}
+
 // openAdminTLS returns what the admin door shows, nil where it speaks without TLS: on loopback, unless files are given.
-func (a *appliance) openAdminTLS() (*keys.AdminTLS, error) {
-	c := a.cfg
+func openAdminTLS(c *Config, log *slog.Logger) (*keys.AdminTLS, error) {
 	// On loopback TLS protects nothing: root can read the memory of both ends, and other users cannot listen in.
 	if c.AdminTLSCert == "" && !beyondLoopback(c.AdminListen) {
 		return nil, nil
@@ -27,7 +53,7 @@ func (a *appliance) openAdminTLS() (*keys.AdminTLS, error) {
 	t := &keys.AdminTLS{
 		Given:    keys.Pair{Cert: c.AdminTLSCert, Key: c.AdminTLSKey},
 		Uploaded: keys.Pair{Cert: filepath.Join(c.DataDir, keys.AdminCert), Key: filepath.Join(c.DataDir, keys.AdminKey)},
-		Site:     site, Now: time.Now, Log: a.log,
+		Site:     site, Now: time.Now, Log: log,
 	}
 	// Read at once, so that a wrong file stops the start and not the first browser.
 	t.Look()
@@ -39,16 +65,6 @@ func (a *appliance) openAdminTLS() (*keys.AdminTLS, error) {
 	return t, nil
 }
 
-// bootAuthority opens the authority of the boot door, once.
-func (a *appliance) bootAuthority() (*keys.Authority, error) {
-	if a.authority != nil {
-		return a.authority, nil
-	}
-	var err error
-	a.authority, err = keys.OpenAuthority(a.cfg.DataDir, keys.BootCA, time.Now())
-	return a.authority, err
-}
-
 // beyondLoopback reports whether a listening address can be reached from other machines.
 func beyondLoopback(at string) bool {
 	if strings.HasPrefix(at, "fd:") {
@@ -58,23 +74,23 @@ func beyondLoopback(at string) bool {
 	return err == nil && !a.Addr().IsLoopback()
 }
 
-// tlsKeeper is the admin door's certificate as the API shows it, nil where there is none.
-func (a *appliance) tlsKeeper() system.TLSKeeper {
-	if a.tls == nil {
+// keeper is the admin door's certificate as the API shows it, nil where there is none.
+func (c *certificates) keeper() system.TLSKeeper {
+	if c.admin == nil {
 		return nil
 	}
-	return a.tls
+	return c.admin
 }
 
 // adminURL is the address of the admin door for the person at the terminal.
-func (a *appliance) adminURL(at net.Addr) string {
-	if a.tls == nil {
+func (c *certificates) adminURL(at net.Addr) string {
+	if c.admin == nil {
 		return "http://" + at.String()
 	}
-	s := a.tls.TLSState()
+	s := c.admin.TLSState()
 	if s.From == system.TLSSite {
 		// No browser knows the site's own authority. The fingerprint lets the person compare it.
-		ca := filepath.Join(a.cfg.DataDir, keys.AdminCA.Cert)
+		ca := filepath.Join(c.cfg.DataDir, keys.AdminCA.Cert)
 		return fmt.Sprintf("https://%s (its authority is %s, SHA-256 %s)", at, ca, s.Fingerprint)
 	}
 	return "https://" + at.String()
@@ -94,12 +110,12 @@ func checkTLS(t *keys.AdminTLS) Check {
 	return Check{Name: "admin TLS", Status: ok, Detail: fmt.Sprintf("certificate of %s, until %s", s.From, s.NotAfter.Format(time.DateOnly))}
 }
 
-// rotateAuthority prepares or puts in force the authority that comes after that of a listener. In between, clients need both:
+// rotate prepares or puts in force the authority that comes after that of a listener. In between, clients need both:
 // prepared early enough, they have the new one before the first certificate is signed by it.
-func (a *appliance) rotateAuthority(door string, isFinish bool) error {
-	of := a.authority
-	if door == "admin" && a.tls != nil {
-		of = a.tls.Site
+func (c *certificates) rotate(door string, isFinish bool) error {
+	of := c.boot
+	if door == "admin" && c.admin != nil {
+		of = c.admin.Site
 	} else if door == "admin" {
 		of = nil
 	}
@@ -110,4 +126,43 @@ func (a *appliance) rotateAuthority(door string, isFinish bool) error {
 		return of.Rotate(time.Now())
 	}
 	return of.Prepare(time.Now())
+}
+
+// knowsHost reports whether a name is one of the admin door's: this machine's own, that of the external URL, one of adminHosts,
+// or one that its certificate is for.
+func (c *certificates) knowsHost(name string) bool {
+	own, _ := os.Hostname()
+	outside, _ := url.Parse(c.cfg.ExternalURL)
+	for _, known := range append([]string{own, outside.Hostname()}, c.cfg.AdminHosts...) {
+		// A name that nobody has configured is refused: a page of another site could else reach the API by a name of its own
+		// that resolves to this machine (DNS rebinding).
+		if known = strings.ToLower(known); known != "" && isNamed(known, name) {
+			return true
+		}
+	}
+	if c.admin == nil {
+		return false
+	}
+	return slices.ContainsFunc(c.admin.TLSState().Names, func(known string) bool { return isNamed(strings.ToLower(known), name) })
+}
+
+// isNamed compares a name with one that may begin with *. and then stands for one label more, as in certificates.
+func isNamed(pattern, name string) bool {
+	return (&x509.Certificate{DNSNames: []string{pattern}}).VerifyHostname(name) == nil
+}
+
+// bootListen is where the boot door speaks TLS; nowhere unless the configuration names a port.
+func (c *certificates) bootListen() []netip.AddrPort {
+	if c.cfg.BootTLSPort == 0 {
+		return nil
+	}
+	return lookup.Everywhere(c.cfg.BootTLSPort)
+}
+
+// bootConfig is how the boot door speaks TLS, nil where it does not.
+func (c *certificates) bootConfig() *tls.Config {
+	if c.cfg.BootTLSPort == 0 {
+		return nil
+	}
+	return c.boot.Config()
 }

@@ -2,11 +2,14 @@ package serve
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
 
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/kubernetes/join"
-	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -38,23 +41,44 @@ func (v secretsOf) Unseal(label string, sealed []byte) ([]byte, error) {
 	return v.Box.Open(label, sealed)
 }
 
-// noteJoin hands an alarm about a join target on to the engine.
-func (a *appliance) noteJoin(ctx context.Context, alarm join.Alarm) {
-	err := a.engine.Ledger.NoteJoin(ctx, ledger.JoinAlarm{
-		Target: alarm.Target, HostID: alarm.Host, SessionID: alarm.Session, Detail: alarm.Detail, Hint: alarm.Hint,
-		IsOver: alarm.Kind == join.AlarmReachable,
-	})
-	if err != nil {
-		a.log.Warn("alarm of a join target not stored", "target", alarm.Target, "detail", alarm.Detail, "err", err)
-	}
-}
-
 // checkTarget looks whether hosts can join a target.
-func (a *appliance) checkTarget(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck {
-	found := a.joiner.Check(ctx, t)
+func checkTarget(ctx context.Context, joiner *join.Joiner, t inventory.JoinTarget) wire.TargetCheck {
+	found := joiner.Check(ctx, t)
 	out := wire.TargetCheck{Target: found.Target, Version: found.Version, IsGood: found.IsGood(), Results: []wire.TargetCheckResult{}}
 	for _, r := range found.Results {
 		out.Results = append(out.Results, wire.TargetCheckResult(r))
 	}
 	return out
+}
+
+// keyFor derives a key for one purpose from one that is kept.
+func keyFor(purpose string, key []byte) []byte {
+	// Keys for different purposes must not be derivable from each other, and one stored key serves them all.
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(purpose))
+	return m.Sum(nil)
+}
+
+// openSecrets opens the box, having counted what is sealed already.
+func openSecrets(ctx context.Context, store inventory.Store, dataDir string) (box *secret.Box, reportKey []byte, err error) {
+	storedN := 0
+	err = store.Read(ctx, func(tx inventory.Tx) error {
+		all, err := tx.Secrets().List(inventory.Page{})
+		if err != nil {
+			return err
+		}
+		controllers, err := tx.ListBMCs(inventory.Page{})
+		storedN = len(all)
+		for _, b := range controllers {
+			if len(b.Sealed) > 0 {
+				// With something sealed, a missing key file is an error; without, it is a first start and OpenBox makes a key.
+				storedN++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list secrets: %w", err)
+	}
+	return keys.OpenBox(dataDir, storedN)
 }

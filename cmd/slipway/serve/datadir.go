@@ -8,13 +8,58 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sleep"
 )
+
+// makeDataDir makes the data directory, which nobody else may look into; one of an earlier version is tightened.
+func makeDataDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &inventory.Error{
+			Kind: inventory.Invalid, Msg: "cannot make the data directory: " + err.Error(),
+			Hint: "choose another with --data-dir, or run as root",
+		}
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return &inventory.Error{
+			Kind: inventory.Invalid, Msg: fmt.Sprintf("others can look into the data directory %s (mode %04o), and that cannot be changed: %s", dir, info.Mode().Perm(), err),
+			Hint: "chmod 0700 " + dir,
+		}
+	}
+	return nil
+}
+
+// lockDataDir makes sure that one process at a time uses a data directory; the lock goes with the process.
+func lockDataDir(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock data directory: %w", err)
+	}
+	// flock belongs to the open file: the kernel drops it when the process ends, however that happens. No file is ever stale. On
+	// NFS it needs a lock daemon; a data directory belongs on a local disk.
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, errInUse(dir)
+	}
+	return func() { f.Close() }, nil
+}
+
+// errInUse is the answer to a second process on one data directory.
+func errInUse(dir string) error {
+	return inventory.Errorf(inventory.Conflict, "another slipway uses the data directory %s", dir).
+		WithHint("stop it, or choose another with --data-dir")
+}
 
 const (
 	firstTokenFile = "admin.token" // in the data directory
@@ -59,8 +104,8 @@ func firstToken(ctx context.Context, store inventory.Store, dataDir string, now 
 
 // dropFirstToken removes the file of the first token when the token has expired or is deleted, and then waits for ctx. The file
 // outlives a restart, so that every start takes up the watch again.
-func (a *appliance) dropFirstToken(ctx context.Context) error {
-	path := filepath.Join(a.cfg.DataDir, firstTokenFile)
+func dropFirstToken(ctx context.Context, store inventory.Store, dataDir string, log *slog.Logger) error {
+	path := filepath.Join(dataDir, firstTokenFile)
 	for {
 		// Nothing makes the file again while this server runs.
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +113,7 @@ func (a *appliance) dropFirstToken(ctx context.Context) error {
 			return nil
 		}
 		var isOver bool
-		err := a.store.Read(ctx, func(tx inventory.Tx) error {
+		err := store.Read(ctx, func(tx inventory.Tx) error {
 			t, err := tx.FindToken(firstTokenName)
 			if why, ok := errors.AsType[*inventory.Error](err); ok && why.Kind == inventory.NotFound {
 				isOver = true
@@ -80,32 +125,11 @@ func (a *appliance) dropFirstToken(ctx context.Context) error {
 		})
 		if err == nil && isOver {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				a.log.Warn("file of the first token not removed", "path", path, "err", err)
+				log.Warn("file of the first token not removed", "path", path, "err", err)
 			}
 		}
 		if sleep.For(ctx, time.Minute) != nil {
 			return nil
 		}
 	}
-}
-
-// makeDataDir makes the data directory, which nobody else may look into; one of an earlier version is tightened.
-func makeDataDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return &inventory.Error{
-			Kind: inventory.Invalid, Msg: "cannot make the data directory: " + err.Error(),
-			Hint: "choose another with --data-dir, or run as root",
-		}
-	}
-	info, err := os.Stat(dir)
-	if err != nil || info.Mode().Perm()&0o077 == 0 {
-		return err
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return &inventory.Error{
-			Kind: inventory.Invalid, Msg: fmt.Sprintf("others can look into the data directory %s (mode %04o), and that cannot be changed: %s", dir, info.Mode().Perm(), err),
-			Hint: "chmod 0700 " + dir,
-		}
-	}
-	return nil
 }

@@ -1,0 +1,289 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"slipway.dev/slipway/bmc/fake"
+	"slipway.dev/slipway/cmd/slipway/backup"
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
+	"slipway.dev/slipway/cmd/slipway/serve/trouble"
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
+	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/inventory/logbook"
+	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/kubernetes/apply"
+	"slipway.dev/slipway/kubernetes/backend"
+	"slipway.dev/slipway/kubernetes/join"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/node"
+	"slipway.dev/slipway/machineconfig/render"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/trace"
+	"slipway.dev/slipway/ui"
+	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/clusters"
+	"slipway.dev/slipway/web/wire"
+)
+
+// appliance is all the parts of a running server. Run, start and doors set the fields before anything serves. Later
+// only the atomic ones change.
+type appliance struct {
+	cfg        Config
+	log        *slog.Logger
+	store      *sqlstore.Store
+	hub        *live.Hub
+	networks   *lookup.Networks
+	duid       []byte // what DHCPv6 calls this server
+	loaders    *images.Loaders
+	cache      *images.Cache
+	jobs       *images.Jobs
+	record     *trace.Ring // what machines said on the wire
+	recordLogs *recordLogs
+	logs       *logbook.Book    // of machines
+	reserve    *trouble.Reserve // on the disk
+	neighbours *lookup.Neighbours
+	engine     *provision.Engine
+	bank       *fake.Bank // of simulated controllers
+	joiner     *join.Joiner
+	keeper     *apply.Keeper
+	attacher   *manager.Attacher
+	certs      *certificates
+	admin      *web.Server
+	egress     *egress.Policy // which addresses are connected to on behalf of others
+	adminPort  atomic.Uint32  // of the admin door, once it is open
+	metrics    *prometheus.Registry
+	samples    samples
+	gates      *trouble.Gates
+	alarms     *trouble.Alarms // issues with the machine that this runs on
+
+	subnets   *subnetMaker
+	check     *selfCheck
+	others    *otherServers
+	artefacts *artefacts
+	health    *health
+
+	checks []Check          // of the start
+	heard  map[string]asked // DHCP servers that the start heard, by interface
+}
+
+// start does all that comes before the listeners open: it checks the machine and makes the parts. settle, which comes after
+// the listeners are open, writes what a first start leaves behind.
+func (a *appliance) start(ctx context.Context) error {
+	var err error
+	if a.loaders, err = images.LoadLoaders(a.cfg.Loaders); err != nil {
+		return err
+	}
+	// The self-check below waits seconds for other DHCP servers, so it asks only where the answer decides something.
+	a.subnets = &subnetMaker{cfg: &a.cfg, store: a.store, log: a.log}
+	unserved, err := a.subnets.unserved(ctx)
+	if err != nil {
+		return err
+	}
+	// Issues of the last run are open until a check closes them. Loaded late, the first check would open each a second time.
+	if err := a.store.Read(ctx, a.alarms.Load); err != nil {
+		return err
+	}
+	a.check = &selfCheck{cfg: &a.cfg, store: a.store, subnets: a.subnets, loaders: a.loaders}
+	a.checks, a.heard = a.check.checkMachine(ctx, unserved)
+	if a.networks, err = lookup.OpenNetworks(ctx, a.store, a.cfg.Interfaces); err != nil {
+		return err
+	}
+	a.check.networks = a.networks
+	catalogue, err := readCatalogue(a.cfg.Catalogue)
+	if err != nil {
+		return err
+	}
+	if a.cache, err = images.New(images.Config{Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: catalogue, Now: time.Now, Loaders: a.loaders, Egress: a.egress}); err != nil {
+		return err
+	}
+	a.artefacts = &artefacts{cache: a.cache, log: a.log}
+	a.jobs = images.NewJobs(images.JobsConfig{Import: a.cache.Import, Check: catalogue.Check, Now: time.Now, Log: a.log})
+	quirks, err := a.cfg.quirks()
+	if err != nil {
+		return err
+	}
+	// From here on a key is needed that fits the database. A wrong one stops the start, before any machine gets a secret.
+	box, reportKey, err := openSecrets(ctx, a.store, a.cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	if a.certs, err = openCertificates(&a.cfg, a.log); err != nil {
+		return err
+	}
+	var confidential *delivery.Confidential
+	if a.cfg.Confidential {
+		confidential = &delivery.Confidential{Port: a.cfg.BootTLSPort, CA: a.certs.boot.Pem}
+	}
+	a.duid = serverDUID(backup.Fingerprint(reportKey))
+	sealed := secretsOf{vault{box, a.store}}
+	a.joiner = join.New(join.Config{Store: a.store, Secrets: sealed, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
+	nodes := node.New(node.Config{Egress: a.egress, Store: a.store, Secrets: sealed, Site: a.cfg.Site, Now: time.Now, Log: a.log})
+	// The record reads the files of the last run, so that explain also knows the packets of before a restart.
+	a.record, a.recordLogs = newRecord(&a.cfg, a.networks.Known.HasMAC, a.log)
+	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: time.Now}); err != nil {
+		return err
+	}
+	if a.neighbours, err = lookup.NewNeighbours(); err != nil {
+		return err
+	}
+	a.bank = fake.New(fake.Options{})
+	a.engine = provision.New(provision.Config{
+		Wire: a.record, Ours: func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) }, BootPort: a.cfg.BootPort,
+		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts, SignersOf: a.loaders.Signers},
+		BootMenu:   time.Duration(a.cfg.BootMenu),
+		Store:      a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
+		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
+		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: a.neighbours.Of,
+		Confidential: confidential, OpenBMC: openBMC(drivers(a.store, a.bank), a.egress), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
+		Nodes: nodes, Knows: a.networks.Known.HasMAC, Logs: a.logs,
+	})
+	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
+	// Every commit wakes the hub. Set before anything serves: an event of the first moment would wait for the hub's poll.
+	a.store.OnCommit(a.hub.Wake)
+	// Controllers of clusters call the engine in this process, through the same contract as from within a cluster.
+	here := backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
+	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: here, Planes: nodes, Secrets: sealed, Now: time.Now, Log: a.log})
+	manager.RouteLogs(a.log)
+	a.attacher = manager.New(manager.Config{
+		Store: a.store, Secrets: sealed, Appliance: here, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
+		Version: a.cfg.Version, Now: time.Now, Log: a.log,
+	})
+	if err := attachFile(ctx, a.cfg.Kubeconfig, a.store, box); err != nil {
+		return err
+	}
+	a.others = &otherServers{cfg: &a.cfg, networks: a.networks, engine: a.engine, log: a.log}
+	a.health = &health{
+		cfg: &a.cfg, log: a.log, store: a.store, networks: a.networks, subnets: a.subnets, artefacts: a.artefacts,
+		alarms: a.alarms, gates: a.gates, reserve: a.reserve, shed: a.engine.Gate,
+	}
+	provider, err := a.cfg.oidc()
+	if err != nil {
+		return err
+	}
+	if provider != nil {
+		provider.Egress = a.egress
+	}
+	a.admin = web.New(web.Config{
+		TLS: a.certs.keeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: strings.TrimRight(a.cfg.ExternalURL, "/"), KnowsHost: a.certs.knowsHost,
+		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.health.ready, Key: keyFor("cookies of the admin door", reportKey),
+		Backups: backups{a.store, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
+		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
+		// The checks run again for each request. a.admin is set by then: nothing serves before New has returned.
+		SelfCheck: func(ctx context.Context) []Check {
+			checks, _ := a.check.checkMachine(ctx, a.cfg.Interfaces)
+			if a.certs.admin != nil {
+				checks = append(checks, checkTLS(a.certs.admin))
+			}
+			if c, ok := a.admin.CheckOIDC(ctx); ok {
+				checks = append(checks, c)
+			}
+			return append(append(checks, a.artefacts.check(ctx)), a.check.checkSubnets(ctx)...)
+		},
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
+		BootBase: bootBase(&a.cfg), BootPort: a.cfg.BootPort, Interfaces: func() []wire.Interface { return listInterfaces(&a.cfg, a.log) },
+		Probe: a.others.probe, ForeignServers: a.others.foreignServers,
+		Version: a.cfg.Version, Now: time.Now, Log: a.log,
+		Logs: a.logs,
+		Scan: scanner{a.egress, a.neighbours}.scan, Configs: a.engine, Secrets: box,
+		CheckTarget: func(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck {
+			return checkTarget(ctx, a.joiner, t)
+		},
+		TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), IssueKubeconfig: here.IssueKubeconfig, Clusters: attached{a.attacher}, Appliance: here,
+		ClusterView: func(uid string, namespaces []string) clusters.ClusterView {
+			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
+		},
+	})
+	return nil
+}
+
+func deadlines(of map[string]inventory.Duration) map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for step, d := range of {
+		out[step] = time.Duration(d)
+	}
+	return out
+}
+
+// newHostID draws a UUID of version 7 (RFC 9562), which begins with the time: ids sort in the order of discovery.
+func newHostID() inventory.HostID { return inventory.HostID(uuid.Must(uuid.NewV7()).String()) }
+
+// bootBase is the boot door's URL on the first interface, for previews of scripts.
+func bootBase(cfg *Config) string {
+	ours := lookup.AddressesOf(cfg.Interfaces)
+	if len(ours) == 0 {
+		return ""
+	}
+	return pxe.BaseURL(ours[0], cfg.BootPort)
+}
+
+// readCatalogue reads the catalogue of operating systems, with the entries of a file unless its path is "".
+func readCatalogue(path string) (*images.Catalogue, error) {
+	if path == "" {
+		return images.BuiltinCatalogue()
+	}
+	return images.LoadCatalogue([]string{path})
+}
+
+// serverDUID is what this server is called in DHCPv6: a DUID-UUID (RFC 6355) made of the fingerprint of its data directory's
+// key. It stays when a network card is replaced and when a backup is restored elsewhere. A client that finds another DUID takes
+// us for another server and gives its address up (RFC 8415 section 18.2).
+func serverDUID(fingerprint string) []byte {
+	sum := sha256.Sum256([]byte("slipway dhcpv6 " + fingerprint))
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8 (RFC 9562)
+	return append(binary.BigEndian.AppendUint16(nil, 4), sum[:16]...)
+}
+
+// egressPolicy is what imports, controllers, webhooks, scans, the provider of identities and clusters connect through.
+// The ports of our own doors stay closed to them whatever is allowed.
+func egressPolicy(cfg *Config, adminPort *atomic.Uint32) (*egress.Policy, error) {
+	allow, err := egress.ParseAllow(cfg.Egress.Allow)
+	if err != nil {
+		return nil, err
+	}
+	return egress.New(egress.Config{Allow: allow, Doors: func() (ports []uint16) {
+		for _, port := range []int{cfg.BootPort, cfg.BootTLSPort, int(adminPort.Load())} {
+			if port > 0 {
+				ports = append(ports, uint16(port))
+			}
+		}
+		return ports
+	}}), nil
+}
+
+// isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.
+func (a *appliance) isKnownAt(at netip.Addr) bool {
+	// The lease book first: it is in memory, and knows the address before the host has fetched anything.
+	if mac, ok := a.networks.Book.Holder(at); ok && a.networks.Known.HasMAC(mac) {
+		return true
+	}
+	mac, ok := a.engine.BootsAt(at)
+	return ok && a.networks.Known.HasMAC(mac)
+}
+
+// noteJoin hands an alarm about a join target on to the engine.
+func (a *appliance) noteJoin(ctx context.Context, alarm join.Alarm) {
+	err := a.engine.Ledger.NoteJoin(ctx, ledger.JoinAlarm{
+		Target: alarm.Target, HostID: alarm.Host, SessionID: alarm.Session, Detail: alarm.Detail, Hint: alarm.Hint,
+		IsOver: alarm.Kind == join.AlarmReachable,
+	})
+	if err != nil {
+		a.log.Warn("alarm of a join target not stored", "target", alarm.Target, "detail", alarm.Detail, "err", err)
+	}
+}

@@ -1,0 +1,207 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
+	"slipway.dev/slipway/cmd/slipway/serve/trouble"
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/provision/strangers"
+	"slipway.dev/slipway/web"
+)
+
+// artefacts are the files of images, and what is wrong with them.
+type artefacts struct {
+	cache  *images.Cache
+	log    *slog.Logger
+	faults atomic.Pointer[[]images.Fault]
+}
+
+// known returns the faults that the last look has found; none before the first has ended.
+func (a *artefacts) known() []images.Fault {
+	if faults := a.faults.Load(); faults != nil {
+		return *faults
+	}
+	return nil
+}
+
+// watch checks that the files of images are there, and hashes each of them within FilesWithin.
+func (a *artefacts) watch(ctx context.Context) error {
+	watch := a.cache.Watch()
+	tick := time.NewTicker(trouble.FilesEvery)
+	defer tick.Stop()
+	for {
+		now := time.Now()
+		// Hashing all files at once would read terabytes at each start. Each look takes those whose turn it is.
+		faults, err := watch.Look(ctx, now, now.Add(-trouble.FilesWithin))
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			// The last result stays in force until a look succeeds.
+			a.log.Warn("artefacts not checked", "err", err)
+		default:
+			a.faults.Store(&faults)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// check says whether the files of images are there: all that is known to be damaged, and those that went since
+// the last check.
+func (a *artefacts) check(ctx context.Context) Check {
+	n, bytes, faults, err := a.cache.Glance(ctx)
+	if err != nil {
+		return Check{Name: "artefacts", Status: failed, Detail: "cannot be read: " + err.Error()}
+	}
+	for _, f := range a.known() {
+		if !slices.ContainsFunc(faults, func(g images.Fault) bool { return g.Digest == f.Digest }) {
+			faults = append(faults, f)
+		}
+	}
+	return doctor.Artefacts(n, bytes, faults)
+}
+
+// health watches the machine that this server runs on, and keeps the issues about it.
+type health struct {
+	cfg       *Config
+	log       *slog.Logger
+	store     *sqlstore.Store
+	networks  *lookup.Networks
+	subnets   *subnetMaker
+	artefacts *artefacts
+	alarms    *trouble.Alarms
+	gates     *trouble.Gates
+	reserve   *trouble.Reserve
+	shed      *strangers.Gate // what the engine stores while the disk is tight
+}
+
+// watch checks the machine that this server runs on: disk, clock, interfaces, open files.
+func (h *health) watch(ctx context.Context) error {
+	var c trouble.Clock
+	began := time.Now()
+	tick := time.NewTicker(trouble.WatchEvery)
+	defer tick.Stop()
+	for {
+		now := time.Now()
+		// This touches memory only. keepAlarms stores the issues, in another goroutine, since the store may be what is broken.
+		h.alarms.Set(trouble.Conditions(h.look(ctx, c.Look(now, now.Sub(began)))), now, h.log)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// look reads what conditions are judged by.
+func (h *health) look(ctx context.Context, leap time.Duration) *trouble.Health {
+	found := &trouble.Health{Disk: doctor.ReadDisk(h.cfg.DataDir), Store: h.alarms.Trouble(), Leap: leap, Only6: map[string]bool{}}
+	for _, name := range h.cfg.Interfaces {
+		found.Interfaces = append(found.Interfaces, doctor.ReadInterface(name))
+	}
+	// nil until the networks were read for the first time.
+	if six := h.networks.Six.Load(); six != nil {
+		for _, s := range *six {
+			found.Only6[s.Interface] = true
+			if s.Mode != inventory.ModeOff && slices.Contains(h.cfg.Interfaces, s.Interface) && !slices.ContainsFunc(lookup.Addresses6Of([]string{s.Interface}), s.CIDR.Contains) {
+				found.Missing6 = append(found.Missing6, s)
+			}
+		}
+	}
+	// A store that cannot be read has an issue of its own.
+	if names, err := h.subnets.withoutSubnet(ctx); err == nil {
+		found.Unserved = names
+	}
+	found.Files = h.gates.Look(time.Now())
+	// On a tight disk the engine stores leases and states only, so that machines still boot.
+	isTight := h.reserve.Keep(found.Disk)
+	h.shed.DiskIsTight(isTight)
+	found.Reserve = h.reserve.GivenUp()
+	found.Shed, found.ShedAt = h.alarms.NoteShed(h.shed.Shed(), time.Now())
+	found.Faults = h.artefacts.known()
+	return found
+}
+
+// keepAlarms stores issues, and finds out whether the store takes anything. It waits for the store as long as that takes. After
+// StoreSlow the timer notes that the store is stuck: watch, in another goroutine, then opens the issue in memory.
+func (h *health) keepAlarms(ctx context.Context) error {
+	tick := time.NewTicker(trouble.WatchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		slow := time.AfterFunc(trouble.StoreSlow, func() { h.alarms.NoteStore(trouble.ErrLocked) })
+		// It also writes when there is nothing new: a probe that a full disk or a stuck store fails.
+		_ = h.alarms.Settle(ctx, h.store, time.Now()) // an issue says why
+		slow.Stop()
+	}
+}
+
+// ready reports for each part whether it can do its work now. Anyone can ask without a login, so that reasons name no
+// paths.
+func (h *health) ready() []web.ReadyPart {
+	var found []doctor.Interface
+	for _, name := range h.cfg.Interfaces {
+		found = append(found, doctor.ReadInterface(name))
+	}
+	// Load balancers ask every few seconds. Nothing here writes, and the state of the store is the one that keepAlarms found
+	// last.
+	return readiness(h.alarms.Trouble(), doctor.DataDir(doctor.ReadDisk(h.cfg.DataDir)).Status == doctor.Failed, found)
+}
+
+// readiness judges what was found: why the store takes nothing, whether the disk is full, and the interfaces.
+func readiness(store error, isFull bool, interfaces []doctor.Interface) []web.ReadyPart {
+	stored, links := "", ""
+	switch {
+	case store != nil:
+		stored = "the database cannot be written"
+	case isFull:
+		stored = "the disk of the data directory is full"
+	}
+	var off []string
+	for _, i := range interfaces {
+		switch {
+		case !i.IsThere:
+			off = append(off, "interface "+i.Name+" is missing")
+		case !i.IsUp:
+			off = append(off, "interface "+i.Name+" is down")
+		}
+	}
+	// One interface of several that is down does not take the server out of a load balancer: the others still boot.
+	if len(off) > 0 && len(off) == len(interfaces) {
+		links = strings.Join(off, ", ")
+	}
+	dhcp := ""
+	if stored != "" {
+		dhcp = "leases cannot be stored, so no machine is given an address: " + stored
+	}
+	parts := []web.ReadyPart{
+		{Name: "database", Reason: stored},
+		{Name: "dhcp", Reason: strings.Join(slices.DeleteFunc([]string{dhcp, links}, func(s string) bool { return s == "" }), "; ")},
+		// TFTP and HTTP serve files from memory and disk. They go on while the database takes no writes.
+		{Name: "tftp", Reason: links},
+		{Name: "boot", Reason: links},
+		{Name: "admin"},
+	}
+	for i := range parts {
+		parts[i].Reason = inventory.Clean(parts[i].Reason, trouble.CauseAtMost)
+		parts[i].IsReady = parts[i].Reason == ""
+	}
+	return parts
+}
