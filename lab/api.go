@@ -9,6 +9,20 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
+// The names, in the server, of what the machines of a lab boot, and of what those become that are installed.
+const (
+	ProfileName     = "lab"
+	ImageName       = "lab-debian-12"
+	LifeProfileName = "lab-disk"
+	LifeImageName   = "lab-os"
+)
+
+// The label that tells the hosts which are installed from those whose system stays in memory.
+const (
+	useLabel     = "lab-use"
+	useInstalled = "installed"
+)
+
 // api is what a follower needs of the server; tests replace it.
 type api interface {
 	hosts(ctx context.Context) ([]inventory.Host, error)
@@ -87,4 +101,47 @@ func importImage(ctx context.Context, c *client.Client, r client.ImportRequest) 
 		return inventory.Errorf(inventory.Unavailable, "image %s is not imported: %s", r.Name, job.Error).WithHint("%s", job.Hint)
 	}
 	return ctx.Err()
+}
+
+// take accepts a host that is to be installed. It sets name and controller first: the server inspects a host as soon
+// as it is accepted.
+func (r remote) take(ctx context.Context, h inventory.Host, s Spec) error {
+	name, rack, use := s.HostName(), "lab", useInstalled
+	_, err := r.c.Hosts.Patch(ctx, string(h.ID), wire.HostPatch{
+		Name: &name, Place: &wire.PlacePatch{Rack: &rack, Unit: &s.Unit}, Labels: map[string]*string{useLabel: &use},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := r.c.Hosts.SetBMC(ctx, string(h.ID), client.SetBMC{Driver: inventory.Libvirt, Address: r.controller, System: s.Domain()}); err != nil {
+		return err
+	}
+	_, err = r.c.Hosts.Accept(ctx, string(h.ID))
+	return err
+}
+
+// create makes a machine on the host of that Spec.
+func (r remote) create(ctx context.Context, s Spec) error {
+	_, err := r.c.Machines.Create(ctx, inventory.Machine{
+		Name: s.MachineName(), Profile: LifeProfileName, Placement: inventory.Placement{Host: s.HostName()}, Clean: inventory.CleanFull,
+	})
+	return err
+}
+
+// remove deletes the machine.
+func (r remote) remove(ctx context.Context, s Spec) error {
+	_, _, err := r.c.Machines.Remove(ctx, s.MachineName(), false)
+	return err
+}
+
+// under returns all machines, and the operations that are not finished.
+func (r remote) under(ctx context.Context) (machines []inventory.Machine, ops []inventory.Operation, err error) {
+	for m, err := range r.c.Machines.All(ctx, client.Query{}) {
+		if err != nil {
+			return nil, nil, err
+		}
+		machines = append(machines, m)
+	}
+	p, err := r.c.Operations.Find(ctx, client.OperationQuery{IsOpen: true})
+	return machines, p.Items, err
 }

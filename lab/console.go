@@ -2,6 +2,8 @@ package lab
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -46,4 +48,10 @@ func Readable(b []byte, n int) string {
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func say(w io.Writer, format string, args ...any) {
+	if w != nil {
+		fmt.Fprintf(w, format+"\n", args...)
+	}
 }

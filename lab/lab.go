@@ -38,13 +38,6 @@ type Lab struct {
 	server *server
 }
 
-// ProfileName and ImageName are what the lab's machines boot, by the names they have in the server.
-const (
-	// ProfileName and ImageName are the names, in the server, of what the machines boot.
-	ProfileName = "lab"
-	ImageName   = "lab-debian-12"
-)
-
 // Open builds the rack, and starts a server with the image of the lab and a profile for all machines of its
 // manufacturer. Hosts wait until somebody accepts them.
 //
@@ -109,7 +102,7 @@ func (l *Lab) open(ctx context.Context, cfg Config) (err error) {
 		return fmt.Errorf("save the lab's profile: %w", err)
 	}
 	if slices.ContainsFunc(l.Rack.cfg.Specs, func(s Spec) bool { return s.IsInstalled }) {
-		return l.prepareLife(ctx, cfg)
+		return prepareLife(ctx, l.API, l.Rack.Dir(), cfg.Executable, cfg.Out)
 	}
 	return nil
 }
@@ -151,7 +144,8 @@ func Down(ctx context.Context, dir string, out io.Writer) error {
 	if stopped {
 		say(out, "Ended the lab that was running.")
 	}
-	removed, err := sweep(RackConfig{Dir: dir}.withDefaults())
+	left := RackConfig{Dir: dir}.withDefaults()
+	removed, err := sweep(left.Dir, left.Bridge)
 	if os.Remove(verdictPath) == nil {
 		removed = append(removed, "note "+verdictPath)
 	}
@@ -162,10 +156,4 @@ func Down(ctx context.Context, dir string, out io.Writer) error {
 		say(out, "There is no lab on this machine.")
 	}
 	return err
-}
-
-func say(w io.Writer, format string, args ...any) {
-	if w != nil {
-		fmt.Fprintf(w, format+"\n", args...)
-	}
 }

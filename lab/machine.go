@@ -102,3 +102,7 @@ func (s Spec) files(dir string) files {
 	}
 	return f
 }
+
+// agentMiB is the memory, in MiB, of a machine that runs the agent. The firmware holds the packed RAM disk while the
+// kernel unpacks it, and the agent needs the rest for writing.
+const agentMiB = 1024

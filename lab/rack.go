@@ -22,14 +22,6 @@ import (
 // DefaultDir is the default folder of a rack.
 const DefaultDir = "/var/lib/slipway-lab"
 
-const (
-	marker = "made-by-slipway-lab" // a file that says: this folder may be removed
-	// notePath names the folder of the latest rack, for a clean-up without a name.
-	notePath = "/run/slipway-lab.dir"
-	// emulatorLogs is where libvirt keeps a log per domain.
-	emulatorLogs = "/var/log/libvirt/qemu"
-)
-
 // RackConfig describes a rack. A zero value means the default, which the comment names.
 type RackConfig struct {
 	Dir     string       // DefaultDir
@@ -91,7 +83,7 @@ func (cfg RackConfig) withDefaults() RackConfig {
 }
 
 func (r *Rack) build(ctx context.Context) error {
-	if _, err := sweep(r.cfg); err != nil {
+	if _, err := sweep(r.cfg.Dir, r.cfg.Bridge); err != nil {
 		return err
 	}
 	if err := makeDir(r.cfg.Dir); err != nil {
@@ -269,44 +261,6 @@ func makeDisk(ctx context.Context, s Spec, dir string) error {
 		return fmt.Errorf("make disk of machine %s: %w: %s", s.Name, err, strings.TrimSpace(string(out)))
 	}
 	return nil
-}
-
-// makeDir makes the folder of the rack. It refuses a folder that has files and no marker, because Close removes the
-// whole folder.
-func makeDir(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read the lab's folder: %w", err)
-	}
-	if len(entries) > 0 {
-		if _, err := os.Stat(filepath.Join(dir, marker)); err != nil {
-			return inventory.Errorf(inventory.Invalid, "folder %s is not empty and was not made by a lab", dir).
-				WithHint("choose a new one with --dir; the lab removes its folder when it ends")
-		}
-	}
-	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return fmt.Errorf("make the lab's folder: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, marker), []byte("slipway lab down removes this folder\n"), 0o644); err != nil {
-		return fmt.Errorf("mark the lab's folder: %w", err)
-	}
-	return os.WriteFile(notePath, []byte(dir), 0o644)
-}
-
-// removeDir removes the folder of a rack if it has the marker.
-func removeDir(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, marker)); err != nil {
-		return nil
-	}
-	return os.RemoveAll(dir)
-}
-
-// removeTraces removes what a rack left outside its folder: the logs of its domains, and its note.
-func removeTraces() {
-	logs, _ := filepath.Glob(filepath.Join(emulatorLogs, prefix+"*.log*"))
-	for _, path := range append(logs, notePath) {
-		_ = os.Remove(path) // one that is gone already is fine
-	}
 }
 
 func needRoot() error {
