@@ -19,29 +19,8 @@ import (
 	"slipway.dev/slipway/inventory/sleep"
 )
 
-// Act is something that an agent did or a system reported, for tests that follow machines.
-type Act struct {
-	MAC  string
-	What string // inspect, burn-in, wipe, write: begun; "written", "wiped": done; up: its system has reported
-	Task string // id of the agent's task; of up the one that wrote the disk
-	At   time.Time
-}
-
-// disk is what stays on a machine while it is off.
-type disk struct {
-	task   string // that wrote it, "" for an empty one
-	report string // where its system reports, "" for nowhere
-}
-
 // errEnded means that the server does not know the boot any more: the agent restarts the machine.
 var errEnded = errors.New("the server ended this boot")
-
-// act tells the watcher.
-func (m *machine) act(what, task string) {
-	if told := m.group.cfg.Acted; told != nil {
-		told(Act{MAC: macText(m.id.MAC, ":"), What: what, Task: task, At: time.Now()})
-	}
-}
 
 // agent is our agent as a machine runs it: it asks for tasks and reports, over HTTP, until the server lets it go.
 type agent struct {
@@ -167,13 +146,6 @@ func (a *agent) left(err error) (Stage, error) {
 		return StageOff, nil
 	}
 	return "", fmt.Errorf("agent: %w", err)
-}
-
-// outletOff is the machine switching itself off.
-func (m *machine) outletOff() {
-	if m.outlet != nil {
-		m.outlet.turn(false, false)
-	}
 }
 
 func (a *agent) ask(ctx context.Context) (t agentwire.Task, err error) {

@@ -9,6 +9,84 @@ import (
 	"time"
 )
 
+// verbs are what a script can make a machine do; the interpreter itself only reads, decides and remembers.
+type verbs interface {
+	fetch(ctx context.Context, url string) (download, error)
+	pause(ctx context.Context, d time.Duration) error // sleep
+	say(line string)                                  // echo
+	// network asks for an address; dhcp, unlike ifconf -c dhcp, waits for routers as well.
+	network(ctx context.Context, withRouter bool) error
+}
+
+// ending is how a script gave up control.
+type ending struct {
+	how   endHow
+	files []download // what boot handed over: the kernel first
+	args  string     // the kernel's arguments
+}
+
+type endHow string
+
+const (
+	endBoot   endHow = "boot"   // a kernel runs
+	endExit   endHow = "exit"   // back to the firmware, which takes the next boot entry
+	endDisk   endHow = "disk"   // sanboot of a local drive
+	endReboot endHow = "reboot" // power cycle
+)
+
+// ended carries an ending up through nested scripts.
+type ended struct{ ending }
+
+func (e *ended) Error() string { return "the script ended with " + string(e.how) }
+
+// exitScript leaves the innermost script with a status.
+type exitScript struct{ status string }
+
+func (e *exitScript) Error() string { return "exit " + e.status }
+
+// jump is a goto under way: the index of the line to go on with.
+type jump struct{ to int }
+
+func (j *jump) Error() string { return "goto" }
+
+// replaced ends a script in favour of another.
+type replaced struct{ body []byte }
+
+func (r *replaced) Error() string { return "replaced" }
+
+// interpreter runs iPXE scripts: the verbs that stock 2019 builds know and our scripts may use. A verb outside the list
+// fails as it does there.
+type interpreter struct {
+	verbs    verbs
+	settings settings
+	images   []image
+	steps    int // lines run; a script without an end is a fault
+	pauses   int
+}
+
+// image is a fetched file, as iPXE keeps it.
+type image struct {
+	download
+	args       string
+	isSelected bool
+}
+
+func isScript(b []byte) bool {
+	return strings.HasPrefix(string(b), "#!ipxe") && (len(b) == 6 || b[6] == '\n' || b[6] == '\r' || b[6] == ' ')
+}
+
+// file is one script under way.
+type file struct {
+	lines []scriptLine
+	depth int
+}
+
+// scriptLine is a line with backslashes joined; a label may stand before its command.
+type scriptLine struct {
+	label   string
+	command string
+}
+
 // flags splits options from a verb's arguments; withValue lists the options that take one.
 func flags(args []string, withValue ...string) (opts map[string]string, rest []string) {
 	opts = map[string]string{}
@@ -29,46 +107,6 @@ func flags(args []string, withValue ...string) (opts map[string]string, rest []s
 }
 
 var errUsage = errors.New("wrong number of arguments")
-
-// command runs one verb.
-func (in *interpreter) command(ctx context.Context, f *file, verb string, args []string) error {
-	switch verb {
-	case "echo":
-		_, rest := flags(args)
-		in.verbs.say(strings.Join(rest, " "))
-		return nil
-	case "set", "clear", "isset", "iseq", "inc":
-		return in.variable(verb, args)
-	case "goto":
-		if len(args) != 1 {
-			return errUsage
-		}
-		for i, l := range f.lines {
-			if l.label != "" && l.label == args[0] {
-				return &jump{to: i}
-			}
-		}
-		return fmt.Errorf("no label :%s", args[0])
-	case "exit":
-		if len(args) == 0 {
-			args = []string{"0"}
-		}
-		return &exitScript{status: args[0]}
-	case "sleep":
-		return in.sleep(ctx, args)
-	case "reboot":
-		return &ended{ending{how: endReboot}}
-	case "sanboot":
-		return sanboot(args)
-	case "dhcp", "ifconf":
-		opts, _ := flags(args, "configurator", "c", "timeout", "t")
-		only := opts["configurator"] + opts["c"]
-		return in.verbs.network(ctx, verb == "dhcp" || only != "dhcp")
-	case "ifopen", "ifclose", "ifstat", "sync", "route", "imgstat", "show", "login", "prompt":
-		return nil
-	}
-	return in.imageCommand(ctx, f, verb, args)
-}
 
 func (in *interpreter) variable(verb string, args []string) error {
 	switch verb {
@@ -132,51 +170,6 @@ func sanboot(args []string) error {
 	return &ended{ending{how: endDisk}}
 }
 
-// imageCommand runs the verbs that fetch files and start them.
-func (in *interpreter) imageCommand(ctx context.Context, f *file, verb string, args []string) error {
-	opts, rest := flags(args, "name", "n", "timeout", "t")
-	switch verb {
-	case "imgfetch", "module", "initrd", "kernel", "imgselect", "imgload":
-		isKernel := verb == "kernel" || verb == "imgselect" || verb == "imgload"
-		_, err := in.acquire(ctx, rest, opts, isKernel)
-		return err
-	case "chain", "imgexec", "boot":
-		var at int
-		var err error
-		if len(rest) > 0 {
-			at, err = in.acquire(ctx, rest, opts, true)
-		} else if at = in.selected(); at < 0 {
-			err = errors.New("no image is selected")
-		}
-		if err != nil {
-			return err
-		}
-		return in.execute(ctx, f, at, opts)
-	case "imgargs":
-		at := -1
-		if len(rest) > 0 {
-			at = in.find(rest[0])
-		}
-		if at < 0 {
-			return errors.New("no such image")
-		}
-		in.images[at].args = strings.Join(rest[1:], " ")
-		return nil
-	case "imgfree":
-		if len(rest) == 0 {
-			in.images = nil
-			return nil
-		}
-		at := in.find(rest[0])
-		if at < 0 {
-			return errors.New("no such image")
-		}
-		in.images = append(in.images[:at:at], in.images[at+1:]...)
-		return nil
-	}
-	return fmt.Errorf("%s: command not found", clip(verb))
-}
-
 // acquire fetches a URL, or finds an image that is already there, and takes the words after it as its arguments.
 func (in *interpreter) acquire(ctx context.Context, rest []string, opts map[string]string, isSelected bool) (int, error) {
 	if len(rest) == 0 {
@@ -228,32 +221,10 @@ func (in *interpreter) selected() int {
 	return -1
 }
 
-// execute runs an image: a script in this interpreter, anything else as a kernel with all other images as initrds.
-func (in *interpreter) execute(ctx context.Context, f *file, at int, opts map[string]string) error {
-	img := in.images[at]
-	if isScript(img.head) {
-		if img.body == nil {
-			return fmt.Errorf("%s: a script of %d bytes", img.name, img.size)
-		}
-		in.images = append(in.images[:at:at], in.images[at+1:]...)
-		_, replace := opts["replace"]
-		if _, r := opts["r"]; r || replace {
-			return &replaced{img.body}
-		}
-		err := in.script(ctx, img.body, f.depth+1)
-		if left, ok := errors.AsType[*exitScript](err); ok {
-			return errors.New(left.Error()) // the script that chained here goes on and may catch it
-		}
-		return err
+// clip keeps messages short.
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "..."
 	}
-	if img.size == 0 {
-		return fmt.Errorf("%s: exec format error", img.name)
-	}
-	e := ending{how: endBoot, args: img.args, files: []download{img.download}}
-	for i := range in.images {
-		if i != at && !isScript(in.images[i].head) {
-			e.files = append(e.files, in.images[i].download)
-		}
-	}
-	return &ended{e}
+	return s
 }

@@ -163,13 +163,6 @@ func system() dialect {
 	}
 }
 
-// system is the DHCP client of what runs on a machine.
-func (m *machine) system() dialect {
-	d := system()
-	d.hostname = m.refitted().Hostname
-	return d
-}
-
 // ask says what a packet is about besides the machine and the dialect.
 type ask struct {
 	kind    byte

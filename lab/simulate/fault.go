@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -110,3 +111,6 @@ func (d *dice) mangle(b []byte) []byte {
 	}
 	return b
 }
+
+// errPowerLost ends a boot by a fault: it counts as no failure of the server.
+var errPowerLost = errors.New("power lost on purpose")

@@ -14,32 +14,6 @@ func HardwareOf(seed uint64, index int) inventory.Hardware {
 	return hardwareOf(NewIdentity(seed, index))
 }
 
-// refit is what somebody changed in a machine: its parts, over those that it was built with, and its system's name.
-type refit struct {
-	Hardware json.RawMessage `json:"hardware,omitempty"` // of inventory.Hardware; a list takes the place of the whole list
-	Hostname string          `json:"hostname,omitempty"` // that its system asks an address with
-}
-
-// refitMax bounds a refit; a report of our agent may be as long.
-const refitMax = 1 << 20
-
-// take reads a refit; what is no hardware is refused.
-func (o *outlet) take(body []byte) error {
-	var r refit
-	if err := json.Unmarshal(body, &r); err != nil {
-		return err
-	}
-	if r.Hardware != nil {
-		if err := json.Unmarshal(r.Hardware, new(inventory.Hardware)); err != nil {
-			return err
-		}
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.refit = r
-	return nil
-}
-
 // refitted is what was changed last.
 func (m *machine) refitted() refit {
 	if m.outlet == nil {
@@ -105,4 +79,11 @@ func neighbourOf(id Identity) *inventory.Neighbour {
 		Chassis: fmt.Sprintf("02:00:5e:00:%02x:%02x", leaf>>8, leaf&0xff), System: fmt.Sprintf("leaf-%d", leaf),
 		Port: fmt.Sprintf("Ethernet%d", id.Index%40+1), Management: fmt.Sprintf("10.255.%d.%d", leaf>>8, leaf&0xff), VLAN: 77,
 	}
+}
+
+// system is the DHCP client of what runs on a machine.
+func (m *machine) system() dialect {
+	d := system()
+	d.hostname = m.refitted().Hostname
+	return d
 }

@@ -5,49 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 
 	"slipway.dev/slipway/inventory/sleep"
 )
-
-// Lease is an address as a machine was given it with an ACK.
-type Lease struct {
-	MAC     string     `json:"mac"`
-	Address netip.Addr `json:"address"`
-	At      time.Time  `json:"at"`
-	Until   time.Time  `json:"until"`
-}
-
-// holders remembers who was given which address, and notices one that was given twice.
-type holders struct {
-	mu       sync.Mutex
-	by       map[netip.Addr]Lease
-	breaches []string
-}
-
-func newHolders() *holders { return &holders{by: map[netip.Addr]Lease{}} }
-
-// took notes an acknowledged lease. Two machines that hold one address at the same time are the worst that a DHCP
-// server can do.
-func (h *holders) took(l Lease) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if old, ok := h.by[l.Address]; ok && old.MAC != l.MAC && old.Until.After(l.At) {
-		h.breaches = append(h.breaches, fmt.Sprintf("%s was given to %s while %s holds it until %s",
-			l.Address, l.MAC, old.MAC, old.Until.Format(time.TimeOnly)))
-	}
-	h.by[l.Address] = l
-}
-
-func (h *holders) all() (leases []Lease, breaches []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, l := range h.by {
-		leases = append(leases, l)
-	}
-	return leases, h.breaches
-}
 
 var (
 	errNoOffer  = errors.New("nobody offered an address")
@@ -55,13 +16,6 @@ var (
 	errRefused  = errors.New("the server refused the address it had offered")
 	errNoServer = errors.New("the server names no address of its own (option 54)")
 )
-
-// bound is what a DHCP exchange gave.
-type bound struct {
-	offer, ack reply
-	address    netip.Addr
-	server     netip.Addr
-}
 
 // exchange is a whole DHCP exchange of one program of the machine: DISCOVER until an OFFER comes, its wait for more
 // offers, REQUEST until the ACK. Names of steps start with prefix.

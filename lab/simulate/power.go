@@ -1,10 +1,11 @@
 package simulate
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -12,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/inventory/sleep"
+	"slipway.dev/slipway/inventory"
 )
 
 // PowerConfig gives each machine a controller: one HTTP server for all of them, of the kind that Slipway's webhook
@@ -76,13 +77,8 @@ type controllers struct {
 }
 
 // servePower begins to listen; stop ends it.
-func (g *group) servePower() (stop func(), err error) {
-	cfg := g.cfg.Power
-	c := &controllers{byMAC: map[string]*outlet{}, faults: cfg.Faults, dice: rand.New(rand.NewPCG(g.cfg.Seed, 77)), stats: g.stats}
-	for _, m := range g.machines {
-		m.outlet = newOutlet(cfg.IsOn)
-		c.byMAC[macText(m.id.MAC, ":")] = m.outlet
-	}
+func servePower(cfg PowerConfig, seed uint64, byMAC map[string]*outlet, stats *stats, log *slog.Logger) (stop func(), err error) {
+	c := &controllers{byMAC: byMAC, faults: cfg.Faults, dice: rand.New(rand.NewPCG(seed, 77)), stats: stats}
 	ns, err := openNamespace(cfg.Namespace)
 	if err != nil {
 		return nil, err
@@ -98,7 +94,7 @@ func (g *group) servePower() (stop func(), err error) {
 	return func() {
 		_ = s.Close()
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-			g.log.Warn("controllers stopped answering", "err", err)
+			log.Warn("controllers stopped answering", "err", err)
 		}
 	}, nil
 }
@@ -159,62 +155,28 @@ func (c *controllers) fault() int {
 	return 1 + c.dice.IntN(3)
 }
 
-// obey lives as long as the run: on when its controller says so, and whatever it was doing ends when that changes.
-func (m *machine) obey(ctx context.Context) {
-	for ctx.Err() == nil {
-		isOn, changed := m.outlet.state()
-		if isOn {
-			m.run(ctx, changed)
-		}
-		m.drop()
-		if again, _ := m.outlet.state(); isOn && again {
-			continue // restarted
-		}
-		m.enter(StageOff)
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		}
-	}
+// refit is what somebody changed in a machine: its parts, over those that it was built with, and its system's name.
+type refit struct {
+	Hardware json.RawMessage `json:"hardware,omitempty"` // of inventory.Hardware; a list takes the place of the whole list
+	Hostname string          `json:"hostname,omitempty"` // that its system asks an address with
 }
 
-// run boots a machine that is on again and again until its power changes.
-func (m *machine) run(ctx context.Context, changed <-chan struct{}) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		select {
-		case <-changed:
-			stop()
-		case <-ctx.Done():
-		}
-	}()
-	for ctx.Err() == nil {
-		end, err := m.boot(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err == nil && end == StageDisk {
-			end, err = m.fromDisk(ctx)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil && end != StageOff:
-			m.enter(end)
-			if every := m.group.cfg.RenewEvery; every > 0 && end == StageBooted {
-				m.keep(ctx, every)
-			}
-			<-ctx.Done()
-			return
-		case err == nil:
-			m.group.stats.count("restarts")
-		case errors.Is(err, errPowerLost) || errors.Is(err, errBrokenOff):
-			m.group.stats.count("power losses")
-		default:
-			m.group.stats.fail(m.id, err.Error())
-		}
-		m.drop()
-		_ = sleep.For(ctx, m.timer(2*time.Second))
+// refitMax bounds a refit; a report of our agent may be as long.
+const refitMax = 1 << 20
+
+// take reads a refit; what is no hardware is refused.
+func (o *outlet) take(body []byte) error {
+	var r refit
+	if err := json.Unmarshal(body, &r); err != nil {
+		return err
 	}
+	if r.Hardware != nil {
+		if err := json.Unmarshal(r.Hardware, new(inventory.Hardware)); err != nil {
+			return err
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.refit = r
+	return nil
 }

@@ -1,13 +1,8 @@
 package simulate
 
 import (
-	"context"
 	"encoding/binary"
-	"fmt"
 	"sync"
-	"time"
-
-	"github.com/mdlayher/packet"
 )
 
 const (
@@ -66,40 +61,4 @@ func isAdvert(b []byte) bool {
 	at := etherHeader + ipv6Header
 	return len(b) >= at+16 && binary.BigEndian.Uint16(b[12:]) == etherIPv6 && b[etherHeader+6] == protocolICMPv6 &&
 		b[etherHeader+7] == icmpv6HopLimit && b[at] == routerAdvert && b[at+5]&managedOrOther == 0
-}
-
-func (w *wire) solicit(card [6]byte) error {
-	f := solicitation(card)
-	if _, err := w.conn.WriteTo(f, &packet.Addr{HardwareAddr: f[:6]}); err != nil {
-		return fmt.Errorf("solicit routers on %s: %w", w.iface.Name, err)
-	}
-	return nil
-}
-
-// awaitRouter is what iPXE 1.0 does after its DHCP: it solicits routers at 0, 0.25, 0.75, 1.75, 3.75 and 7.75 s and
-// goes on at the first advertisement, or after 15.75 s. At a pace of 0 it does not ask at all.
-func (m *machine) awaitRouter(ctx context.Context) error {
-	if m.group.cfg.Pace == 0 {
-		return nil
-	}
-	begin, came := time.Now(), m.group.net.advert()
-	for _, gap := range seconds(.25, .5, 1, 2, 4, 8) {
-		if err := m.group.net.solicit(m.id.MAC); err != nil {
-			return err
-		}
-		late, stop := context.WithTimeout(ctx, time.Duration(float64(gap)*m.group.cfg.Pace))
-		select {
-		case <-came:
-			stop()
-			m.group.stats.took("router", time.Since(begin))
-			return nil
-		case <-late.Done():
-			stop()
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	m.group.stats.count("router waits without an answer")
-	return ctx.Err()
 }

@@ -10,42 +10,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"regexp"
 	"sync"
 	"time"
 )
-
-// Config says what to simulate.
-type Config struct {
-	Interface   string // what the machines are plugged into
-	Namespace   string // network namespace of the interface; "" for the current one
-	Hosts       int
-	Seed        uint64     // 0 to 255; another seed gives other machines
-	Concurrency int        // machines switched on at once; 0 for all
-	Firmware    []Firmware // dealt out in turn
-	Faults      Faults
-	Pace        float64 // 1: the timers of real firmware; 0: as fast as possible
-	Expect      Stage   // where every machine should arrive: booted, disk or waiting
-	Timeout     time.Duration
-	Log         *slog.Logger
-	// Power, with an address to listen on, gives the machines controllers: they are on when those say so, boot again
-	// whenever they are switched on, and the run ends with its timeout or context.
-	Power PowerConfig
-	// RenewEvery is how often machines with controllers that are up renew their leases; 0: never.
-	RenewEvery time.Duration
-	// Download makes our agent really fetch the images that its tasks name.
-	Download bool
-	// SecondClient fetches each loader that comes over TFTP once more, with a client that is not ours, and compares.
-	SecondClient bool
-	// Acted, when set, is called for everything that an agent does; by many goroutines.
-	Acted func(Act)
-	// Progress, when set, is called about once a second with the number of machines in each stage.
-	Progress func(map[Stage]int)
-	// Acknowledged, when set, is called for every lease at the moment its ACK has come; by many goroutines.
-	Acknowledged func(Lease)
-}
 
 // Result is what became of the machines.
 type Result struct {
@@ -64,45 +32,6 @@ type Result struct {
 
 // IsGood reports whether every machine arrived and no address was given twice.
 func (r *Result) IsGood() bool { return r.Arrived == r.Hosts && len(r.Breaches) == 0 }
-
-// sessionPart is what differs in the URLs of different boots.
-var sessionPart = regexp.MustCompile(`/boot/[0-9a-f]{32}/`)
-
-// group is the machines of one run and what they share.
-type group struct {
-	cfg      Config
-	log      *slog.Logger
-	net      network
-	stats    *stats
-	holders  *holders
-	tftpPort uint16
-	machines []*machine
-}
-
-// Check refuses a configuration that cannot work.
-func (c *Config) Check() error {
-	switch {
-	case c.Hosts < 1 || c.Hosts > maxHosts:
-		return fmt.Errorf("%d hosts; from 1 to %d are possible", c.Hosts, maxHosts)
-	case c.Seed > maxSeed:
-		return fmt.Errorf("a seed of %d; from 0 to %d are possible, because it is a byte of each MAC", c.Seed, maxSeed)
-	case len(c.Firmware) == 0:
-		return errors.New("no firmware named")
-	case !(c.Pace >= 0 && c.Pace <= 100):
-		return fmt.Errorf("a pace of %g is not between 0 and 100", c.Pace)
-	case c.Expect != StageBooted && c.Expect != StageDisk && c.Expect != StageWaiting:
-		return fmt.Errorf("machines cannot be expected to end as %q; use booted, disk or waiting", c.Expect)
-	case !(c.Power.Faults >= 0 && c.Power.Faults <= 1):
-		return fmt.Errorf("controllers that fail with a chance of %g; use 0 to 1", c.Power.Faults)
-	case c.Power.Listen != "" && c.Concurrency > 0:
-		return errors.New("machines with controllers are all plugged in at once: leave the concurrency out")
-	case c.Concurrency < 0:
-		return fmt.Errorf("a concurrency of %d is less than nothing", c.Concurrency)
-	case c.Timeout <= 0:
-		return errors.New("the timeout is not positive")
-	}
-	return nil
-}
 
 // Run boots the machines and returns when all have arrived, the timeout has passed, or ctx is done. A machine that
 // did not arrive is no error: see Result.
@@ -133,8 +62,13 @@ func run(ctx context.Context, cfg Config, n network, tftpPort uint16) (Result, e
 	}
 	stopPower := func() {}
 	if cfg.Power.Listen != "" {
+		byMAC := map[string]*outlet{}
+		for _, m := range g.machines {
+			m.outlet = newOutlet(cfg.Power.IsOn)
+			byMAC[macText(m.id.MAC, ":")] = m.outlet
+		}
 		var err error
-		if stopPower, err = g.servePower(); err != nil {
+		if stopPower, err = servePower(cfg.Power, cfg.Seed, byMAC, g.stats, g.log); err != nil {
 			return Result{}, err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -144,4 +146,45 @@ func percentile(sorted []time.Duration, q float64) time.Duration {
 		return 0
 	}
 	return sorted[min(len(sorted)-1, int(float64(len(sorted))*q))]
+}
+
+// sessionPart is what differs in the URLs of different boots.
+var sessionPart = regexp.MustCompile(`/boot/[0-9a-f]{32}/`)
+
+// Lease is an address as a machine was given it with an ACK.
+type Lease struct {
+	MAC     string     `json:"mac"`
+	Address netip.Addr `json:"address"`
+	At      time.Time  `json:"at"`
+	Until   time.Time  `json:"until"`
+}
+
+// holders remembers who was given which address, and notices one that was given twice.
+type holders struct {
+	mu       sync.Mutex
+	by       map[netip.Addr]Lease
+	breaches []string
+}
+
+func newHolders() *holders { return &holders{by: map[netip.Addr]Lease{}} }
+
+// took notes an acknowledged lease. Two machines that hold one address at the same time are the worst that a DHCP
+// server can do.
+func (h *holders) took(l Lease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old, ok := h.by[l.Address]; ok && old.MAC != l.MAC && old.Until.After(l.At) {
+		h.breaches = append(h.breaches, fmt.Sprintf("%s was given to %s while %s holds it until %s",
+			l.Address, l.MAC, old.MAC, old.Until.Format(time.TimeOnly)))
+	}
+	h.by[l.Address] = l
+}
+
+func (h *holders) all() (leases []Lease, breaches []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.by {
+		leases = append(leases, l)
+	}
+	return leases, h.breaches
 }

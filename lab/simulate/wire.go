@@ -293,3 +293,11 @@ func (w *wire) dial(ctx context.Context, from netip.Addr, to string) (c net.Conn
 	})
 	return c, err
 }
+
+func (w *wire) solicit(card [6]byte) error {
+	f := solicitation(card)
+	if _, err := w.conn.WriteTo(f, &packet.Addr{HardwareAddr: f[:6]}); err != nil {
+		return fmt.Errorf("solicit routers on %s: %w", w.iface.Name, err)
+	}
+	return nil
+}
