@@ -16,68 +16,6 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// book opens the addresses of a transaction; a trial stores nothing.
-func (c *Configurer) book(tx inventory.Tx, isTrial bool) (*address.Book, error) {
-	var ours []netip.Addr
-	if c.cfg.Ours != nil {
-		ours = c.cfg.Ours()
-	}
-	b, err := address.Open(tx, ours, c.cfg.Now(), isTrial)
-	if err != nil {
-		return nil, err
-	}
-	b.Awaited = c.held.awaited
-	return b, nil
-}
-
-// subject is a machine, or a host that no machine has. The host of a machine is nil while nobody knows it.
-func subject(m *inventory.Machine, h *inventory.Host) address.Subject {
-	s := address.Subject{On: h}
-	if m != nil {
-		s.MachineUID, s.Machine, s.Object = m.UID, m.Name, objectOf(m)
-	}
-	if h != nil {
-		s.HostID, s.Host = h.ID, h.Name
-	}
-	return s
-}
-
-// objectOf is the object that a machine is called after, "" for a machine whose name somebody has chosen. Tenants of two
-// namespaces know nothing of each other, and each may have a machine web. A name that somebody has chosen is nobody else's.
-// A SlipwayMachine is always called after its Machine of Cluster API.
-func objectOf(m *inventory.Machine) string {
-	owner := strings.Split(m.Owner, "/") // cluster, namespace, kind, name, UID
-	if len(owner) != 5 || owner[3] != m.Hostname && owner[2] != "SlipwayMachine" {
-		return ""
-	}
-	return m.Owner
-}
-
-// subjectOn is who has a host: its machine, or itself.
-func subjectOn(tx inventory.Tx, h *inventory.Host) (address.Subject, error) {
-	if h.Machine == "" {
-		return subject(nil, h), nil
-	}
-	m, err := address.Whole(tx).FindMachine(h.Machine)
-	if err != nil {
-		return address.Subject{}, fmt.Errorf("read machine of %s: %w", h.Name, err)
-	}
-	return subject(&m, h), nil
-}
-
-// keptFor gives what is kept for who has a host.
-func (c *Configurer) keptFor(tx inventory.Tx, h *inventory.Host) (machineconfig.AddressOf, error) {
-	s, err := subjectOn(tx, h)
-	if err != nil {
-		return nil, err
-	}
-	b, err := c.book(tx, true)
-	if err != nil {
-		return nil, err
-	}
-	return b.Kept(s.Holder), nil
-}
-
 // standIn stands for the host of a machine that has none yet: the one that it names, or one that is like any.
 func standIn(tx inventory.Tx, m *inventory.Machine) (*inventory.Host, bool, error) {
 	h := inventory.Host{
@@ -386,6 +324,9 @@ func (c *Configurer) saveHeld(tx inventory.Tx, x inventory.Holder, all []invento
 	c.hasHeld.Store(true)
 	return tx.SaveHoldings(x, all)
 }
+
+// holdersAtOnce bounds a transaction that checks what machines hold.
+const holdersAtOnce = 50
 
 // eachHolder calls fn with every machine, on its host, and every host without one that somebody has accepted.
 func (c *Configurer) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h *inventory.Host) error) error {

@@ -1,6 +1,9 @@
 // Package configuration says what hosts and machines are configured with. It collects the inputs of a rendering, renders
 // and stores it, and keeps the addresses and names that machines hold. It also shows beforehand what an edit would change.
 // It gives nothing to a machine: package delivery does.
+//
+// Start reading in inputs.go: it collects all that a rendering depends on. config.go renders it, addresses.go keeps what machines
+// hold, and impact.go tries an edit of a profile or layer on all machines.
 package configuration
 
 import (
@@ -25,6 +28,11 @@ type Config struct {
 	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
 	// Machine adds to the inputs of a rendering what the machine says that has the host.
 	Machine func(inventory.Tx, *inventory.Host, *render.Input) error
+}
+
+// Secrets opens and seals what may not be stored in clear.
+type Secrets interface {
+	Open(name string, sealed []byte) ([]byte, error)
 }
 
 // Configurer makes the configurations of hosts. Its methods may be called from many goroutines, once it is configured.

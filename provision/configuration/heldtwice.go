@@ -13,12 +13,8 @@ import (
 	"slipway.dev/slipway/provision/ledger"
 )
 
-const (
-	// holdersAtOnce bounds a transaction that checks what machines hold.
-	holdersAtOnce = 50
-	// heldEvery is how often addresses are compared with the network's, which changes without us.
-	heldEvery = 10 * time.Minute
-)
+// heldEvery is how often addresses are compared with the network's, which changes without us.
+const heldEvery = 10 * time.Minute
 
 // Clashes finds the addresses and names that two machines hold, or a machine and the network.
 type Clashes struct {

@@ -3,6 +3,7 @@ package configuration
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
@@ -16,6 +17,25 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
 )
+
+// Impact is what saving a profile or layer would do to the hosts that use it.
+type Impact struct {
+	HostN    int                  `json:"hostN"`    // hosts that use it
+	ChangedN int                  `json:"changedN"` // of which would get something else than without the edit
+	FailedN  int                  `json:"failedN"`  // of which could not be rendered
+	Hosts    []HostImpact         `json:"hosts"`    // those that change or fail, by name, at most 200
+	Findings machineconfig.Report `json:"findings"` // about the profile or layer itself, or the first host's
+}
+
+// HostImpact is what an edit would do to one host.
+type HostImpact struct {
+	Host     string               `json:"host"`
+	Diff     string               `json:"diff,omitempty"` // redacted; for the first 20 hosts
+	Findings machineconfig.Report `json:"findings,omitempty"`
+}
+
+// Err returns why the edit must not be saved, nil if it may.
+func (i *Impact) Err() error { return i.Findings.Err() }
 
 // What an Impact shows.
 const (
@@ -43,69 +63,6 @@ func (c *Edits) CheckLayer(ctx context.Context, draft *inventory.Layer) (Impact,
 		_, i.Findings = machineconfig.Parse(draft.Config, "layer "+draft.Key())
 	}
 	return i, err
-}
-
-// edit is a transaction as it would be after a profile or layer was saved.
-type edit struct {
-	inventory.Tx
-	profile *inventory.Profile
-	layer   *inventory.Layer
-}
-
-// Profiles implements inventory.RecordTx.
-func (t edit) Profiles() inventory.Records[inventory.Profile] {
-	return editedProfiles{t.Tx.Profiles(), t.profile}
-}
-
-// Layers implements inventory.RecordTx.
-func (t edit) Layers() inventory.Records[inventory.Layer] {
-	return editedLayers{t.Tx.Layers(), t.layer}
-}
-
-// editedProfiles are the profiles as they would be.
-type editedProfiles struct {
-	inventory.Records[inventory.Profile]
-	draft *inventory.Profile // nil for none
-}
-
-// Find implements inventory.Records.
-func (x editedProfiles) Find(name string) (inventory.Profile, error) {
-	if x.draft != nil && x.draft.Name == name {
-		return *x.draft, nil
-	}
-	return x.Records.Find(name)
-}
-
-// List implements inventory.Records.
-func (x editedProfiles) List(p inventory.Page) ([]inventory.Profile, error) {
-	all, err := x.Records.List(p)
-	if err != nil || x.draft == nil {
-		return all, err
-	}
-	all = slices.DeleteFunc(all, func(p inventory.Profile) bool { return p.Name == x.draft.Name })
-	return append(all, *x.draft), nil
-}
-
-// editedLayers are the layers as they would be.
-type editedLayers struct {
-	inventory.Records[inventory.Layer]
-	draft *inventory.Layer // nil for none
-}
-
-// Find implements inventory.Records.
-func (x editedLayers) Find(key string) (inventory.Layer, error) {
-	if x.draft != nil && x.draft.Key() == key {
-		return *x.draft, nil
-	}
-	return x.Records.Find(key)
-}
-
-// isUsedBy reports whether a rendering depends on what is edited.
-func (t edit) isUsedBy(in *render.Input) bool {
-	if t.profile != nil {
-		return slices.ContainsFunc(in.Profiles, func(p inventory.Profile) bool { return p.Name == t.profile.Name })
-	}
-	return slices.ContainsFunc(in.Layers, func(l inventory.Layer) bool { return l.Scope == t.layer.Scope && l.Name == t.layer.Name })
 }
 
 // trial is one host of an impact.
@@ -270,6 +227,89 @@ func (c *Edits) compare(j *trial) {
 	}
 }
 
+// addClashes adds to trials what they would hold that somebody or something else has, with each other and with all that the
+// edit does not touch. Machines of the edit that wait for a host are tried, too; those that clash are added to what is shown.
+func (c *Edits) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown, all []*trial, err error) {
+	t.Tx = tx
+	b, err := c.book(t, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	waiting, err := c.waiting(t, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = append(trials[:len(trials):len(trials)], waiting...)
+	var held []inventory.Holding
+	except := map[string]bool{}
+	for _, j := range all {
+		except[j.subject.Key()] = true
+		held = append(held, j.holdings...)
+	}
+	among := map[string][]address.Clash{}
+	for _, clash := range address.Among(held) {
+		among[clash.Key()] = append(among[clash.Key()], clash)
+	}
+	for _, j := range all {
+		fresh, err := newOnly(tx, j.subject, j.holdings)
+		if err != nil {
+			return nil, nil, err
+		}
+		no, err := b.TooMany(j.subject, j.holdings, fresh)
+		if err != nil {
+			return nil, nil, err
+		}
+		if no != nil {
+			j.impact.Findings = append(j.impact.Findings, tooMany(no)...)
+			continue
+		}
+		clashes, err := b.Clashes(j.subject, j.holdings, except)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, clash := range append(clashes, among[j.subject.Key()]...) {
+			isNew := false
+			for _, h := range fresh {
+				isNew = isNew || h.IsSame(&clash.Holding)
+			}
+			j.impact.Findings = append(j.impact.Findings, clashFindings([]address.Clash{clash}, isNew)...)
+		}
+	}
+	for _, j := range waiting {
+		if len(j.impact.Findings) > 0 {
+			trials = append(trials, j)
+		}
+	}
+	return trials, all, nil
+}
+
+// waiting are the machines of an edit that have no host yet.
+func (c *Edits) waiting(t edit, b *address.Book) (all []*trial, err error) {
+	machines, err := t.ListMachines(inventory.MachineFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range machines {
+		m := &machines[i]
+		if m.HostID != "" {
+			continue
+		}
+		x, err := c.holds(t, b, m, nil)
+		if err != nil {
+			return nil, err
+		}
+		if x.in == nil || !t.isUsedBy(x.in) {
+			continue
+		}
+		j := &trial{subject: x.Subject, holdings: x.all, impact: HostImpact{Host: "machine " + m.Name}}
+		if err := saidError(x.err); err != nil {
+			j.impact.Findings.Errorf("", "address", "machine %s: %s", inventory.MachineRef(m.Name), err.Msg).Says(err)
+		}
+		all = append(all, j)
+	}
+	return all, nil
+}
+
 // add sums up what was compared.
 func (i *Impact) add(trials []*trial) {
 	for _, j := range trials {
@@ -325,4 +365,32 @@ func (c *Edits) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact)
 		i.Findings = append(i.Findings, clashes...)
 		return err
 	})
+}
+
+// walked keeps what trials have found without a fault: the transaction that saves the edit need not find it again.
+func (c *Edits) walked(t edit, since int64, trials []*trial) {
+	key, err := editKey(t.profile, t.layer)
+	if err != nil {
+		return
+	}
+	w := &heldWalk{edit: key, since: since, holders: map[string]bool{}, index: map[string][]inventory.Holding{}}
+	for _, j := range trials {
+		if j.impact.Findings.HasErrors() {
+			return
+		}
+		w.holders[j.subject.Key()] = true
+		for _, h := range unlessIdle(j.subject, j.holdings) {
+			at := string(h.Kind) + "/" + h.Value
+			w.index[at] = append(w.index[at], h)
+		}
+	}
+	c.held.keep(w)
+}
+
+func lockedAddresses(of machineconfig.AddressOf, locked *sync.Mutex) machineconfig.AddressOf {
+	return func(subnet string) (netip.Prefix, error) {
+		locked.Lock()
+		defer locked.Unlock()
+		return of(subnet)
+	}
 }

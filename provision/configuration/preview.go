@@ -42,35 +42,6 @@ type Preview struct {
 	Diff  string           `json:"diff,omitempty"`
 }
 
-// Impact is what saving a profile or layer would do to the hosts that use it.
-type Impact struct {
-	HostN    int                  `json:"hostN"`    // hosts that use it
-	ChangedN int                  `json:"changedN"` // of which would get something else than without the edit
-	FailedN  int                  `json:"failedN"`  // of which could not be rendered
-	Hosts    []HostImpact         `json:"hosts"`    // those that change or fail, by name, at most 200
-	Findings machineconfig.Report `json:"findings"` // about the profile or layer itself, or the first host's
-}
-
-// HostImpact is what an edit would do to one host.
-type HostImpact struct {
-	Host     string               `json:"host"`
-	Diff     string               `json:"diff,omitempty"` // redacted; for the first 20 hosts
-	Findings machineconfig.Report `json:"findings,omitempty"`
-}
-
-// Err returns why the edit must not be saved, nil if it may.
-func (i *Impact) Err() error { return i.Findings.Err() }
-
-// BootMAC is the port that a host booted from last, or its first.
-func BootMAC(h *inventory.Host) inventory.MAC {
-	for _, n := range h.NICs {
-		if n.IsBoot {
-			return n.MAC
-		}
-	}
-	return FirstMAC(h)
-}
-
 // Preview returns what the host would be given now, or with a draft of a profile. It changes nothing.
 func (c *Configurer) Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (v Preview, err error) {
 	err = c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {

@@ -11,6 +11,24 @@ import (
 	"slipway.dev/slipway/provision/ledger"
 )
 
+// FirstMAC is a MAC of the host; "" for a host that is known by its switch port only.
+func FirstMAC(h *inventory.Host) inventory.MAC {
+	if len(h.NICs) == 0 {
+		return ""
+	}
+	return h.NICs[0].MAC
+}
+
+// BootMAC is the port that a host booted from last, or its first.
+func BootMAC(h *inventory.Host) inventory.MAC {
+	for _, n := range h.NICs {
+		if n.IsBoot {
+			return n.MAC
+		}
+	}
+	return FirstMAC(h)
+}
+
 // ProfileOf returns the profile of a host: that of the machine that has it, else the one pinned to it or selected.
 func (c *Configurer) ProfileOf(tx inventory.Tx, h *inventory.Host) (inventory.Profile, *inventory.Error, error) {
 	pin := *h
@@ -97,12 +115,4 @@ func SelectProfile(h *inventory.Host, profiles []inventory.Profile) (inventory.P
 			WithHint("pin one with: slipway host set %s --profile NAME", h.Name)
 	}
 	return best, nil
-}
-
-// FirstMAC is a MAC of the host; "" for a host that is known by its switch port only.
-func FirstMAC(h *inventory.Host) inventory.MAC {
-	if len(h.NICs) == 0 {
-		return ""
-	}
-	return h.NICs[0].MAC
 }
