@@ -10,6 +10,35 @@ import (
 	"slipway.dev/slipway/provision/operation"
 )
 
+// inspections remembers what hosts are made of: an inspection never changes.
+type inspections struct {
+	mu     sync.Mutex
+	byHost map[inventory.HostID]inventory.Inspection
+}
+
+// maxInspections bounds the memory; one has some 5 KB.
+const maxInspections = 20_000
+
+func (c *inspections) find(tx inventory.Tx, h inventory.HostID, n int) (inventory.Inspection, error) {
+	c.mu.Lock()
+	i, ok := c.byHost[h]
+	c.mu.Unlock()
+	if ok && i.N == n {
+		return i, nil
+	}
+	i, err := tx.FindInspection(h, n)
+	if err != nil {
+		return i, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byHost == nil || len(c.byHost) >= maxInspections {
+		c.byHost = map[inventory.HostID]inventory.Inspection{}
+	}
+	c.byHost[h] = i
+	return i, nil
+}
+
 // demandsOf is what the machines want. What is wrong with one of them is found out when it is claimed.
 func demandsOf(tx inventory.Tx, due []inventory.Machine, now time.Time) ([]placement.Demand, error) {
 	pools, images, agents := map[string]inventory.Pool{}, map[string]inventory.Image{}, map[inventory.Arch]bool{}
@@ -64,9 +93,8 @@ func existing(tx inventory.Tx, names []string) (all []inventory.Pool, err error)
 	return all, nil
 }
 
-// candidates are the hosts that may be claimed, with what they are made of. Inspections never change, so they are
-// remembered.
-func (p *Placer) candidates(tx inventory.Tx) ([]placement.Candidate, error) {
+// candidates are the hosts that may be claimed, with what they are made of.
+func (c *inspections) candidates(tx inventory.Tx) ([]placement.Candidate, error) {
 	hosts, err := tx.ListClaimable()
 	if err != nil {
 		return nil, fmt.Errorf("list claimable hosts: %w", err)
@@ -89,57 +117,28 @@ func (p *Placer) candidates(tx inventory.Tx) ([]placement.Candidate, error) {
 	}
 	var all []placement.Candidate
 	for _, h := range hosts {
-		c, i, err := p.candidate(tx, h.Host, h.InspectionN)
+		one, i, err := c.candidate(tx, h.Host, h.InspectionN)
 		if err != nil {
 			return nil, err
 		}
-		c.HasPower = powered[h.ID]
+		one.HasPower = powered[h.ID]
 		if strict[i.Golden] {
-			c.Faults = i.Faults
+			one.Faults = i.Faults
 		}
-		all = append(all, c)
+		all = append(all, one)
 	}
 	return all, nil
 }
 
 // candidate is a host with what its n-th inspection found; 0 is none.
-func (p *Placer) candidate(tx inventory.Tx, h inventory.Host, n int) (c placement.Candidate, i inventory.Inspection, err error) {
-	c.Host = h
+func (c *inspections) candidate(tx inventory.Tx, h inventory.Host, n int) (one placement.Candidate, i inventory.Inspection, err error) {
+	one.Host = h
 	if n == 0 {
-		return c, i, nil
+		return one, i, nil
 	}
-	if i, err = p.inspections.find(tx, h.ID, n); err != nil {
-		return c, i, fmt.Errorf("read inspection of %s: %w", h.Name, err)
+	if i, err = c.find(tx, h.ID, n); err != nil {
+		return one, i, fmt.Errorf("read inspection of %s: %w", h.Name, err)
 	}
-	c.Hardware = &i.Hardware
-	return c, i, nil
-}
-
-// inspections remembers what hosts are made of: an inspection never changes.
-type inspections struct {
-	mu     sync.Mutex
-	byHost map[inventory.HostID]inventory.Inspection
-}
-
-// maxInspections bounds the memory; one has some 5 KB.
-const maxInspections = 20_000
-
-func (c *inspections) find(tx inventory.Tx, h inventory.HostID, n int) (inventory.Inspection, error) {
-	c.mu.Lock()
-	i, ok := c.byHost[h]
-	c.mu.Unlock()
-	if ok && i.N == n {
-		return i, nil
-	}
-	i, err := tx.FindInspection(h, n)
-	if err != nil {
-		return i, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byHost == nil || len(c.byHost) >= maxInspections {
-		c.byHost = map[inventory.HostID]inventory.Inspection{}
-	}
-	c.byHost[h] = i
-	return i, nil
+	one.Hardware = &i.Hardware
+	return one, i, nil
 }

@@ -12,20 +12,6 @@ import (
 	"slipway.dev/slipway/provision/operation"
 )
 
-// endOf says how the disks of a machine's host are cleaned when the machine goes, and whether they stay dirty because the machine
-// says so, not its pool.
-func endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (mode inventory.CleanMode, staysDirty bool, err error) {
-	pool, err := poolOf(tx, m.Pool)
-	if err != nil {
-		return "", false, err
-	}
-	mode = inventory.CleanMode(cmp.Or(string(m.Clean), string(pool.Clean), string(inventory.CleanQuick)))
-	if h.IsRetained {
-		mode = inventory.CleanNone
-	}
-	return mode, mode == inventory.CleanNone && pool.Clean != inventory.CleanNone, nil
-}
-
 // ForeseeMachine says what a verb would do to a machine and its host, and refuses what the verb refuses. It changes nothing. Verbs
 // are delete, force (a deletion), reinstall, and the other steps of a remediation.
 func (ms *Machines) ForeseeMachine(ctx context.Context, name, verb string) (f foresight.Ending, err error) {

@@ -51,33 +51,6 @@ func (ms *Machines) CreateMachine(ctx context.Context, m inventory.Machine, who 
 	return m, err
 }
 
-// preflight refuses a machine that could never be installed.
-func preflight(tx inventory.Tx, m *inventory.Machine) error {
-	i, err := imageOf(tx, m)
-	if err != nil {
-		return err
-	}
-	if i.IsDisk() {
-		if _, err := tx.Images().Find(inventory.AgentImage(i.Arch)); inventory.IsKind(err, inventory.NotFound) {
-			return inventory.Errorf(inventory.Conflict, "image %s is written by our agent, and there is no agent image for %s", i.Name, i.Arch).
-				WithHint("make it with: slipway agent-image build")
-		}
-	}
-	if m.Pool != "" && m.Pool != inventory.DefaultPool {
-		if _, err := tx.Pools().Find(m.Pool); inventory.IsKind(err, inventory.NotFound) {
-			return inventory.Errorf(inventory.Invalid, "there is no pool %q", inventory.Clean(m.Pool, 64)).
-				WithHint("list them with: slipway pool list")
-		}
-	}
-	if m.Placement.Host != "" {
-		if _, err := tx.FindHostByName(m.Placement.Host); inventory.IsKind(err, inventory.NotFound) {
-			return inventory.Errorf(inventory.Invalid, "there is no host %q", inventory.Clean(m.Placement.Host, 64)).
-				WithHint("list them with: slipway host list")
-		}
-	}
-	return checkWanted(tx, m)
-}
-
 // DeleteMachine asks for the end of a machine: its host is fenced, wiped and free again. With force nothing of that is
 // waited for, and the host is quarantined. Asking again is harmless.
 func (ms *Machines) DeleteMachine(ctx context.Context, name string, force bool, who ledger.Asker) (m inventory.Machine, err error) {

@@ -22,30 +22,30 @@ const (
 )
 
 // outlook adds to the choices that found no host whether any host of the inventory could ever do.
-func (p *Placer) outlook(tx inventory.Tx, demands []placement.Demand, choices []placement.Choice, now time.Time) error {
+func (f *forecast) outlook(tx inventory.Tx, known *inspections, wants []placement.Demand, choices []placement.Choice, now time.Time) error {
 	began := time.Now()
 	for i := range choices {
 		c := &choices[i]
 		if c.Host != nil || c.Code == placement.InvalidConfiguration {
 			continue
 		}
-		if err := p.renewForecast(tx, now); err != nil {
+		if err := f.renew(tx, known, now); err != nil {
 			return err
 		}
-		c.Outlook = p.forecast.of.Outlook(demands[i])
+		c.Outlook = f.of.Outlook(wants[i])
 		if time.Since(began) > outlooksFor {
 			break
 		}
 	}
-	if until := now.Add(forecastShare * time.Since(began)); until.After(p.forecast.expires) {
-		p.forecast.expires = until
+	if until := now.Add(forecastShare * time.Since(began)); until.After(f.expires) {
+		f.expires = until
 	}
 	return nil
 }
 
-// renewForecast makes a new forecast when there is none that holds. Only the round that places machines uses it.
-func (p *Placer) renewForecast(tx inventory.Tx, now time.Time) error {
-	if p.forecast.of != nil && now.Before(p.forecast.expires) {
+// renew makes a new forecast when there is none that holds. Only the round that places machines uses it.
+func (f *forecast) renew(tx inventory.Tx, known *inspections, now time.Time) error {
+	if f.of != nil && now.Before(f.expires) {
 		return nil
 	}
 	var all []placement.Candidate
@@ -60,7 +60,7 @@ func (p *Placer) renewForecast(tx inventory.Tx, now time.Time) error {
 			if err != nil {
 				return fmt.Errorf("read inspections of %s: %w", h.Name, err)
 			}
-			c, _, err := p.candidate(tx, h, n)
+			c, _, err := known.candidate(tx, h, n)
 			if err != nil {
 				return err
 			}
@@ -70,6 +70,6 @@ func (p *Placer) renewForecast(tx inventory.Tx, now time.Time) error {
 			break
 		}
 	}
-	p.forecast.of, p.forecast.expires = placement.NewForecast(all), now.Add(time.Millisecond)
+	f.of, f.expires = placement.NewForecast(all), now.Add(time.Millisecond)
 	return nil
 }

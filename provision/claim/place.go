@@ -71,12 +71,12 @@ func (p *Placer) Place(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		candidates, err := p.candidates(tx)
+		candidates, err := p.inspections.candidates(tx)
 		if err != nil {
 			return err
 		}
 		choices = placement.Allocate(demands, candidates)
-		return p.outlook(tx, demands, choices, now)
+		return p.forecast.outlook(tx, &p.inspections, demands, choices, now)
 	})
 	if err != nil {
 		return err

@@ -53,3 +53,17 @@ func operationOf(kind inventory.OperationKind, m *inventory.Machine, by string) 
 		Kind: kind, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: operation.PoolName(m.Pool), By: by,
 	}
 }
+
+// endOf says how the disks of a machine's host are cleaned when the machine goes, and whether they stay dirty because the machine
+// says so, not its pool.
+func endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (mode inventory.CleanMode, staysDirty bool, err error) {
+	pool, err := poolOf(tx, m.Pool)
+	if err != nil {
+		return "", false, err
+	}
+	mode = inventory.CleanMode(cmp.Or(string(m.Clean), string(pool.Clean), string(inventory.CleanQuick)))
+	if h.IsRetained {
+		mode = inventory.CleanNone
+	}
+	return mode, mode == inventory.CleanNone && pool.Clean != inventory.CleanNone, nil
+}

@@ -6,11 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
-	"slipway.dev/slipway/machineconfig/reference"
 	"slipway.dev/slipway/provision/ledger"
 )
 
@@ -134,22 +131,3 @@ func (ms *Machines) holdMachine(tx inventory.Tx, m *inventory.Machine) error {
 	}
 	return ms.cfg.Configurer.Hold(tx, m, &h)
 }
-
-// checkWanted checks what a machine refers to.
-func checkWanted(tx inventory.Tx, m *inventory.Machine) error {
-	if _, err := imageOf(tx, m); err != nil {
-		return err
-	}
-	if x := m.Placement.Requirements.Expression; x != "" {
-		if _, err := hardware.Compile(x); err != nil {
-			return err
-		}
-	}
-	if _, findings := machineconfig.Parse(m.Config, originOf(m)); findings.HasErrors() {
-		return findings.Err()
-	}
-	return reference.Machine(tx, m)
-}
-
-// originOf names a machine's own layer in findings and provenance.
-func originOf(m *inventory.Machine) string { return "machine/" + m.Name }
