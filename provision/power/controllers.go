@@ -2,11 +2,7 @@ package power
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
-	"math/big"
 	"strings"
-	"sync"
 	"time"
 
 	"slipway.dev/slipway/bmc"
@@ -14,10 +10,114 @@ import (
 	"slipway.dev/slipway/provision/ledger"
 )
 
-// Sealer seals what may not be stored in clear.
-type Sealer interface {
-	Seal(name string, plain []byte) ([]byte, error)
+// Open returns the way to power a host. The caller closes it.
+func (c *Controllers) Open(ctx context.Context, h *inventory.Host) (p Access, err error) {
+	err = c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		if p.Record, err = tx.FindBMC(h.ID); err != nil {
+			return ledger.IgnoreNotFound(err)
+		}
+		return nil
+	})
+	if err != nil || p.Record.HostID == "" || c.cfg.OpenBMC == nil {
+		return p, err
+	}
+	// The error stays in p: callers that only ask whether there is a controller need no driver.
+	if p.Driver, p.Err = c.openAs(h, p.Record); p.Err != nil {
+		p.Driver = nil
+		return p, nil
+	}
+	if IsUnsettled(&p.Record) {
+		p = c.settle(ctx, h, p, false)
+	}
+	return p, nil
 }
+
+// Read asks a controller for the power state and notes the answer. It returns unknown when it cannot be read. One that
+// refuses the password in use is tried with the others that are kept.
+func (c *Controllers) Read(ctx context.Context, h *inventory.Host, p *Access) inventory.PowerState {
+	asked := c.cfg.Now()
+	is, err := inventory.PowerUnknown, p.Err
+	if p.Driver != nil {
+		is, err = p.Driver.Power(ctx)
+	}
+	if bmc.KindOf(err) == inventory.Unauthorized && p.Driver != nil && len(p.Record.Others) > 0 {
+		was := p.Driver
+		if *p = c.settle(ctx, h, *p, true); p.Driver != was {
+			is, err = p.Driver.Power(ctx)
+		}
+	}
+	if err != nil {
+		is = inventory.PowerUnknown
+	}
+	c.notePower(ctx, h, *p, is, err, nil)
+	// With the time of the question: a machine may have been switched on since, and its boot is not over then.
+	if is == inventory.PowerOff {
+		c.cfg.FoundOff(h.ID, asked)
+	}
+	return is
+}
+
+// notePower stores what a controller answered, and opens or closes the issue that it does not. Only changes are written,
+// a sign of life every few minutes, and a check that somebody asked for.
+func (c *Controllers) notePower(ctx context.Context, h *inventory.Host, p Access, is inventory.PowerState, problem error, asked *inventory.LastCheck) {
+	now := c.cfg.Now()
+	isReachable := problem == nil
+	err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		b, err := tx.FindBMC(h.ID)
+		if err != nil {
+			return ledger.IgnoreNotFound(err)
+		}
+		// In the transaction, so that the issue below names the next try that is in force.
+		c.Logins.Note(&b, problem, now)
+		issue := Unreachable(h, problem)
+		if again := c.Logins.Again(&b, now); again != "" {
+			issue.Hint += "; " + again
+		}
+		if problem == nil {
+			if err := c.cfg.Ledger.CloseIssue(tx, issue, "the controller answers"); err != nil {
+				return err
+			}
+		} else if b.Driver != inventory.Manual {
+			if err := c.cfg.Ledger.OpenIssue(tx, issue); err != nil {
+				return err
+			}
+		}
+		if problem != nil && (b.IsReachable || b.CheckedAt.IsZero() || b.Reason != ledger.PublicMessage(problem)) {
+			// The log has the cause, which no page shows.
+			c.cfg.Log.Warn("controller not reached", "host", h.Name, "address", b.Address, "err", problem)
+		}
+		if asked == nil && b.Power == is && b.IsReachable == isReachable && now.Sub(b.CheckedAt) < checkedEvery {
+			return nil
+		}
+		if b.Power != is && is != inventory.PowerUnknown {
+			if err := tx.AddEvent(&inventory.Event{
+				At: now, Kind: inventory.EventPower, HostID: h.ID, Detail: "power is " + string(is), Data: map[string]any{"from": b.Power, "to": is},
+			}); err != nil {
+				return err
+			}
+		}
+		b.Power, b.IsReachable, b.CheckedAt, b.Reason, b.Refs = is, isReachable, now, "", nil
+		if is != inventory.PowerUnknown {
+			b.PowerAt = now
+		}
+		if problem != nil {
+			b.Reason, b.Refs = ledger.PublicMessage(problem), inventory.RefsOf(problem)
+		}
+		if p.Driver != nil && len(b.Capabilities) == 0 {
+			b.Capabilities = bmc.Capabilities(p.Driver) // what its protocol can; a check asks the controller itself
+		}
+		if asked != nil {
+			b.LastCheck = asked
+		}
+		return tx.SaveBMC(&b, now)
+	})
+	if err != nil {
+		c.cfg.Log.Warn("power state not stored", "host", h.Name, "err", err)
+	}
+}
+
+// checkedEvery is how often an unchanged answer is written.
+const checkedEvery = 5 * time.Minute
 
 // TryBMC runs fn with what is needed to connect to a controller that is not saved yet. An empty password stands for the one that is
 // stored for the same driver, address and user. It changes nothing.
@@ -118,114 +218,4 @@ func (c *Controllers) NoteCheck(ctx context.Context, h inventory.Host, is invent
 		}
 	}
 	c.notePower(ctx, &h, Access{}, is, problem, &all)
-}
-
-// NewPassword draws 16 characters, which is as long as IPMI 1.5 passwords may be; two of them meet the rules that
-// some vendors have.
-func NewPassword() (string, error) {
-	const letters = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-	b := []byte("A7")
-	for len(b) < 16 {
-		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(letters))))
-		if err != nil {
-			return "", fmt.Errorf("draw a password: %w", err)
-		}
-		b = append(b, letters[n.Int64()])
-	}
-	return string(b), nil
-}
-
-// polls is when Slipway asks each controller next for power state and reachability.
-type polls struct {
-	mu   sync.Mutex
-	next map[inventory.HostID]time.Time
-}
-
-func (p *polls) Soon(h inventory.HostID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.next, h)
-}
-
-// isDue reports whether it is time to ask a host's controller, and sets the next time.
-func (p *polls) isDue(h inventory.HostID, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.next == nil {
-		p.next = map[inventory.HostID]time.Time{}
-	}
-	if now.Before(p.next[h]) {
-		return false
-	}
-	// Set before the answer: a controller that takes its 30 seconds is not asked twice at once.
-	p.next[h] = now.Add(pollEvery)
-	return true
-}
-
-const (
-	pollEvery  = 2 * time.Minute
-	pollAtOnce = 256
-	pollFor    = 30 * time.Second // a controller that is slower counts as unreachable
-	PollPage   = 500
-)
-
-// poll asks the controllers in turn until ctx is done. One that hangs holds one of pollAtOnce slots for pollFor, and nothing
-// else.
-func (c *Controllers) poll(ctx context.Context) error {
-	slots := make(chan struct{}, pollAtOnce)
-	var workers sync.WaitGroup
-	// The workers use the store, which may be closed once this has returned.
-	defer workers.Wait()
-	t := time.NewTicker(5 * time.Second)
-	defer t.Stop()
-	for {
-		if err := c.PollOnce(ctx, slots, &workers); err != nil && ctx.Err() == nil {
-			c.cfg.Log.Warn("controllers not asked", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
-}
-
-// PollOnce starts a request to each controller that is due. An error means that the list of controllers cannot be read.
-func (c *Controllers) PollOnce(ctx context.Context, slots chan struct{}, workers *sync.WaitGroup) error {
-	for after := ""; ; {
-		page, err := inventory.Read(ctx, c.cfg.Store, func(tx inventory.Tx) ([]inventory.BMC, error) {
-			return tx.ListBMCs(inventory.Page{After: after, Limit: PollPage})
-		})
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, b := range page {
-			after = string(b.HostID)
-			// Operations ask by themselves. A controller that refused the login is left alone, since each try may lock the
-			// account.
-			if b.Driver == inventory.Manual || c.cfg.IsBusy(b.HostID) || c.Logins.Held(&b, c.cfg.Now()) != nil || !c.Polls.isDue(b.HostID, c.cfg.Now()) {
-				continue
-			}
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				return nil
-			}
-			workers.Go(func() {
-				defer func() { <-slots }()
-				octx, cancel := context.WithTimeout(ctx, pollFor)
-				defer cancel()
-				h, err := c.cfg.Ledger.FindHost(octx, b.HostID)
-				if err != nil {
-					return
-				}
-				p, err := c.Open(octx, &h)
-				if err != nil {
-					return
-				}
-				c.Read(octx, &h, &p)
-				p.Close()
-			})
-		}
-	}
 }

@@ -3,8 +3,11 @@ package power
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/big"
 	"slices"
 	"time"
 
@@ -248,4 +251,19 @@ func (c *Controllers) proves(ctx context.Context, h *inventory.Host, b inventory
 		return errors.Join(ctx.Err(), err)
 	}
 	return err
+}
+
+// NewPassword draws 16 characters, which is as long as IPMI 1.5 passwords may be; two of them meet the rules that
+// some vendors have.
+func NewPassword() (string, error) {
+	const letters = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+	b := []byte("A7")
+	for len(b) < 16 {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(letters))))
+		if err != nil {
+			return "", fmt.Errorf("draw a password: %w", err)
+		}
+		b = append(b, letters[n.Int64()])
+	}
+	return string(b), nil
 }

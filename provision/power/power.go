@@ -1,6 +1,9 @@
 // Package power speaks to the controllers of hosts. It opens them with our own password, switches machines on and off,
 // reads their power in turn, and keeps their passwords and options sealed. It knows nothing of operations: package
 // operation says what is ordered, and why.
+//
+// Start reading at Controllers.Open in controllers.go. passwords.go finds the password that a controller takes. serve.go asks
+// controllers in turn, at the times of schedule.go.
 package power
 
 import (
@@ -9,7 +12,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sleep"
@@ -33,6 +35,11 @@ type Config struct {
 	FoundOff func(h inventory.HostID, asked time.Time)
 }
 
+// Sealer seals what may not be stored in clear.
+type Sealer interface {
+	Seal(name string, plain []byte) ([]byte, error)
+}
+
 // Controllers are the ways to power hosts. Their methods may be called from many goroutines, once they are configured.
 type Controllers struct {
 	cfg     Config
@@ -48,14 +55,6 @@ func New() *Controllers {
 
 // Configure gives Controllers what they need.
 func (c *Controllers) Configure(cfg Config) { c.cfg = cfg }
-
-// Serve asks controllers until ctx is done.
-func (c *Controllers) Serve(ctx context.Context) error {
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.poll(gctx) })
-	g.Go(func() error { return c.glance(gctx) })
-	return g.Wait()
-}
 
 // Access is what is known about the way to power a host; driver is nil when there is none that works by itself.
 type Access struct {
@@ -73,28 +72,6 @@ func (p Access) Close() {
 
 // IsHandy reports whether somebody has to walk there: no driver, or one that asks a person.
 func (p Access) IsHandy() bool { return p.Driver == nil || p.Record.Driver == inventory.Manual }
-
-// Open returns the way to power a host. The caller closes it.
-func (c *Controllers) Open(ctx context.Context, h *inventory.Host) (p Access, err error) {
-	err = c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		if p.Record, err = tx.FindBMC(h.ID); err != nil {
-			return ledger.IgnoreNotFound(err)
-		}
-		return nil
-	})
-	if err != nil || p.Record.HostID == "" || c.cfg.OpenBMC == nil {
-		return p, err
-	}
-	// The error stays in p: callers that only ask whether there is a controller need no driver.
-	if p.Driver, p.Err = c.openAs(h, p.Record); p.Err != nil {
-		p.Driver = nil
-		return p, nil
-	}
-	if IsUnsettled(&p.Record) {
-		p = c.settle(ctx, h, p, false)
-	}
-	return p, nil
-}
 
 // SecretName is the name under which the password of a host's BMC is sealed.
 func SecretName(h inventory.HostID) string { return "bmc/" + string(h) }
@@ -123,93 +100,6 @@ func (c *Controllers) Converge(ctx context.Context, p Access, a bmc.Action, want
 	}
 	return bmc.Converge(ctx, p.Driver, a, want, Clock{Time: c.cfg.Now}, c.Pace())
 }
-
-// Read asks a controller for the power state and notes the answer. It returns unknown when it cannot be read. One that
-// refuses the password in use is tried with the others that are kept.
-func (c *Controllers) Read(ctx context.Context, h *inventory.Host, p *Access) inventory.PowerState {
-	asked := c.cfg.Now()
-	is, err := inventory.PowerUnknown, p.Err
-	if p.Driver != nil {
-		is, err = p.Driver.Power(ctx)
-	}
-	if bmc.KindOf(err) == inventory.Unauthorized && p.Driver != nil && len(p.Record.Others) > 0 {
-		was := p.Driver
-		if *p = c.settle(ctx, h, *p, true); p.Driver != was {
-			is, err = p.Driver.Power(ctx)
-		}
-	}
-	if err != nil {
-		is = inventory.PowerUnknown
-	}
-	c.notePower(ctx, h, *p, is, err, nil)
-	// With the time of the question: a machine may have been switched on since, and its boot is not over then.
-	if is == inventory.PowerOff {
-		c.cfg.FoundOff(h.ID, asked)
-	}
-	return is
-}
-
-// notePower stores what a controller answered, and opens or closes the issue that it does not. Only changes are written,
-// a sign of life every few minutes, and a check that somebody asked for.
-func (c *Controllers) notePower(ctx context.Context, h *inventory.Host, p Access, is inventory.PowerState, problem error, asked *inventory.LastCheck) {
-	now := c.cfg.Now()
-	isReachable := problem == nil
-	err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		b, err := tx.FindBMC(h.ID)
-		if err != nil {
-			return ledger.IgnoreNotFound(err)
-		}
-		// In the transaction, so that the issue below names the next try that is in force.
-		c.Logins.Note(&b, problem, now)
-		issue := Unreachable(h, problem)
-		if again := c.Logins.Again(&b, now); again != "" {
-			issue.Hint += "; " + again
-		}
-		if problem == nil {
-			if err := c.cfg.Ledger.CloseIssue(tx, issue, "the controller answers"); err != nil {
-				return err
-			}
-		} else if b.Driver != inventory.Manual {
-			if err := c.cfg.Ledger.OpenIssue(tx, issue); err != nil {
-				return err
-			}
-		}
-		if problem != nil && (b.IsReachable || b.CheckedAt.IsZero() || b.Reason != ledger.PublicMessage(problem)) {
-			// The log has the cause, which no page shows.
-			c.cfg.Log.Warn("controller not reached", "host", h.Name, "address", b.Address, "err", problem)
-		}
-		if asked == nil && b.Power == is && b.IsReachable == isReachable && now.Sub(b.CheckedAt) < checkedEvery {
-			return nil
-		}
-		if b.Power != is && is != inventory.PowerUnknown {
-			if err := tx.AddEvent(&inventory.Event{
-				At: now, Kind: inventory.EventPower, HostID: h.ID, Detail: "power is " + string(is), Data: map[string]any{"from": b.Power, "to": is},
-			}); err != nil {
-				return err
-			}
-		}
-		b.Power, b.IsReachable, b.CheckedAt, b.Reason, b.Refs = is, isReachable, now, "", nil
-		if is != inventory.PowerUnknown {
-			b.PowerAt = now
-		}
-		if problem != nil {
-			b.Reason, b.Refs = ledger.PublicMessage(problem), inventory.RefsOf(problem)
-		}
-		if p.Driver != nil && len(b.Capabilities) == 0 {
-			b.Capabilities = bmc.Capabilities(p.Driver) // what its protocol can; a check asks the controller itself
-		}
-		if asked != nil {
-			b.LastCheck = asked
-		}
-		return tx.SaveBMC(&b, now)
-	})
-	if err != nil {
-		c.cfg.Log.Warn("power state not stored", "host", h.Name, "err", err)
-	}
-}
-
-// checkedEvery is how often an unchanged answer is written.
-const checkedEvery = 5 * time.Minute
 
 // Unreachable is the issue that a controller does not answer.
 func Unreachable(h *inventory.Host, problem error) inventory.Issue {

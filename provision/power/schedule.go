@@ -1,13 +1,45 @@
 package power
 
 import (
-	"context"
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
+
+const (
+	pollEvery  = 2 * time.Minute
+	pollAtOnce = 256
+	pollFor    = 30 * time.Second // a controller that is slower counts as unreachable
+	PollPage   = 500
+)
+
+// polls is when Slipway asks each controller next for power state and reachability.
+type polls struct {
+	mu   sync.Mutex
+	next map[inventory.HostID]time.Time
+}
+
+func (p *polls) Soon(h inventory.HostID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.next, h)
+}
+
+// isDue reports whether it is time to ask a host's controller, and sets the next time.
+func (p *polls) isDue(h inventory.HostID, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil {
+		p.next = map[inventory.HostID]time.Time{}
+	}
+	if now.Before(p.next[h]) {
+		return false
+	}
+	// Set before the answer: a controller that takes its 30 seconds is not asked twice at once.
+	p.next[h] = now.Add(pollEvery)
+	return true
+}
 
 // glances are what controllers say of the power of hosts that boot though nobody ordered that: Slipway asks each once in a boot.
 type glances struct {
@@ -79,53 +111,4 @@ func (g *glances) Answered(h inventory.HostID, seen sight) {
 		x.seen = seen
 		g.byHost[h] = x
 	}
-}
-
-// Glance asks the controllers that are wanted until ctx is done.
-func (c *Controllers) glance(ctx context.Context) error {
-	slots := make(chan struct{}, glancesAtOnce)
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case id := <-c.Glances.Wanted:
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				return nil
-			}
-			workers.Go(func() {
-				defer func() { <-slots }()
-				c.Glances.Answered(id, c.PowerNow(ctx, id))
-			})
-		}
-	}
-}
-
-// PowerNow asks the controller of a host for its power, and when it restarted last; unknown when it does not answer.
-func (c *Controllers) PowerNow(ctx context.Context, id inventory.HostID) sight {
-	octx, cancel := context.WithTimeout(ctx, pollFor)
-	defer cancel()
-	h, err := c.cfg.Ledger.FindHost(octx, id)
-	if err != nil {
-		return sight{Power: inventory.PowerUnknown}
-	}
-	p, err := c.Open(octx, &h)
-	if err != nil || c.Logins.Held(&p.Record, c.cfg.Now()) != nil {
-		p.Close()
-		return sight{Power: inventory.PowerUnknown}
-	}
-	defer func() { p.Close() }() // readPower may open it again
-	seen := sight{Power: c.Read(octx, &h, &p)}
-	if t, ok := p.Driver.(bmc.RestartTeller); ok && seen.Power == inventory.PowerOn {
-		asked := c.cfg.Now()
-		if ago, err := t.SinceRestart(octx); err == nil {
-			// By our clock, counted from before the question: the answer may take seconds, and a restart must not look later
-			// than it was.
-			seen.RestartedAt = asked.Add(-ago)
-		}
-	}
-	return seen
 }
