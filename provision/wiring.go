@@ -49,7 +49,8 @@ func (e wiring) operation() {
 	cfg, op := &e.cfg, e.Operator
 	op.Configure(operation.Config{
 		Ledger: e.Ledger, NewULID: cfg.NewULID, Sessions: e.sessions, Power: e.Controllers, Nodes: cfg.Nodes, Bootstraps: &e.Bootstraps,
-		Limits: operation.Limits{Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour}, Claims: e.Claims,
+		UnheardAfter: cfg.UnheardAfter,
+		Limits:       operation.Limits{Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour}, Claims: e.Claims,
 	})
 	e.Orders = operation.NewOrders(op, operation.OrdersConfig{
 		Ledger: e.Ledger, Configurer: e.Configurer, Power: e.Controllers, Join: cfg.Join, Plan: e.Plan, MayPlace: e.MayPlace,
@@ -65,6 +66,6 @@ func (e wiring) operation() {
 	})
 	e.Signs = operation.NewSigns(op, operation.SignsConfig{Ledger: e.Ledger, Sessions: e.sessions, Recorder: e.recorder, Plan: e.Plan})
 	e.Workers = operation.NewWorkers(op, operation.WorkersConfig{
-		Ledger: e.Ledger, Power: e.Controllers, Nodes: cfg.Nodes, Diagnoser: e.Diagnoser, UnheardAfter: cfg.UnheardAfter, Place: e.Place,
+		Ledger: e.Ledger, Diagnoser: e.Diagnoser, Place: e.Place,
 	})
 }

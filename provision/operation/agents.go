@@ -190,6 +190,62 @@ func (o *Agents) AgentReport(ctx context.Context, id inventory.SessionID, source
 	return err
 }
 
+// told takes a report about the current task.
+func (j reportStep) told(s inventory.BootSession, r wire.Report) error {
+	now := j.o.cfg.Now()
+	switch r.State {
+	case wire.Running:
+		return j.progress(s, r)
+	case wire.Failed:
+		if j.op.Step == inventory.StepBurnIn && r.BurnIn != nil {
+			if stop, err := j.burntIn(r.BurnIn); err != nil || stop {
+				return err
+			}
+		}
+		if err := j.keepCertificates(r); err != nil {
+			return err
+		}
+		j.r.noteAgent(s, inventory.EventAgentReported, "failed: "+r.Error, j.r.cfg.Gate.KeptLog(map[string]any{"hint": inventory.Clean(r.Hint, 300)}, j.Host.ID, s.MAC, CleanLog(r.Log)))
+		return j.fail(failure{
+			reason: inventory.Clean(cmp.Or(r.Error, "the agent gave no reason"), 400), hint: inventory.Clean(r.Hint, 300),
+			isLasting: r.IsLasting, isImage: r.Blame == wire.BlameImage,
+		})
+	}
+	j.r.noteAgent(s, inventory.EventAgentReported, cmp.Or(r.Detail, string(j.op.Step)+" is done"), nil)
+	switch j.op.Step {
+	case inventory.StepInspect:
+		if r.Hardware == nil {
+			return j.fail(failure{reason: "the agent's report lacks the hardware"})
+		}
+		if stop, err := j.inspected(*r.Hardware, now); err != nil || stop {
+			return err
+		}
+		if err := j.checkBMCAddress(); err != nil {
+			return err
+		}
+	case inventory.StepBMCUser:
+		if stop, err := j.connect(); err != nil || stop {
+			return err
+		}
+	case inventory.StepBurnIn:
+		if stop, err := j.burntIn(r.BurnIn); err != nil || stop {
+			return err
+		}
+	case inventory.StepWipe:
+		if stop, err := j.wiped(r); err != nil || stop {
+			return err
+		}
+	case inventory.StepWrite:
+		if stop, err := j.written(r); err != nil || stop {
+			return err
+		}
+	case inventory.StepReboot:
+		j.o.agents.forget(j.Host.ID)
+		j.o.cfg.Ledger.End(s, inventory.OutcomeArrived, "our agent has done its work")
+	}
+	return j.forward()
+}
+
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
 	return s[strings.LastIndexByte(s, '\n')+1:]

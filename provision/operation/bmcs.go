@@ -156,14 +156,6 @@ func (o *Orders) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 	})
 }
 
-// stateAfter is the power state that a change leads to.
-func stateAfter(a bmc.Action) inventory.PowerState {
-	if a == bmc.Off || a == bmc.Shutdown {
-		return inventory.PowerOff
-	}
-	return inventory.PowerOn
-}
-
 // CancelOperation ends what is being done with a host. The host stays in its state, quarantined where that would not be
 // safe to go on from.
 func (o *Orders) CancelOperation(ctx context.Context, id string, who ledger.Asker) (op inventory.Operation, err error) {

@@ -224,9 +224,6 @@ func joinFailure(detail, log string) string {
 	return detail + "\n" + log
 }
 
-// CleanLog bounds the text of a report; line ends stay.
-func CleanLog(s string) string { return inventory.CleanLines(s, 64<<10) }
-
 // BootRefused is the issue that a host cannot be given its boot.
 func BootRefused(id inventory.HostID, subnet string, d pxe.Decision) inventory.Issue {
 	return inventory.Issue{

@@ -1,14 +1,11 @@
 package operation
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/ref"
-	"slipway.dev/slipway/provision/ledger"
 )
 
 // failure is why an attempt failed.
@@ -111,6 +108,11 @@ func (j outcome) quarantine(issue string, f failure) error {
 	return j.o.cfg.Ledger.Move(j.Tx, &j.Host, inventory.Fault, "", f.reason, j.op.Refs...)
 }
 
+// SetAside quarantines a host with an issue that says why.
+func (o *Operator) SetAside(tx inventory.Tx, h inventory.Host, kind, reason, hint string) error {
+	return outcome{&Job{o: o, Tx: tx, Host: h}}.quarantine(kind, failure{reason: reason, hint: hint})
+}
+
 // machinesTry is on how many hosts a machine may fail before a person has to look: by then it is the image or the
 // profile that is at fault, and going on would quarantine the whole pool.
 const machinesTry = 3
@@ -193,77 +195,16 @@ func (j outcome) climb(f failure) error {
 	return j.o.cfg.Claims.Climb(j.Tx, &j.Host, m, j.P.Ladder[1:], j.op.By, f.reason)
 }
 
-// PoolName returns the name of a pool; "" means the default pool.
-func PoolName(name string) string { return cmp.Or(name, inventory.DefaultPool) }
-
-// machine returns the machine that the operation is for, nil for none.
-func (j *Job) machine() (*inventory.Machine, error) {
-	if j.op.MachineUID == "" {
-		return nil, nil
+// cleanUp wipes a host that a failed installation has left.
+func (j outcome) cleanUp(why string) error {
+	if _, err := j.Host.State.Next(inventory.Retire); err != nil {
+		return nil
 	}
-	m, err := j.Tx.FindMachineByUID(j.op.MachineUID)
-	if inventory.IsKind(err, inventory.NotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read machine %s: %w", j.op.Machine, err)
-	}
-	return &m, nil
-}
-
-// tellMachine lets the machine say what is being done for it. It is written when it changes only.
-func (j *Job) tellMachine(phase inventory.MachinePhase, reason, hint string) error {
-	m, err := j.machine()
-	if err != nil || m == nil || m.HostID != j.Host.ID { // it has gone on to another host
+	if err := j.o.cfg.Ledger.Move(j.Tx, &j.Host, inventory.Retire, "", why); err != nil {
 		return err
 	}
-	if reason == "" && j.op.IsOpen() {
-		reason = fmt.Sprintf("%s on %s: %s", j.op.Kind, j.Host.Name, j.op.Step)
-	}
-	if m.Phase == phase && m.Reason == reason && m.Hint == hint {
-		return nil
-	}
-	isNews := m.Phase != phase
-	m.Phase, m.Reason, m.Hint = phase, reason, hint
-	m.Refs = ref.In(reason+" "+hint, slices.Concat(m.Refs, j.op.Refs, j.itself())...)
-	if isNews {
-		return j.o.cfg.Ledger.SaveMachine(j.Tx, m, cmp.Or(reason, string(phase)), j.op.Refs...)
-	}
-	return j.Tx.UpdateMachine(m, j.o.cfg.Now())
-}
-
-// itself refers to the host of the job, for texts of machines.
-func (j *Job) itself() []inventory.Ref { return []inventory.Ref{inventory.HostRef(j.Host.Name)} }
-
-// phase is what the operation means for its machine.
-func (j *Job) phase() inventory.MachinePhase {
-	switch j.op.Kind {
-	case inventory.OpRelease:
-		return inventory.MachineDeleting
-	case inventory.OpInstall, inventory.OpReinstall, inventory.OpRemediate:
-		return inventory.MachineProvisioning
-	}
-	return inventory.MachineRunning
-}
-
-// HookWait says what a hook keeps a machine waiting for, and what to do.
-func HookWait(m *inventory.Machine, h inventory.Hook) (reason, hint string) {
-	hint = fmt.Sprintf("slipway machine ack %s %s %s", m.Name, h.Step, h.Owner)
-	if h.Reason == "" {
-		return fmt.Sprintf("hook %s of %s is not acknowledged", h.Step, h.Owner), hint
-	}
-	return h.Reason + " (hook " + string(h.Step) + " of " + h.Owner + ")", "it goes on when " + h.Owner + " acknowledges; not to wait for that: " + hint
-}
-
-// Wake makes a waiting operation look again.
-func (o *Operator) Wake(tx inventory.Tx, h inventory.HostID) error {
-	op, err := tx.FindOpenOperation(h)
-	if h == "" || err != nil {
-		return ledger.IgnoreNotFound(err)
-	}
-	if op.State != inventory.OpWaiting {
-		return nil
-	}
-	op.NextAt = o.cfg.Now()
-	return tx.UpdateOperation(&op, o.cfg.Now())
+	_, err := j.o.Start(j.Tx, &j.Host, inventory.Operation{Kind: inventory.OpRelease, Pool: j.op.Pool, By: "the engine"}, Params{
+		Clean: inventory.CleanQuick, Keep: j.P.Keep, MayRestart: true, Road: j.P.Road,
+	})
+	return err
 }

@@ -1,14 +1,12 @@
 package operation
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
-	"slipway.dev/slipway/provision/power"
+	"slipway.dev/slipway/pxe"
 )
 
 // mustCut reports whether an operation ends an old system, on a host whose power the engine can cut. Root in that system can
@@ -67,79 +65,24 @@ func (j *Job) enterPower() (passes bool, err error) {
 	return j.isAsking()
 }
 
-// noteOff stores that the power of an operation's host was seen off; what was heard of the machine before counts no more.
-func (o *Workers) noteOff(ctx context.Context, op inventory.Operation) error {
-	now := o.cfg.Now()
-	o.switchedOff(op.HostID, now)
-	return o.WithJob(ctx, op.ID, func(j *Job) error {
-		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {
-			return nil
+// isAsking reports whether the machine waits in its boot loader and will ask again by itself.
+func (j *Job) isAsking() (bool, error) {
+	now := j.o.cfg.Now()
+	for _, n := range j.Host.NICs {
+		s, ok := j.o.cfg.Sessions.Of(n.MAC)
+		if !ok || !s.EndedAt.IsZero() || s.Boot != string(pxe.BootWait) || now.Sub(s.LastAt) >= askingFor {
+			continue
 		}
-		j.P.OffAt = now
-		j.op.Params = j.P.Encode()
-		return j.Tx.UpdateOperation(&j.op, now)
-	})
-}
-
-// restartNow carries out a cycle or a reset that a person ordered. Boots of before end when the machine is known to have
-// restarted; otherwise the timeline says that nothing shows it.
-func (o *Workers) restartNow(ctx context.Context, op inventory.Operation, h *inventory.Host, p power.Access, a bmc.Action) (bool, error) {
-	began := o.cfg.Now()
-	o.agents.forget(h.ID)
-	isProven, err := bmc.Restart(ctx, p.Driver, a, power.Clock{Time: o.cfg.Now}, o.cfg.Power.Pace())
-	switch {
-	case err != nil:
-		return false, err
-	case isProven:
-		o.switchedOff(h.ID, began)
-		return true, nil
-	}
-	return true, o.WithJob(ctx, op.ID, func(j *Job) error {
-		return j.note("the controller took the order, and nothing that it tells shows that the machine restarted", map[string]any{
-			"hint": "look at its console; a cycle is seen to be off in between: slipway host power " + h.Name + " cycle",
-		})
-	})
-}
-
-// noteUnchanged stores that a host's power was as ordered already. Such an order starts no boot.
-func (o *Workers) noteUnchanged(ctx context.Context, op inventory.Operation, is inventory.PowerState) error {
-	return o.WithJob(ctx, op.ID, func(j *Job) error {
-		j.P.WasSo = true
-		j.op.Params = j.P.Encode()
-		if err := j.note("the host was "+string(is)+" already", nil); err != nil {
-			return err
-		}
-		return j.Tx.UpdateOperation(&j.op, o.cfg.Now())
-	})
-}
-
-// modeOf is the firmware mode that a boot override names; UEFI HTTP is UEFI.
-func modeOf(f inventory.Firmware) inventory.Firmware {
-	if f == inventory.UEFIHTTP {
-		return inventory.UEFI
-	}
-	return f
-}
-
-// restart makes a machine start anew, with an override of its boot device; it was seen off in between. A controller that does
-// not know how to choose the device is no obstacle: the machine's own boot order may be right.
-func (o *Workers) restart(ctx context.Context, op inventory.Operation, p power.Access, b bmc.Boot) error {
-	if p.Err != nil {
-		return p.Err
-	}
-	if err := o.cfg.Power.Converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
-		return err
-	}
-	if err := o.noteOff(ctx, op); err != nil {
-		return err
-	}
-	if booter, ok := p.Driver.(bmc.Booter); ok {
-		if err := booter.SetBoot(ctx, b); err != nil && bmc.KindOf(err) != inventory.Invalid {
-			return err
+		if is, err := j.Believes(s.StartedAt); is || err != nil {
+			return is, err
 		}
 	}
-	return o.cfg.Power.Converge(ctx, p, bmc.On, inventory.PowerOn)
+	return false, nil
 }
+
+// askingFor is how long after its last question a machine that was told to wait counts as waiting: it asks every five to
+// nine seconds, and a slow one takes some more.
+const askingFor = 40 * time.Second
 
 const (
 	// RestartedFor is how long after a restart that was ordered the boot that it begins counts as ordered.

@@ -1,9 +1,7 @@
 package operation
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"time"
@@ -12,15 +10,6 @@ import (
 	"slipway.dev/slipway/provision/ledger"
 )
 
-// Nodes empties and deletes the Kubernetes nodes on machines. Both are safe to repeat, and never block for long.
-type Nodes interface {
-	// Drain goes on emptying the node of a machine, which began at since, and says how far that is. It is asked again until
-	// the node is empty. m.ClaimID is that of the node, which goes. An error means that its cluster cannot be asked now.
-	Drain(ctx context.Context, m inventory.Machine, h inventory.Host, since time.Time) (inventory.DrainState, error)
-	// Forget deletes the node's object; that there is none is no error.
-	Forget(ctx context.Context, m inventory.Machine, h inventory.Host) error
-}
-
 const (
 	// drainAgain and forgetAgain are the pauses between two calls; nodeCallFor bounds one.
 	drainAgain  = 5 * time.Second
@@ -28,66 +17,11 @@ const (
 	nodeCallFor = 30 * time.Second
 )
 
-// nodeProgress is what an operation keeps of the node: see inventory.Drained, whose words it has.
-type nodeProgress struct {
-	inventory.Drained
-	DrainAt  time.Time `json:"drainAt,omitzero"`  // since when it is emptied
-	ForgetAt time.Time `json:"forgetAt,omitzero"` // since when its object is to go
-}
-
-func progressOf(o *inventory.Operation) (p nodeProgress) {
-	if len(o.Result) > 0 && json.Unmarshal(o.Result, &p) != nil {
-		return nodeProgress{} // the outcome of another step
-	}
-	return p
-}
-
-func (j nodeStep) keepNode(p nodeProgress) error {
-	b, err := json.Marshal(p)
-	if err != nil {
-		return fmt.Errorf("encode what became of a node: %w", err)
-	}
-	j.op.Result = b
-	return nil
-}
-
-// node returns the machine whose node the operation empties and forgets, nil when there is none. Its claim is that of the
-// node: a machine that is installed anew has the next one already.
-func (j nodeStep) node() (*inventory.Machine, error) {
-	if j.o.cfg.Nodes == nil {
-		return nil, nil
-	}
-	m, err := j.machine()
-	if err != nil || m == nil || m.Drain.Target == "" {
-		return nil, err
-	}
-	m.ClaimID = inventory.ClaimID(cmp.Or(string(j.P.OldClaimID), string(j.op.ClaimID)))
-	m.Drain.Node = m.NodeOf()
-	return m, nil
-}
-
-// enterNode begins to empty or to forget a node. What was begun before a restart or a pause goes on.
-func (j nodeStep) enterNode() (passes bool, err error) {
-	m, err := j.node()
-	if err != nil || m == nil || j.op.Step == inventory.StepDrain && m.Drain.IsSkipped {
-		return err == nil, err
-	}
-	now, p := j.o.cfg.Now(), progressOf(&j.op)
-	if at := &p.DrainAt; j.op.Step == inventory.StepDrain && at.IsZero() {
-		*at = now
-	}
-	if at := &p.ForgetAt; j.op.Step == inventory.StepForget && at.IsZero() {
-		*at = now
-	}
-	j.op.NextAt = now
-	return false, j.keepNode(p)
-}
-
 // tend asks how far a node is, outside of every transaction, and moves the operation on.
-func (o *Workers) tend(ctx context.Context, op inventory.Operation, h inventory.Host) error {
+func (o *Operator) tend(ctx context.Context, op inventory.Operation, h inventory.Host) error {
 	var m *inventory.Machine
 	err := o.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		m, err = nodeStep{&Job{o: o.Operator, Tx: tx, op: op, Host: h, P: ParamsOf(&op)}}.node()
+		m, err = nodeStep{&Job{o: o, Tx: tx, op: op, Host: h, P: ParamsOf(&op)}}.node()
 		return err
 	})
 	if err != nil {
@@ -109,10 +43,7 @@ func (o *Workers) tend(ctx context.Context, op inventory.Operation, h inventory.
 			return nil // the server stops; the operation is still due when it starts again
 		}
 	}
-	return o.WithJob(ctx, op.ID, func(j *Job) error {
-		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {
-			return nil
-		}
+	return o.atStep(ctx, op, func(j *Job) error {
 		n := nodeStep{j}
 		m, err := n.node()
 		if err != nil {

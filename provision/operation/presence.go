@@ -131,3 +131,34 @@ func (w *waiters) wake() {
 		w.ch = nil
 	}
 }
+
+// busy is which hosts have a worker.
+type busy struct {
+	mu    sync.Mutex
+	hosts map[inventory.HostID]bool
+}
+
+func (b *busy) Take(h inventory.HostID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.hosts[h] {
+		return false
+	}
+	if b.hosts == nil {
+		b.hosts = map[inventory.HostID]bool{}
+	}
+	b.hosts[h] = true
+	return true
+}
+
+func (b *busy) Leave(h inventory.HostID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.hosts, h)
+}
+
+func (b *busy) Has(h inventory.HostID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hosts[h]
+}

@@ -11,18 +11,6 @@ import (
 	"slipway.dev/slipway/provision/proof"
 )
 
-// knownHardware is the newest inspection of the job's host; nil when it was never inspected.
-func (j *Job) knownHardware() (*inventory.Hardware, error) {
-	last, err := j.Tx.FindInspection(j.Host.ID, 0)
-	if inventory.IsKind(err, inventory.NotFound) || err == nil && last.Hardware.Source == SourceReplaced {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read inspection of %s: %w", j.Host.Name, err)
-	}
-	return &last.Hardware, nil
-}
-
 // wiped takes the certificates of a wipe. The host is clean when they prove it, and is quarantined otherwise.
 func (j agentStep) wiped(r wire.Report) (stop bool, err error) {
 	if len(r.Certificates) > hardware.MaxDisks {
@@ -49,6 +37,39 @@ func (j agentStep) wiped(r wire.Report) (stop bool, err error) {
 		reason: joinFew(faults), isLasting: isFinal,
 		hint: "replace the disk, or keep it out of the way, also one that was taken out: slipway host set " + j.Host.Name + " --keep-disk serial=SERIAL",
 	})
+}
+
+// keepCertificates stores the certificates of a wipe, complete or not.
+func (j agentStep) keepCertificates(r wire.Report) error {
+	if len(r.Certificates) == 0 || j.op.Step != inventory.StepWipe {
+		return nil
+	}
+	if len(r.Certificates) > hardware.MaxDisks {
+		r.Certificates = r.Certificates[:hardware.MaxDisks]
+	}
+	for i := range r.Certificates {
+		cleanCertificate(&r.Certificates[i])
+	}
+	if err := j.keepReport(inventory.ReportWipe, r.Certificates); err != nil {
+		return err
+	}
+	return j.Tx.AddEvent(&inventory.Event{
+		At: j.o.cfg.Now(), Kind: inventory.EventWiped, HostID: j.Host.ID, Detail: fmt.Sprintf("%d disks, %s", len(r.Certificates), j.P.Clean),
+		Data: map[string]any{"operation": j.op.ID, "certificates": r.Certificates},
+	})
+}
+
+// cleanCertificate makes what a machine wrote fit to store.
+func cleanCertificate(c *inventory.WipeCertificate) {
+	cleanDisk(&c.Disk)
+	c.Method, c.StartedAt, c.Error = inventory.Clean(c.Method, 40), inventory.Clean(c.StartedAt, 40), inventory.Clean(c.Error, 300)
+	c.Mode = inventory.CleanMode(inventory.Clean(string(c.Mode), 20))
+}
+
+func cleanDisk(d *inventory.Disk) {
+	hw := inventory.Hardware{Disks: []inventory.Disk{*d}}
+	hardware.Clean(&hw)
+	*d = hw.Disks[0]
 }
 
 // written takes the result of a write; what it does not prove was not written.
@@ -87,16 +108,6 @@ func (j agentStep) untested(b *inventory.BurnIn) ([]string, error) {
 	return proof.Untested(*b, time.Duration(j.P.BurnInFor), j.o.cfg.Now().Sub(j.op.StepAt), *hw), nil
 }
 
-// otherMachine says why the machine in a boot is not the one that was inspected, "" when it is: what our agent said of
-// itself when it started must agree with the newest inspection.
-func (j agentStep) otherMachine(s *inventory.BootSession) (string, error) {
-	hw, err := j.knownHardware()
-	if err != nil || hw == nil || hw.System.UUID == "" {
-		return "", err
-	}
-	return proof.OtherMachine(inventory.System{UUID: hw.System.UUID}, inventory.System{UUID: s.MachineUUID}), nil
-}
-
 // isReplaced notes that another machine answers for the host, and ends the attempt for good: a person looks first.
 func (j agentStep) isReplaced(why string) error {
 	issue := replaced(&j.Host, why)
@@ -113,4 +124,18 @@ func sayMissing(disks []inventory.Disk) string {
 		names = append(names, proof.NameOf(d))
 	}
 	return strings.TrimSpace(fmt.Sprintf("%d disks of earlier inspections are gone: %s", len(disks), joinFew(names)))
+}
+
+func joinFew(words []string) string {
+	text := ""
+	for i, w := range words {
+		if i == 3 {
+			return text + fmt.Sprintf(" and %d more", len(words)-3)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += w
+	}
+	return text
 }

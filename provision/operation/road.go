@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -102,6 +103,9 @@ func ParamsOf(o *inventory.Operation) (p Params) {
 	return p
 }
 
+// ImageOf returns the image that an operation installs, "" if it installs none.
+func ImageOf(o *inventory.Operation) string { return ParamsOf(o).Image }
+
 // Encode returns the parameters as an operation stores them.
 func (p Params) Encode() json.RawMessage {
 	b, err := json.Marshal(p)
@@ -132,6 +136,9 @@ func Steps(kind inventory.OperationKind, p Params) []inventory.Step {
 	}
 	return way
 }
+
+// Way returns the steps of an operation in order, those that it has passed included.
+func Way(o *inventory.Operation) []inventory.Step { return Steps(o.Kind, ParamsOf(o)) }
 
 func wayOf(kind inventory.OperationKind, road Road) []inventory.Step {
 	switch kind {
@@ -203,6 +210,44 @@ var limits = map[inventory.Step]limit{
 	inventory.StepWipe:      {Within: 30 * time.Minute, Expect: "the agent reports every disk as wiped", first: 10 * time.Minute},
 	inventory.StepRest:      {Within: 10 * time.Minute, Expect: "the machine is switched off"},
 	inventory.StepSet:       {Within: 5 * time.Minute, Expect: "the controller confirms"},
+}
+
+// StepNames lists the names that Config.Deadlines may have.
+func StepNames() []string {
+	var names []string
+	for s := range limits {
+		names = append(names, string(s))
+	}
+	return slices.Sorted(slices.Values(slices.AppendSeq(names, slices.Values(watch.Steps()))))
+}
+
+// Limits are how long steps may take, and how often a host may be installed, as an admin has set them.
+type Limits struct {
+	Deadlines       map[string]time.Duration // replace those of steps, by their names
+	InstallsPerHour int
+}
+
+// Of returns the deadline of a step.
+func (ls Limits) Of(s inventory.Step) limit {
+	l := limits[s]
+	if d := ls.Deadlines[string(s)]; d > 0 && l.Within > 0 {
+		l.Within = d
+		l.first = min(l.first, d)
+	}
+	return l
+}
+
+// lateHint says what to look at.
+func lateHint(op *inventory.Operation, h *inventory.Host) string {
+	switch op.Step {
+	case inventory.StepNetboot:
+		return "see that the network stands before the disk in its boot order, and that it is in a subnet that Slipway serves: slipway host events " + h.Name
+	case inventory.StepFirstBoot:
+		return "look at its console; a system that reports nothing needs phoneHome.enabled: false in its profile"
+	case inventory.StepWrite:
+		return "look at its console; the network or the disk may be slow: slipway host events " + h.Name
+	}
+	return ""
 }
 
 // Attempts is how often an operation is tried on a host before it has failed.

@@ -167,10 +167,6 @@ func (j agentStep) forbids(s *inventory.BootSession) string {
 	return why
 }
 
-func (j agentStep) keep() []inventory.DiskHint {
-	return append(append([]inventory.DiskHint(nil), j.Host.KeepDisks...), j.P.Keep...)
-}
-
 // mayJoin takes the turns of a host for its configuration, or says what it has to wait for.
 func (j taskStep) mayJoin(s inventory.SessionID, r *configuration.Rendered) (*inventory.Error, error) {
 	problem, err := j.t.cfg.Bootstrapper.Awaited(j.Tx, &j.Host, r)
@@ -269,14 +265,6 @@ func (j taskStep) writeTask(t, idle wire.Task, s inventory.BootSession, base str
 
 // problemAgain is how often it is tried again to render what cannot be rendered.
 const problemAgain = 10 * time.Second
-
-// root is the disk to write to: what was asked for, then the host's own choice.
-func (j agentStep) root() inventory.DiskHint {
-	if !j.P.Root.IsZero() {
-		return j.P.Root
-	}
-	return j.Host.RootDisk
-}
 
 func imageFile(tx inventory.Tx, i *inventory.Image, s inventory.SessionID, base string) (wire.ImageFile, error) {
 	f := wire.ImageFile{Format: i.DiskFormat, DiskBytes: i.DiskBytes}

@@ -2,61 +2,14 @@ package operation
 
 import (
 	"context"
+	"slices"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
-	"slipway.dev/slipway/provision/power"
 	"slipway.dev/slipway/pxe"
 )
-
-// OrdersConfig is what Orders need besides their Operator.
-type OrdersConfig struct {
-	*ledger.Ledger // with the store, the time and the log
-	Configurer     *configuration.Configurer
-	Power          *power.Controllers
-	Join           delivery.Minter // ends the tokens of those that join a cluster; nil: there are none
-	// Plan is what a host in a subnet would boot.
-	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
-	// MayPlace says that machines that wait may find a host now.
-	MayPlace func()
-}
-
-// Orders are what people ask for on hosts.
-type Orders struct {
-	*Operator
-	cfg OrdersConfig
-}
-
-// NewOrders returns the Orders that an Operator carries out.
-func NewOrders(o *Operator, cfg OrdersConfig) *Orders { return &Orders{o, cfg} }
-
-// Changed is change for a write that begins or moves an operation: it wakes the goroutine that drives it.
-func (o *Operator) Changed(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {
-	h, err := o.change(ctx, who, id, fn)
-	o.Poke()
-	return h, err
-}
-
-// change runs fn on a host in one transaction and returns the host as stored, or as it would be stored after a dry run.
-func (o *Operator) change(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
-	err = o.cfg.Ledger.Write(ctx, who, func(tx inventory.Tx) error {
-		if h, err = tx.FindHost(id); err != nil {
-			return err
-		}
-		if err = fn(tx, &h); err == nil && who.Foresee != nil {
-			err = o.foresee(tx, &h, who.Foresee)
-		}
-		return err
-	})
-	return h, err
-}
-
-// isDryRun reports whether the transaction of the job is undone at its end: what is kept outside of the database stays as it is.
-func (j *Job) isDryRun() bool {
-	return j.o.cfg.Ledger.IsDryRun(j.Tx)
-}
 
 // Accept makes a discovered host one of ours. by says who did it, for the timeline.
 func (o *Orders) Accept(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
@@ -191,6 +144,37 @@ func (o *Orders) Release(ctx context.Context, id inventory.HostID, who ledger.As
 			}
 		}
 		return o.cfg.Ledger.CloseIssue(tx, BootLoop(h.ID, "", ""), "released by "+who.By)
+	})
+}
+
+// CleanHost wipes a host that no machine has claimed.
+func (o *Orders) CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, who ledger.Asker) (inventory.Host, error) {
+	if mode == "" {
+		mode = inventory.CleanQuick
+	}
+	if !slices.Contains(inventory.CleanModes(), mode) {
+		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "%q is not a way to clean", inventory.Clean(string(mode), 40)).
+			WithHint("use one of %v", inventory.CleanModes())
+	}
+	return o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+		switch {
+		case h.IsProtected:
+			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
+		case h.IsAdopted:
+			return inventory.Errorf(inventory.Forbidden, "host %s is adopted: its system is not ours", h.Name).WithHint("end that first: slipway host adopt %s --off", h.Name)
+		case h.ClaimID != "":
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine delete %s wipes it", h.Machine)
+		}
+		if mode != inventory.CleanNone {
+			if _, err := tx.Images().Find(inventory.AgentImage(h.Arch)); inventory.IsKind(err, inventory.NotFound) {
+				return inventory.Errorf(inventory.Conflict, "there is no agent image that could wipe %s", h.Name).WithHint("make it with: slipway agent-image build")
+			}
+		}
+		if err := o.cfg.Ledger.Move(tx, h, inventory.Wipe, "", "wipe ("+string(mode)+") asked for by "+who.By); err != nil {
+			return err
+		}
+		_, err := o.Start(tx, h, inventory.Operation{Kind: inventory.OpClean, By: who.By, Pool: inventory.DefaultPool}, Params{Clean: mode, MayRestart: true})
+		return err
 	})
 }
 

@@ -2,14 +2,58 @@ package operation
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
 )
+
+// outcome is what an operation that ends leaves behind: a host that is free, clean or quarantined, and a machine that runs, has
+// failed or looks for another host.
+type outcome struct{ *Job }
+
+// settle is what a finished operation leaves behind.
+func (j outcome) settle() error {
+	switch j.op.Kind {
+	case inventory.OpInspect:
+		return j.moveIf(inventory.Inspected, "inspected")
+	case inventory.OpInstall, inventory.OpReinstall:
+		j.Host.FailureN, j.Host.IsArmed = 0, false
+		if err := j.moveIf(inventory.Arrive, "installed and up"); err != nil {
+			return err
+		}
+		if err := j.Tx.UpdateHost(&j.Host, j.o.cfg.Now()); err != nil {
+			return err
+		}
+		return j.tellMachine(inventory.MachineRunning, "", "")
+	case inventory.OpRelease, inventory.OpClean:
+		if j.Host.IsRetained && j.op.MachineUID != "" {
+			if err := j.freed(); err != nil {
+				return err
+			}
+			return j.moveIf(inventory.Fault, "retained: its disks are as its machine left them; look at them, then clean it or release it")
+		}
+		j.Host.IsDirty = j.P.StaysDirty
+		if isReplaced := j.op.MachineUID != "" && !j.P.IsGone; isReplaced {
+			if err := j.freed(); err != nil {
+				return err
+			}
+			return j.moveIf(inventory.Fault, "its machine took another host: look at it before it is used again")
+		}
+		j.Host.FailureN = 0
+		why := "clean: "
+		if j.P.StaysDirty {
+			why = "its machine left its disks as they are, so no other takes it before it is wiped: "
+		}
+		if err := j.moveIf(inventory.Cleaned, why+string(cmp.Or(string(j.P.Clean), string(inventory.CleanQuick)))); err != nil {
+			return err
+		}
+		return j.freed()
+	case inventory.OpRemediate:
+		return j.tellMachine(inventory.MachineRunning, "", "")
+	}
+	return nil
+}
 
 // fenced is reached when the old operating system cannot run any more: the host is to be wiped, and unless the machine
 // wants to see that through, it is gone.
@@ -98,68 +142,9 @@ func (j outcome) storeFreed() error {
 	return j.storeHost()
 }
 
-// cleanUp wipes a host that a failed installation has left.
-func (j outcome) cleanUp(why string) error {
-	if _, err := j.Host.State.Next(inventory.Retire); err != nil {
-		return nil
-	}
-	if err := j.o.cfg.Ledger.Move(j.Tx, &j.Host, inventory.Retire, "", why); err != nil {
-		return err
-	}
-	_, err := j.o.Start(j.Tx, &j.Host, inventory.Operation{Kind: inventory.OpRelease, Pool: j.op.Pool, By: "the engine"}, Params{
-		Clean: inventory.CleanQuick, Keep: j.P.Keep, MayRestart: true, Road: j.P.Road,
-	})
-	return err
-}
-
-// CleanHost wipes a host that no machine has claimed.
-func (o *Orders) CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, who ledger.Asker) (inventory.Host, error) {
-	if mode == "" {
-		mode = inventory.CleanQuick
-	}
-	if !slices.Contains(inventory.CleanModes(), mode) {
-		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "%q is not a way to clean", inventory.Clean(string(mode), 40)).
-			WithHint("use one of %v", inventory.CleanModes())
-	}
-	return o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
-		switch {
-		case h.IsProtected:
-			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
-		case h.IsAdopted:
-			return inventory.Errorf(inventory.Forbidden, "host %s is adopted: its system is not ours", h.Name).WithHint("end that first: slipway host adopt %s --off", h.Name)
-		case h.ClaimID != "":
-			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, inventory.MachineRef(h.Machine)).WithHint("slipway machine delete %s wipes it", h.Machine)
-		}
-		if mode != inventory.CleanNone {
-			if _, err := tx.Images().Find(inventory.AgentImage(h.Arch)); inventory.IsKind(err, inventory.NotFound) {
-				return inventory.Errorf(inventory.Conflict, "there is no agent image that could wipe %s", h.Name).WithHint("make it with: slipway agent-image build")
-			}
-		}
-		if err := o.cfg.Ledger.Move(tx, h, inventory.Wipe, "", "wipe ("+string(mode)+") asked for by "+who.By); err != nil {
-			return err
-		}
-		_, err := o.Start(tx, h, inventory.Operation{Kind: inventory.OpClean, By: who.By, Pool: inventory.DefaultPool}, Params{Clean: mode, MayRestart: true})
-		return err
-	})
-}
-
-// LastInstall is the report of what was written to the host last; the zero report when nothing was.
-func LastInstall(tx inventory.Tx, h inventory.HostID) (r installed) {
-	reports, err := tx.ListReports(h, inventory.ReportInstall, 1)
-	if err == nil && len(reports) > 0 {
-		_ = json.Unmarshal(reports[0].Body, &r) // we wrote it
-	}
-	return r
-}
-
-// LastRoot is the disk that the host's system was written to last, so that another installation finds the same one.
-func LastRoot(tx inventory.Tx, h inventory.HostID) inventory.DiskHint {
-	d := LastInstall(tx, h).Write.Disk
-	switch {
-	case d.WWN != "":
-		return inventory.DiskHint{WWN: d.WWN}
-	case d.Serial != "":
-		return inventory.DiskHint{Serial: d.Serial}
-	}
-	return inventory.DiskHint{ByPath: d.ByPath, Name: d.Name}
+// Unclaim ends the claim of a host, and returns the host as it is after that.
+func (o *Operator) Unclaim(tx inventory.Tx, m *inventory.Machine, h inventory.Host, why string) (inventory.Host, error) {
+	j := &Job{o: o, Tx: tx, Host: h}
+	err := outcome{j}.unclaim(m, why)
+	return j.Host, err
 }
