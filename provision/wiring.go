@@ -1,10 +1,85 @@
 package provision
 
 import (
+	"slipway.dev/slipway/provision/boot"
+	"slipway.dev/slipway/provision/claim"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/hosts"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/operation"
+	"slipway.dev/slipway/provision/power"
+	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/session"
+	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/provision/watch"
 )
+
+// New returns an Engine; Serve must run for its events to reach the store.
+func New(cfg Config) *Engine {
+	if cfg.Breaker.Boots == 0 {
+		cfg.Breaker = boot.DefaultBreaker
+	}
+	if cfg.InstallsPerHour == 0 {
+		cfg.InstallsPerHour = operation.MaxInstalls
+	}
+	e := &Engine{
+		cfg: cfg, Ledger: &ledger.Ledger{}, Boots: boot.New(), Editor: &hosts.Editor{}, Configurer: &configuration.Configurer{},
+		Admission: &delivery.Admission{}, Bootstrapper: &delivery.Bootstrapper{},
+		Gate: strangers.New(), Controllers: power.New(), Operator: operation.New(), Claims: claim.New(),
+		Expectations: &watch.Expectations{}, Diagnoser: &watch.Diagnoser{}, Silences: &watch.Silences{}, Intruders: &watch.Intruders{},
+		Watch: &watch.Watch{},
+	}
+	e.Edits, e.clashes = &configuration.Edits{Configurer: e.Configurer}, &configuration.Clashes{Configurer: e.Configurer}
+	e.sessions = session.New(cfg.Now, e.Due)
+	e.recorder = recorder.New(cfg.Store, cfg.Log, e.sessions.HostOf)
+	e.recorder.May = e.Gate.MayStore
+	e.outfit()
+	return e
+}
+
+// outfit gives each room its part of the configuration.
+func (e *Engine) outfit() {
+	cfg := &e.cfg
+	e.Ledger.Configure(ledger.Config{
+		Base: ledger.Base{Store: cfg.Store, Now: cfg.Now, Log: cfg.Log}, Sessions: e.sessions, Recorder: e.recorder,
+		KeepHistory: cfg.KeepHistory, Freed: e.freed, Ended: e.LearnLoader,
+	})
+	e.Gate.Configure(strangers.Config{
+		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Recorder: e.recorder, Knows: cfg.Knows, Logs: cfg.Logs, KeepStrangers: cfg.KeepStrangers,
+	})
+	e.Controllers.Configure(power.Config{
+		Ledger: e.Ledger, OpenBMC: cfg.OpenBMC, Sealer: cfg.Sealer, Secrets: cfg.Secrets, Pace: cfg.Pace,
+		IsBusy: e.Operator.Busy.Has, FoundOff: e.Operator.FoundOff,
+	})
+	e.Configurer.Configure(configuration.Config{
+		Ledger: e.Ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
+		Plan: e.Plan, Machine: e.MachineOf,
+	})
+	wiring{e}.delivery()
+	wiring{e}.watch()
+	wiring{e}.operation()
+	e.Claims.Configure(claim.Config{
+		NewULID: cfg.NewULID, Ledger: e.Ledger, Operator: e.Operator, Configurer: e.Configurer,
+		Bootstraps: &e.Bootstraps,
+	})
+	e.Viewer.Configure(claim.ViewConfig{Now: cfg.Now, Sessions: e.sessions, Configurer: e.Configurer, ProviderID: e.ProviderID})
+	e.Boots.Configure(boot.Config{
+		Frame: boot.Frame{Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.Ledger, Sessions: e.sessions, Recorder: e.recorder},
+		Rooms: boot.Rooms{
+			Configurer: e.Configurer, Admission: e.Admission, Bootstrapper: e.Bootstrapper, Deliverer: e.Deliverer, Gate: e.Gate,
+			Power: e.Controllers, Operator: e.Operator, Signs: e.Signs,
+		},
+		Defaults: boot.Defaults{
+			Policy: cfg.Policy, Quirks: cfg.Quirks, Loaders: cfg.Loaders, Signatures: cfg.Signatures, BootMenu: cfg.BootMenu,
+		},
+		Breaker: cfg.Breaker, NewID: cfg.NewID, Vendor: cfg.Vendor, HasPower: cfg.OpenBMC != nil, Neighbour: cfg.Neighbour,
+	})
+	e.Editor.Configure(hosts.Config{
+		Now: cfg.Now, NewID: cfg.NewID, Vendor: cfg.Vendor, Ledger: e.Ledger, Operator: e.Operator,
+		JudgePort: e.JudgePort, HoldOn: e.HoldOn, MayPlace: e.MayPlace,
+	})
+}
 
 // wiring gives the types of a room what each of them needs.
 type wiring struct{ *Engine }

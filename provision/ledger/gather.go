@@ -35,7 +35,7 @@ const (
 
 // gather merges the issues of one kind about unaccepted hosts of a network into one issue. isTold reports that Slipway wrote
 // an event about it a short time ago, so that the caller writes none.
-func (l *Ledger) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, isTold bool, err error) {
+func (c *crowds) gather(tx inventory.Tx, i inventory.Issue, now time.Time) (_ inventory.Issue, isTold bool, err error) {
 	var accepted, strange []inventory.HostID
 	for _, id := range i.HostIDs {
 		h, err := tx.FindHost(id)
@@ -51,10 +51,10 @@ func (l *Ledger) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, 
 	if len(strange) == 0 {
 		return i, false, nil
 	}
-	l.crowds.mu.Lock()
-	defer l.crowds.mu.Unlock()
-	if l.crowds.byKey == nil {
-		l.crowds.byKey = map[string]*gathering{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey == nil {
+		c.byKey = map[string]*gathering{}
 	}
 	key := i.Type + OfStrangersKey + i.Subnet + "/" + causeOf(&i)
 	// With an accepted host in it the issue is that host's own. The unaccepted machines are only counted there.
@@ -62,15 +62,15 @@ func (l *Ledger) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, 
 		key = i.Type + OfStrangersKey + string(accepted[0])
 	}
 	// Causes hold words of the machines' own. A flood of invented ones ends up in one issue for the network.
-	if l.crowds.byKey[key] == nil && len(l.crowds.byKey) >= gatheringsMost {
+	if c.byKey[key] == nil && len(c.byKey) >= gatheringsMost {
 		key = i.Type + OfStrangersKey + i.Subnet
 	}
-	g := l.crowds.byKey[key]
+	g := c.byKey[key]
 	if g == nil {
 		g = &gathering{hosts: map[inventory.HostID]bool{}}
-		l.crowds.byKey[key] = g
+		c.byKey[key] = g
 	}
-	now, isNew := l.Now(), false
+	isNew := false
 	for _, id := range strange {
 		// Beyond the bound the count stops. The issue is open by then, and 50,000 is no number that an admin counts.
 		if !g.hosts[id] && len(g.hosts) < gatheringHosts {
@@ -104,18 +104,18 @@ func causeOf(i *inventory.Issue) string {
 }
 
 // ungather takes a host out of the issue that it shares with others. key is that of the issue when nobody is left in it.
-func (l *Ledger) ungather(i *inventory.Issue) (key string) {
+func (c *crowds) ungather(i *inventory.Issue) (key string) {
 	if len(i.HostIDs) != 1 {
 		return ""
 	}
-	l.crowds.mu.Lock()
-	defer l.crowds.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	// The key holds the cause, which the caller of CloseIssue does not have. So this searches all issues of the type.
-	for k, g := range l.crowds.byKey {
+	for k, g := range c.byKey {
 		if strings.HasPrefix(k, i.Type+OfStrangersKey) && g.hosts[i.HostIDs[0]] {
 			delete(g.hosts, i.HostIDs[0])
 			if len(g.hosts) == 0 {
-				delete(l.crowds.byKey, k)
+				delete(c.byKey, k)
 				return k
 			}
 		}

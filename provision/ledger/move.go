@@ -43,7 +43,7 @@ func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, 
 // OpenIssue opens an issue, with its event when it was not open yet.
 func (l *Ledger) OpenIssue(tx inventory.Tx, i inventory.Issue) error {
 	now := l.Now()
-	i, isTold, err := l.gather(tx, i)
+	i, isTold, err := l.crowds.gather(tx, i, now)
 	if err != nil || isTold {
 		return err
 	}
@@ -63,7 +63,7 @@ func (l *Ledger) CloseIssue(tx inventory.Tx, i inventory.Issue, why string) erro
 	// The issue may be part of one about several machines, whose key the caller does not know. That one ends with its last
 	// machine.
 	closed, err := tx.CloseIssue(i.Key, l.Now())
-	if key := l.ungather(&i); err == nil && !closed && key != "" {
+	if key := l.crowds.ungather(&i); err == nil && !closed && key != "" {
 		i.Key = key
 		closed, err = tx.CloseIssue(key, l.Now())
 	}

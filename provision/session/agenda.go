@@ -2,18 +2,58 @@ package session
 
 import (
 	"container/heap"
+	"net/netip"
 	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
 
+// Step is when a boot came to its step, and the file that it fetches since.
+type Step struct {
+	Name     string
+	Session  inventory.SessionID
+	Stage    pxe.Stage // of whom asked for an address last: iPXE comes further than the firmware before it
+	At       time.Time
+	File     string // "" when none is being sent
+	LoadedAt time.Time
+}
+
+// LoadingFor bounds how long a file counts as being sent without a word of its end.
+const LoadingFor = 20 * time.Minute
+
+// IsLoading reports whether a file is being sent.
+func (x *Step) IsLoading(now time.Time) bool { return x.File != "" && now.Sub(x.LoadedAt) < LoadingFor }
+
+// entry is what is known of the boots of a MAC.
+type entry struct {
+	inventory.BootSession
+	at       Step
+	address  netip.Addr // that it is found by: of the boot before until this one has one
+	isSecure bool       // its iPXE speaks HTTPS, as its DHCP said
+	due      time.Time  // when its next check is due
+	index    int        // in the agenda
+}
+
+// came takes note of when a session came to the step that it is at.
+func (x *entry) came(stage pxe.Stage, now time.Time) {
+	isSame := x.at.Session == x.ID
+	if stage == "" && isSame {
+		stage = x.at.Stage
+	}
+	if !isSame || x.at.Name != x.Step || x.at.Stage != stage {
+		x.at = Step{Name: x.Step, Session: x.ID, Stage: stage, At: now}
+	}
+}
+
 // agenda has the sessions in the order of their next check: when their next sign is late, and when they have
 // been silent for too long. It is a heap, so that a look costs what is due and not what boots.
 type agenda []*entry
 
-func (a agenda) Len() int           { return len(a) }
+func (a agenda) Len() int { return len(a) }
+
 func (a agenda) Less(i, j int) bool { return a[i].due.Before(a[j].due) }
+
 func (a agenda) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
 	a[i].index, a[j].index = i, j
@@ -51,6 +91,14 @@ func (a *agenda) remove(x *entry) {
 	}
 }
 
+const (
+	// SilentFor is how long a session may be without any sign before it counts as abandoned. The slowest step, an installer
+	// that loads without a report, takes less.
+	SilentFor = 30 * time.Minute
+	// goneWithin is when a machine that got nothing of ours to run counts as gone to its own disk.
+	goneWithin = 2 * time.Minute
+)
+
 // silentAt is when a session has been without a sign for too long.
 func silentAt(s *inventory.BootSession) time.Time {
 	patience := SilentFor
@@ -58,75 +106,4 @@ func silentAt(s *inventory.BootSession) time.Time {
 		patience = goneWithin
 	}
 	return s.LastAt.Add(patience)
-}
-
-// dueAt is when the next check of a session is due: when it is past the time that it has.
-func (t *Table) dueAt(x *entry) time.Time {
-	due := silentAt(&x.BootSession)
-	by, waits := t.deadline(&x.BootSession, x.at)
-	if waits && x.at.IsLoading(t.now()) {
-		by = x.at.LoadedAt.Add(LoadingFor) // and the deadline of its step then
-	}
-	if waits && by.Before(due) {
-		due = by
-	}
-	return due.Add(1)
-}
-
-// plan is called after each change of a session. One that only has more time keeps its place until that check.
-func (t *Table) plan(x *entry) {
-	if due := t.dueAt(x); x.index < 0 || due.Before(x.due) {
-		t.agenda.set(x, due)
-	}
-}
-
-// LookAgain makes the session of a MAC due at a time, if it is not due before.
-func (t *Table) LookAgain(m inventory.MAC, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if x := t.byMAC[m]; x != nil && at.Before(x.due) {
-		t.agenda.set(x, at)
-	}
-}
-
-const (
-	// TakeAtOnce is how many late and silent sessions one check takes. It takes one more for each second that it is behind,
-	// up to takeAtMost, because boots wait while their events are written.
-	TakeAtOnce = 4
-	takeAtMost = 64
-	// passAtOnce is how many sessions one look passes over, which only have more time by now.
-	passAtOnce = 256
-)
-
-// Take looks at sessions that are due. It returns the sessions whose next sign is late, each once until it changes. It
-// removes and returns those that were silent for too long. hasMore says that others are due as well.
-func (t *Table) Take() (late []Running, silent []inventory.BootSession, hasMore bool) {
-	now := t.now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.agenda) == 0 {
-		return nil, nil, false
-	}
-	limit := min(TakeAtOnce+max(0, int(now.Sub(t.agenda[0].due)/time.Second)), takeAtMost)
-	for passed := 0; len(t.agenda) > 0 && !now.Before(t.agenda[0].due); {
-		x := t.agenda[0]
-		if len(late)+len(silent) == limit || passed == passAtOnce {
-			return late, silent, true
-		}
-		by, waits := t.deadline(&x.BootSession, x.at)
-		switch gone := silentAt(&x.BootSession); {
-		case now.After(gone):
-			if x.EndedAt.IsZero() {
-				silent = append(silent, x.BootSession)
-			}
-			t.drop(x)
-		case waits && now.After(by):
-			late = append(late, Running{x.BootSession, x.at.Stage})
-			t.agenda.set(x, gone.Add(1))
-		default:
-			t.agenda.set(x, t.dueAt(x))
-			passed++
-		}
-	}
-	return late, silent, false
 }

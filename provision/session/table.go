@@ -2,7 +2,7 @@
 // where the machine is, and when its next check is due. It never reads or writes the store, and never says what a machine
 // boots.
 //
-// Start reading at Table.Heard.
+// Start reading at Table.Heard. agenda.go has what is kept of each boot, in the order of the next check.
 package session
 
 import (
@@ -33,26 +33,6 @@ type Table struct {
 	deadline func(s *inventory.BootSession, at Step) (by time.Time, waits bool)
 }
 
-// entry is what is known of the boots of a MAC.
-type entry struct {
-	inventory.BootSession
-	at       Step
-	address  netip.Addr // that it is found by: of the boot before until this one has one
-	isSecure bool       // its iPXE speaks HTTPS, as its DHCP said
-	due      time.Time  // when its next check is due
-	index    int        // in the agenda
-}
-
-// Step is when a boot came to its step, and the file that it fetches since.
-type Step struct {
-	Name     string
-	Session  inventory.SessionID
-	Stage    pxe.Stage // of whom asked for an address last: iPXE comes further than the firmware before it
-	At       time.Time
-	File     string // "" when none is being sent
-	LoadedAt time.Time
-}
-
 // owner is the host that a MAC belonged to when the store, or the discovery of it, said so.
 type owner struct {
 	host inventory.HostID
@@ -61,13 +41,8 @@ type owner struct {
 
 const (
 	maxSessions = 50_000
-	// SilentFor is how long a session may be without any sign before it counts as abandoned. The slowest step, an installer
-	// that loads without a report, takes less.
-	SilentFor = 30 * time.Minute
 	// retryWithin is how long firmware goes on asking in one attempt: EDK2 gives up 60 s after its first DISCOVER.
 	retryWithin = 65 * time.Second
-	// goneWithin is when a machine that got nothing of ours to run counts as gone to its own disk.
-	goneWithin = 2 * time.Minute
 	// discoveredWithin is how long a new host may take to its row; after that, one without a row was deleted.
 	discoveredWithin = 5 * time.Second
 )
@@ -150,6 +125,26 @@ func (t *Table) set(s inventory.BootSession) *entry {
 	return x
 }
 
+// dueAt is when the next check of a session is due: when it is past the time that it has.
+func (t *Table) dueAt(x *entry) time.Time {
+	due := silentAt(&x.BootSession)
+	by, waits := t.deadline(&x.BootSession, x.at)
+	if waits && x.at.IsLoading(t.now()) {
+		by = x.at.LoadedAt.Add(LoadingFor) // and the deadline of its step then
+	}
+	if waits && by.Before(due) {
+		due = by
+	}
+	return due.Add(1)
+}
+
+// plan is called after each change of a session. One that only has more time keeps its place until that check.
+func (t *Table) plan(x *entry) {
+	if due := t.dueAt(x); x.index < 0 || due.Before(x.due) {
+		t.agenda.set(x, due)
+	}
+}
+
 // ofHost keeps the index after a session has got another host than it had, and atAddress after it has got an address.
 func (t *Table) ofHost(x *entry, was inventory.HostID) {
 	if was == x.HostID {
@@ -176,20 +171,6 @@ func (t *Table) atAddress(x *entry) {
 	t.byAddr[x.address] = x.MAC
 }
 
-// came takes note of when a session came to the step that it is at.
-func (x *entry) came(stage pxe.Stage, now time.Time) {
-	isSame := x.at.Session == x.ID
-	if stage == "" && isSame {
-		stage = x.at.Stage
-	}
-	if !isSame || x.at.Name != x.Step || x.at.Stage != stage {
-		x.at = Step{Name: x.Step, Session: x.ID, Stage: stage, At: now}
-	}
-}
-
-// LoadingFor bounds how long a file counts as being sent without a word of its end.
-const LoadingFor = 20 * time.Minute
-
 // Loading notes that a file is being sent in a session. The step is not late while it is sent; see LoadingFor.
 func (t *Table) Loading(s *inventory.BootSession, file string) {
 	t.mu.Lock()
@@ -209,9 +190,6 @@ func (t *Table) Loaded(s *inventory.BootSession, file string) {
 		t.plan(x)
 	}
 }
-
-// IsLoading reports whether a file is being sent.
-func (x *Step) IsLoading(now time.Time) bool { return x.File != "" && now.Sub(x.LoadedAt) < LoadingFor }
 
 // StepOf returns when a session came to its step; its zero value is for one that is not known here.
 func (t *Table) StepOf(s *inventory.BootSession) Step {
@@ -427,4 +405,55 @@ func (t *Table) Prove(m inventory.MAC, id inventory.SessionID) {
 	if x := t.byMAC[m]; x != nil && x.ID == id {
 		x.Proof = inventory.ProofPerson
 	}
+}
+
+// LookAgain makes the session of a MAC due at a time, if it is not due before.
+func (t *Table) LookAgain(m inventory.MAC, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.byMAC[m]; x != nil && at.Before(x.due) {
+		t.agenda.set(x, at)
+	}
+}
+
+const (
+	// TakeAtOnce is how many late and silent sessions one check takes. It takes one more for each second that it is behind,
+	// up to takeAtMost, because boots wait while their events are written.
+	TakeAtOnce = 4
+	takeAtMost = 64
+	// passAtOnce is how many sessions one look passes over, which only have more time by now.
+	passAtOnce = 256
+)
+
+// Take looks at sessions that are due. It returns the sessions whose next sign is late, each once until it changes. It
+// removes and returns those that were silent for too long. hasMore says that others are due as well.
+func (t *Table) Take() (late []Running, silent []inventory.BootSession, hasMore bool) {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.agenda) == 0 {
+		return nil, nil, false
+	}
+	limit := min(TakeAtOnce+max(0, int(now.Sub(t.agenda[0].due)/time.Second)), takeAtMost)
+	for passed := 0; len(t.agenda) > 0 && !now.Before(t.agenda[0].due); {
+		x := t.agenda[0]
+		if len(late)+len(silent) == limit || passed == passAtOnce {
+			return late, silent, true
+		}
+		by, waits := t.deadline(&x.BootSession, x.at)
+		switch gone := silentAt(&x.BootSession); {
+		case now.After(gone):
+			if x.EndedAt.IsZero() {
+				silent = append(silent, x.BootSession)
+			}
+			t.drop(x)
+		case waits && now.After(by):
+			late = append(late, Running{x.BootSession, x.at.Stage})
+			t.agenda.set(x, gone.Add(1))
+		default:
+			t.agenda.set(x, t.dueAt(x))
+			passed++
+		}
+	}
+	return late, silent, false
 }
