@@ -1,6 +1,6 @@
 // Package operation does what takes several boots of a host: it inspects, installs, wipes, powers and releases hosts, step by step.
 //
-// Start reading in road.go, which has the steps of each kind of operation. A Job is an operation in one transaction: operate.go moves
+// Start reading in road.go, which has the steps of each kind of operation. A Job is an operation in one transaction: advance.go moves
 // it from step to step, fail.go begins another attempt or gives up, and outcome.go has what an operation leaves behind. Four types
 // call them. Orders are what people ask for. Workers do what is due, and speak to controllers and clusters. Agents answers our agent,
 // with Tasks and Reports. Signs are what machines show by themselves, such as a boot.

@@ -156,39 +156,6 @@ func (o *Orders) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 	})
 }
 
-// CancelOperation ends what is being done with a host. The host stays in its state, quarantined where that would not be
-// safe to go on from.
-func (o *Orders) CancelOperation(ctx context.Context, id string, who ledger.Asker) (op inventory.Operation, err error) {
-	err = o.cfg.Ledger.Write(ctx, who, func(tx inventory.Tx) error {
-		if op, err = tx.FindOperation(id); err != nil {
-			return err
-		}
-		if !op.IsOpen() {
-			return inventory.Errorf(inventory.Conflict, "operation %s is %s already", op.ID, op.State)
-		}
-		j, err := o.JobOf(tx, op)
-		if err != nil {
-			return err
-		}
-		if err := j.Cancel("by " + who.By); err != nil {
-			return err
-		}
-		op = j.op
-		switch op.Kind {
-		case inventory.OpPower, inventory.OpRotate:
-			return nil
-		case inventory.OpInspect:
-			return j.moveIf(inventory.Release, "inspection cancelled by "+who.By)
-		}
-		if err := j.moveIf(inventory.Fault, Describe(&op)+" was cancelled by "+who.By); err != nil {
-			return err
-		}
-		return j.tellMachine(inventory.MachineFailed, Describe(&op)+" was cancelled by "+who.By, "slipway machine delete "+op.Machine+", or: slipway machine reinstall "+op.Machine)
-	})
-	o.Poke()
-	return op, err
-}
-
 // RotateBMC gives the account of a host's controller a new random password.
 func (o *Orders) RotateBMC(ctx context.Context, id inventory.HostID, who ledger.Asker) (op inventory.Operation, err error) {
 	_, err = o.Changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
