@@ -20,6 +20,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision/boot"
 	"slipway.dev/slipway/provision/claim"
@@ -142,7 +143,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 	e.HeldElsewhere() // an older version has not noted it, and the files of profiles are read in another way now
 	g.Go(func() error {
 		e.clashes.Compare(gctx) // before the first boots
-		for ledger.IsAfter(gctx, sweepEvery) {
+		for sleep.For(gctx, sweepEvery) == nil {
 			e.clashes.Compare(gctx)
 			e.Bootstraps.Sweep(e.cfg.Now())
 			if err := errors.Join(e.Sweep(gctx), e.Ledger.Forget(gctx), e.Gate.ExpireStrangers(gctx)); err != nil && gctx.Err() == nil {

@@ -254,3 +254,17 @@ func (g *Guard) stranger(tx inventory.Tx, d *delivery) error {
 	}
 	return nil
 }
+
+// isBeside reports whether another server gives the addresses of a subnet.
+func isBeside(tx inventory.Tx, subnet string) bool {
+	n, err := tx.Subnets().Find(subnet)
+	return err == nil && n.Mode == inventory.ModeProxy
+}
+
+// SecretRefused is the issue that Slipway refused a request for a host's secrets.
+func SecretRefused(id inventory.HostID, cause, hint string) inventory.Issue {
+	return inventory.Issue{
+		Key: inventory.IssueSecretRefused + "/" + string(id), Type: inventory.IssueSecretRefused,
+		Severity: inventory.SeverityError, HostIDs: []inventory.HostID{id}, Cause: cause, Hint: hint,
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
@@ -141,9 +142,24 @@ func (l *Ledger) Forget(ctx context.Context) error {
 			n, err = tx.ForgetHistory(l.Now().Add(-l.cfg.KeepHistory), ForgetAtOnce)
 			return err
 		})
-		if done += n; err != nil || n < ForgetAtOnce || !IsAfter(ctx, ForgetOnAfter) {
+		if done += n; err != nil || n < ForgetAtOnce || sleep.For(ctx, ForgetOnAfter) != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// EndBoots ends the boots of a host for which isOver is true: its power is off, another boot has begun, or their operation
+// has ended.
+func (l *Ledger) EndBoots(h inventory.HostID, outcome inventory.Outcome, why string, isOver func(*inventory.BootSession) bool) {
+	// Ended boots stay in the table for a while. Each end is written once.
+	for _, b := range l.cfg.Sessions.Boots(h) {
+		if !b.EndedAt.IsZero() || !isOver(&b.BootSession) {
+			continue
+		}
+		if b.Boot != string(pxe.BootAgent) { // our agent may still say its last words
+			l.cfg.Sessions.Close(b.MAC, b.ID)
+		}
+		l.End(b.BootSession, outcome, why)
+	}
 }

@@ -22,7 +22,6 @@ type Recorder struct {
 
 	notes chan Note
 	batch []Note // of Flush, to be used again
-	noted atomic.Uint64
 	lost  atomic.Uint64
 }
 
@@ -43,9 +42,6 @@ func New(store inventory.Store, log *slog.Logger, hostOf func(inventory.MAC) inv
 	return &Recorder{Store: store, Log: log, HostOf: hostOf, notes: make(chan Note, notesWaiting)}
 }
 
-// NotedN counts the notes that were taken.
-func (r *Recorder) NotedN() uint64 { return r.noted.Load() }
-
 // LostN counts the notes that were dropped because the store could not keep up.
 func (r *Recorder) LostN() uint64 { return r.lost.Load() }
 
@@ -56,7 +52,6 @@ func (r *Recorder) Take(n Note) {
 	}
 	select {
 	case r.notes <- n:
-		r.noted.Add(1)
 	default:
 		r.lost.Add(1)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/provision/allowance"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/recorder"
@@ -259,7 +260,7 @@ func (g *Gate) forgetStrangers(ctx context.Context, all []inventory.Host, why st
 			return n, fmt.Errorf("forget strangers: %w", err)
 		}
 		n += gone
-		if !ledger.IsAfter(ctx, ledger.ForgetOnAfter/10) {
+		if sleep.For(ctx, ledger.ForgetOnAfter/10) != nil {
 			break
 		}
 	}

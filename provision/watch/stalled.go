@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
@@ -34,7 +35,7 @@ func (w *Watch) Configure(cfg Config) { w.cfg = cfg }
 // Serve looks at the boots until ctx is done.
 func (w *Watch) Serve(ctx context.Context) error {
 	wait := lookEvery
-	for ledger.IsAfter(ctx, wait) {
+	for sleep.For(ctx, wait) == nil {
 		hasMore, err := w.WatchBoots(ctx)
 		// A failed look is repeated after two seconds: the boots that were due stay due.
 		if err != nil && ctx.Err() == nil {

@@ -9,8 +9,8 @@ import (
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/join"
-	"slipway.dev/slipway/provision/ledger"
 )
 
 // followers keep what is in memory as the inventory is: each reads the events of changes.
@@ -65,7 +65,7 @@ func (f *followers) followNetworks(ctx context.Context) error {
 		stop()
 		if err != nil {
 			f.log.Error("networks not read", "err", err)
-			ledger.IsAfter(ctx, time.Second) // a store that reads nothing would fill the log
+			_ = sleep.For(ctx, time.Second) // a store that reads nothing would fill the log
 		}
 	}
 	return nil
