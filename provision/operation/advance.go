@@ -190,7 +190,7 @@ func (j *Job) Finish() error {
 	if err := j.note(fmt.Sprintf("done after %s", inventory.Duration(now.Sub(j.op.StartedAt).Round(time.Second))), nil); err != nil {
 		return err
 	}
-	if err := j.closeIssues(); err != nil {
+	if err := j.closeOwn(); err != nil {
 		return err
 	}
 	if err := j.Tx.UpdateOperation(&j.op, now); err != nil {
@@ -217,10 +217,10 @@ func (j *Job) Cancel(why string) error {
 	if err := j.note("cancelled: "+why, nil); err != nil {
 		return err
 	}
-	if err := j.closeIssues(); err != nil {
+	if err := j.closeOwn(); err != nil {
 		return err
 	}
-	if !j.isDryRun() {
+	if !j.o.cfg.Ledger.IsDryRun(j.Tx) { // a dry run undoes only what the transaction stores
 		if j.op.Step == inventory.StepReboot { // its agent was told to leave
 			j.o.agents.forget(j.Host.ID)
 		}

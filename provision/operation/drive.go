@@ -125,7 +125,7 @@ func (o *Workers) Advance(ctx context.Context, op inventory.Operation) error {
 			return o.late(j)
 		}
 		if j.op.Step == inventory.StepWipe && j.isUntouched() {
-			return j.silent()
+			return o.silent(j)
 		}
 		return j.save()
 	})
@@ -141,7 +141,7 @@ func (o *Workers) orphan(ctx context.Context, op inventory.Operation) error {
 }
 
 // silent says what is waited for while the agent has not taken up its task: it may still be at an older one.
-func (j *Job) silent() error {
+func (o *Workers) silent(j *Job) error {
 	j.op.NextAt = j.op.DeadlineAt
 	if j.op.AttemptN == 1 { // later attempts say why there was one before
 		j.op.Reason, j.op.Hint = awaitsAgent(&j.Host), "slipway host events "+j.Host.Name
@@ -170,7 +170,7 @@ func (o *Workers) late(j *Job) error {
 		f.reason += "; it has not begun, and the machine is restarted"
 		f.isDeaf = true
 	}
-	if err := j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(inventory.IssueOverdue, inventory.SeverityWarning, f.reason, f.hint)); err != nil {
+	if err := j.openIssue(inventory.IssueOverdue, inventory.SeverityWarning, f.reason, f.hint); err != nil {
 		return err
 	}
 	return j.fail(f)

@@ -99,7 +99,7 @@ func (j *Job) giveUp(f failure) error {
 
 // quarantine puts the host aside with the reason, and opens the issue.
 func (j outcome) quarantine(issue string, f failure) error {
-	if err := j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(issue, inventory.SeverityError, f.reason, f.hint)); err != nil {
+	if err := j.openIssue(issue, inventory.SeverityError, f.reason, f.hint); err != nil {
 		return err
 	}
 	if _, err := j.Host.State.Next(inventory.Fault); err != nil {
@@ -125,7 +125,7 @@ func (j outcome) installFailed(f failure) error {
 		return err
 	}
 	if f.isImage {
-		if err := j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(inventory.IssueInstall, inventory.SeverityError, f.reason, f.hint)); err != nil {
+		if err := j.openIssue(inventory.IssueInstall, inventory.SeverityError, f.reason, f.hint); err != nil {
 			return err
 		}
 		if m == nil {
@@ -181,7 +181,7 @@ func (j outcome) climb(f failure) error {
 		return err
 	}
 	if len(j.P.Ladder) <= 1 {
-		if err := j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(inventory.IssueInstall, inventory.SeverityError, f.reason, f.hint)); err != nil {
+		if err := j.openIssue(inventory.IssueInstall, inventory.SeverityError, f.reason, f.hint); err != nil {
 			return err
 		}
 		if j.Host.State != inventory.Active {

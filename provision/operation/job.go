@@ -141,11 +141,6 @@ func (j *Job) isUntouched() bool { return j.op.Progress == (inventory.Progress{}
 // isHere reports whether our agent runs on the host.
 func (j *Job) isHere() bool { return j.o.agents.isHere(j.Host.ID, j.o.cfg.Now()) }
 
-// isDryRun reports whether the transaction of the job is undone at its end: what is kept outside of the database stays as it is.
-func (j *Job) isDryRun() bool {
-	return j.o.cfg.Ledger.IsDryRun(j.Tx)
-}
-
 // machine returns the machine that the operation is for, nil for none.
 func (j *Job) machine() (*inventory.Machine, error) {
 	if j.op.MachineUID == "" {
@@ -209,8 +204,23 @@ func (j *Job) issue(kind string, severity inventory.Severity, cause, hint string
 	}
 }
 
-// closeIssues closes what this operation may have opened.
-func (j *Job) closeIssues() error {
+// openIssue opens an issue about the operation's host.
+func (j *Job) openIssue(kind string, severity inventory.Severity, cause, hint string) error {
+	return j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(kind, severity, cause, hint))
+}
+
+// closeIssues closes issues of some kinds about the operation's host.
+func (j *Job) closeIssues(why string, kinds ...string) error {
+	for _, kind := range kinds {
+		if err := j.o.cfg.Ledger.CloseIssue(j.Tx, j.issue(kind, "", "", ""), why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeOwn closes what this operation may have opened.
+func (j *Job) closeOwn() error {
 	types := []string{
 		inventory.IssueManual, inventory.IssueOverdue, inventory.IssueFence, inventory.IssueInstall, inventory.IssueWipe,
 		inventory.IssueInspection, inventory.IssueBootOrder, inventory.IssueReplaced,
@@ -218,12 +228,7 @@ func (j *Job) closeIssues() error {
 	if j.op.Kind == inventory.OpPower || j.op.Kind == inventory.OpRotate {
 		types = []string{inventory.IssueManual}
 	}
-	for _, t := range types {
-		if err := j.o.cfg.Ledger.CloseIssue(j.Tx, j.issue(t, inventory.SeverityError, "", ""), Describe(&j.op)+" is "+string(j.op.State)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return j.closeIssues(Describe(&j.op)+" is "+string(j.op.State), types...)
 }
 
 // endBootsOf ends the boots that were for an operation which has ended: what they booted runs and reports nothing, or our

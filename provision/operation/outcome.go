@@ -64,10 +64,7 @@ func (j outcome) fenced() error {
 	if err := j.moveIf(inventory.Fence, "fenced: its old system cannot run any more"); err != nil {
 		return err
 	}
-	if err := j.o.cfg.Ledger.CloseIssue(j.Tx, j.issue(inventory.IssueFence, "", "", ""), "fenced"); err != nil {
-		return err
-	}
-	if err := j.o.cfg.Ledger.CloseIssue(j.Tx, j.issue(inventory.IssueManual, "", "", ""), "fenced"); err != nil {
+	if err := j.closeIssues("fenced", inventory.IssueFence, inventory.IssueManual); err != nil {
 		return err
 	}
 	if err := EndTurns(j.Tx, j.Host.ID, true); err != nil {

@@ -145,7 +145,7 @@ func (o *Orders) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 		if !isAnswer || h.InMaintenance {
 			return nil
 		}
-		if err := o.cfg.Ledger.CloseIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "confirmed by "+who.By); err != nil {
+		if err := j.closeIssues("confirmed by "+who.By, inventory.IssueManual); err != nil {
 			return err
 		}
 		if err := j.forward(); err != nil {

@@ -302,7 +302,7 @@ func placeOf(h *inventory.Host) string {
 // ask opens the task for a person. A machine that has to boot from the network goes on by itself when it does.
 func (j *Job) ask(n needsPerson) error {
 	if !n.comes {
-		if err := j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(inventory.IssueManual, inventory.SeverityWarning, n.task, n.hint)); err != nil {
+		if err := j.openIssue(inventory.IssueManual, inventory.SeverityWarning, n.task, n.hint); err != nil {
 			return err
 		}
 	}
@@ -332,7 +332,7 @@ func (j *Job) unpowered(problem error) error {
 	}
 	if j.op.Step == inventory.StepFence && (f.isLasting || j.op.AttemptN >= Attempts) {
 		hint := "repair the controller, or switch it off by hand and confirm: slipway host power " + j.Host.Name + " --confirm off"
-		if err := j.o.cfg.Ledger.OpenIssue(j.Tx, j.issue(inventory.IssueFence, inventory.SeverityError, "not fenced, its old system may still run: "+f.reason, hint)); err != nil {
+		if err := j.openIssue(inventory.IssueFence, inventory.SeverityError, "not fenced, its old system may still run: "+f.reason, hint); err != nil {
 			return err
 		}
 		return j.wait("not fenced: "+f.reason, hint, fenceAgain)

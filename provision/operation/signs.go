@@ -89,13 +89,13 @@ func (o *Signs) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Opera
 	waits := op.Step == inventory.StepPower || op.Step == inventory.StepNetboot
 	switch {
 	case d.Boot == pxe.BootImage && waits && !o.Busy.Has(h.ID):
-		if err := o.cfg.Ledger.CloseIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "it boots from the network"); err != nil {
+		if err := j.closeIssues("it boots from the network", inventory.IssueManual); err != nil {
 			return err
 		}
 		j.op.Step = inventory.StepNetboot
 		return j.forward()
 	case d.Boot == pxe.BootDisk && op.Step == inventory.StepFirstBoot && op.State == inventory.OpWaiting && !h.InMaintenance:
-		if err := o.cfg.Ledger.CloseIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "it boots"); err != nil {
+		if err := j.closeIssues("it boots", inventory.IssueManual); err != nil {
 			return err
 		}
 		if _, err := j.enter(inventory.StepFirstBoot); err != nil { // a person has switched it on: from now on it has a deadline
@@ -133,7 +133,7 @@ func (o *Signs) HeardOS(mac inventory.MAC) {
 		}
 		cause := fmt.Sprintf("%s was restarted to boot from the network, and an operating system came up instead", j.Host.Name)
 		hint := "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device"
-		if err := o.cfg.Ledger.OpenIssue(tx, j.issue(inventory.IssueBootOrder, inventory.SeverityError, cause, hint)); err != nil {
+		if err := j.openIssue(inventory.IssueBootOrder, inventory.SeverityError, cause, hint); err != nil {
 			return err
 		}
 		j.op.Reason, j.op.Hint = cause, hint

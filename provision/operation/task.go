@@ -53,10 +53,7 @@ func (j agentStep) arrived(s inventory.BootSession) error {
 	if is, err := j.Believes(s.StartedAt); err != nil || !is { // its power is cut first
 		return err
 	}
-	if err := j.o.cfg.Ledger.CloseIssue(j.Tx, j.issue(inventory.IssueManual, "", "", ""), "our agent runs on it"); err != nil {
-		return err
-	}
-	if err := j.o.cfg.Ledger.CloseIssue(j.Tx, j.issue(inventory.IssueFence, "", "", ""), "our agent runs on it"); err != nil {
+	if err := j.closeIssues("our agent runs on it", inventory.IssueManual, inventory.IssueFence); err != nil {
 		return err
 	}
 	if j.op.Step == inventory.StepPower { // it came by itself
