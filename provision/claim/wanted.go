@@ -65,7 +65,7 @@ func (ms *Machines) EditMachine(tx inventory.Tx, old inventory.Machine, m *inven
 		return err
 	}
 	if len(beforeItsEnd(&old, m, changes)) > 0 {
-		if err := ms.holdMachine(tx, m); err != nil {
+		if err := ms.HoldMachine(tx, m); err != nil {
 			return err
 		}
 	}
@@ -114,14 +114,8 @@ func (ms *Machines) CheckMachine(tx inventory.Tx, m *inventory.Machine) error {
 	return preflight(tx, m)
 }
 
-// HoldMachine gives a machine that was created in this transaction its addresses. It refuses one whose address or name
-// another one has.
+// HoldMachine gives a machine its addresses, with or without a host. It refuses one whose address or name another one has.
 func (ms *Machines) HoldMachine(tx inventory.Tx, m *inventory.Machine) error {
-	return ms.cfg.Configurer.Hold(tx, m, nil)
-}
-
-// holdMachine is hold for a machine, wherever it is.
-func (ms *Machines) holdMachine(tx inventory.Tx, m *inventory.Machine) error {
 	if m.HostID == "" {
 		return ms.cfg.Configurer.Hold(tx, m, nil)
 	}
