@@ -123,10 +123,6 @@ func (c *Configurer) Hold(tx inventory.Tx, m *inventory.Machine, h *inventory.Ho
 	if err != nil {
 		return err
 	}
-	return c.holdIn(tx, b, m, h)
-}
-
-func (c *Configurer) holdIn(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) error {
 	x, err := c.holds(tx, b, m, h)
 	if err != nil {
 		return err
@@ -325,9 +321,6 @@ func (c *Configurer) saveHeld(tx inventory.Tx, x inventory.Holder, all []invento
 	return tx.SaveHoldings(x, all)
 }
 
-// holdersAtOnce bounds a transaction that checks what machines hold.
-const holdersAtOnce = 50
-
 // eachHolder calls fn with every machine, on its host, and every host without one that somebody has accepted.
 func (c *Configurer) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h *inventory.Host) error) error {
 	machines, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
@@ -352,6 +345,39 @@ func (c *Configurer) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h
 			if err := fn(nil, h); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// holdersAtOnce bounds a transaction of noteAll.
+const holdersAtOnce = 50
+
+// noteAll stores what machines and hosts hold, by the keys of the holders, a few in each transaction. Those that are gone are
+// left out.
+func (c *Configurer) noteAll(ctx context.Context, keys []string) error {
+	for some := range slices.Chunk(keys, holdersAtOnce) {
+		err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+			b, err := c.book(tx, false)
+			if err != nil {
+				return err
+			}
+			for _, key := range some {
+				m, h, err := holderOf(tx, key)
+				if err != nil {
+					return err
+				}
+				if m == nil && h == nil {
+					continue
+				}
+				if err := c.noteHeld(tx, b, m, h); ledger.IgnoreNotFound(err) != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

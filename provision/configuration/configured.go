@@ -8,7 +8,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
-	"slipway.dev/slipway/provision/ledger"
 )
 
 // HoldConfigured gives the machines and hosts of a profile or layer, saved in this transaction, their addresses and names.
@@ -99,32 +98,10 @@ func (c *Edits) holdKey(tx inventory.Tx, b *address.Book, t edit, key string) er
 	return c.take(tx, b, &x)
 }
 
-// noteWalked stores what a walk has found, a few holders in each transaction. What could not be stored is checked later.
+// noteWalked stores what a walk has found. What could not be stored is checked later.
 func (c *Edits) noteWalked(ctx context.Context, w *heldWalk) {
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(w.holders)), holdersAtOnce) {
-		err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-			b, err := c.book(tx, false)
-			if err != nil {
-				return err
-			}
-			for _, key := range some {
-				m, h, err := holderOf(tx, key)
-				if err != nil {
-					return err
-				}
-				if m == nil && h == nil {
-					continue
-				}
-				if err := c.noteHeld(tx, b, m, h); ledger.IgnoreNotFound(err) != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			c.cfg.Log.Warn("addresses and names of a configuration not noted yet", "err", err)
-			c.HeldElsewhere()
-			return
-		}
+	if err := c.noteAll(ctx, slices.Sorted(maps.Keys(w.holders))); err != nil {
+		c.cfg.Log.Warn("addresses and names of a configuration not noted yet", "err", err)
+		c.HeldElsewhere()
 	}
 }

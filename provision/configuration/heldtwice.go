@@ -10,7 +10,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
-	"slipway.dev/slipway/provision/ledger"
 )
 
 // heldEvery is how often addresses are compared with the network's, which changes without us.
@@ -43,69 +42,17 @@ func (c *Clashes) Look(ctx context.Context) error {
 
 // renew brings what all machines and hosts hold up to date: an older version has not noted it.
 func (c *Clashes) renew(ctx context.Context) error {
-	type who struct {
-		uid string
-		id  inventory.HostID
-	}
-	var all []who
+	var keys []string
 	err := c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		return c.eachHolder(tx, func(m *inventory.Machine, h *inventory.Host) error {
-			w := who{}
-			if m != nil {
-				w.uid = m.UID
-			}
-			if h != nil {
-				w.id = h.ID
-			}
-			all = append(all, w)
+			keys = append(keys, subject(m, h).Key())
 			return nil
 		})
 	})
 	if err != nil {
 		return err
 	}
-	for some := range slices.Chunk(all, holdersAtOnce) {
-		err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-			b, err := c.book(tx, false)
-			if err != nil {
-				return err
-			}
-			for _, w := range some {
-				if err := c.renewOne(tx, b, w.uid, w.id); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *Clashes) renewOne(tx inventory.Tx, b *address.Book, uid string, id inventory.HostID) error {
-	var m *inventory.Machine
-	var h *inventory.Host
-	if id != "" {
-		host, err := tx.FindHost(id)
-		if err != nil {
-			return ledger.IgnoreNotFound(err)
-		}
-		h = &host
-	}
-	if uid != "" {
-		machine, err := tx.FindMachineByUID(uid)
-		if err != nil {
-			return ledger.IgnoreNotFound(err)
-		}
-		if m = &machine; machine.HostID != id {
-			return nil // it has moved, and was noted then
-		}
-	} else if h.Machine != "" {
-		return nil
-	}
-	return ledger.IgnoreNotFound(c.noteHeld(tx, b, m, h))
+	return c.noteAll(ctx, keys)
 }
 
 // compare opens an issue for each address and name that two machines have, or a machine and the network, and closes those
