@@ -124,8 +124,7 @@ func (e wiring) operation() {
 	cfg, op := &e.cfg, e.Operator
 	op.Configure(operation.Config{
 		Ledger: e.Ledger, NewULID: cfg.NewULID, Sessions: e.sessions, Power: e.Controllers, Nodes: cfg.Nodes, Bootstraps: &e.Bootstraps,
-		UnheardAfter: cfg.UnheardAfter,
-		Limits:       operation.Limits{Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour}, Claims: e.Claims,
+		Limits: operation.Limits{Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour, UnheardAfter: cfg.UnheardAfter}, Claims: e.Claims,
 	})
 	e.Orders = operation.NewOrders(op, operation.OrdersConfig{
 		Ledger: e.Ledger, Configurer: e.Configurer, Power: e.Controllers, Join: cfg.Join, Plan: e.Plan, MayPlace: e.MayPlace,

@@ -1,8 +1,8 @@
 // Package operation does what takes several boots of a host: it inspects, installs, wipes, powers and releases hosts, step by step.
 //
-// Start reading in road.go, which has the steps of each kind of operation. A Job is an operation in one transaction: advance.go moves
-// it from step to step, fail.go begins another attempt or gives up, and outcome.go has what an operation leaves behind. Four types
-// call them. Orders are what people ask for. Workers do what is due, and speak to controllers and clusters. Agents answers our agent,
+// Start reading in road.go, which has the steps of each kind of operation. A Job is an operation in one transaction. advance.go moves
+// it from step to step. fail.go begins another attempt or gives up. outcome.go has what an operation leaves behind. Four types call
+// them. Orders are what people ask for. Workers do what is due, and speak to controllers and clusters. Agents answers our agent,
 // with Tasks and Reports. Signs are what machines show by themselves, such as a boot.
 //
 // It knows no rules about machines: package claim binds them to hosts, and operations call it by an interface, Claims.
@@ -28,11 +28,9 @@ type Config struct {
 	Sessions       *session.Table
 	Limits         Limits
 	Power          *power.Controllers
-	// UnheardAfter is how long a controller may take to obey before the operation says that it waits for it; 3 s when zero.
-	UnheardAfter time.Duration
-	Nodes        Nodes // nil: Kubernetes nodes are left alone
-	Bootstraps   *delivery.Bootstraps
-	Claims       Claims
+	Nodes          Nodes // nil: Kubernetes nodes are left alone
+	Bootstraps     *delivery.Bootstraps
+	Claims         Claims
 }
 
 // Claims are the room above, which knows what becomes of a machine when its host is free or does not work.

@@ -361,7 +361,7 @@ func (s *powerStep) watchController(ctx context.Context) (stop func()) {
 		s.waitsForController(ctx, who+" does not answer: "+s.p.Record.Reason, hint)
 		return func() {}
 	}
-	t := time.AfterFunc(cmp.Or(s.cfg.UnheardAfter, unheardAfter), func() {
+	t := time.AfterFunc(cmp.Or(s.cfg.Limits.UnheardAfter, unheardAfter), func() {
 		s.waitsForController(ctx, who+" has not obeyed yet: it may be dead or slow", hint)
 	})
 	return func() { t.Stop() }

@@ -225,6 +225,8 @@ func StepNames() []string {
 type Limits struct {
 	Deadlines       map[string]time.Duration // replace those of steps, by their names
 	InstallsPerHour int
+	// UnheardAfter is how long a controller may take to obey before the operation says that it waits for it; 3 s when zero.
+	UnheardAfter time.Duration
 }
 
 // Of returns the deadline of a step.
