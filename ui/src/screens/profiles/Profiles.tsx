@@ -114,7 +114,7 @@ function NewProfile() {
       title="Create a profile"
       about={
         from
-          ? `A copy of ${from}, without its selector, so that the copy selects no hosts.`
+          ? `A copy of ${from}. It has no selector, so that it selects no hosts.`
           : 'Its text begins with a template; change it.'
       }
       actions={<Link to="/profiles">All profiles</Link>}

@@ -121,7 +121,6 @@ export function weak(password: string): string | undefined {
   return [...password].length < 10 ? 'it needs at least 10 characters' : undefined
 }
 
-const [name, ...others] = nouns.users.fields
 const password: FormField = {
   name: 'password',
   label: 'Password',
@@ -130,7 +129,7 @@ const password: FormField = {
   isAside: true,
   wrong: weak,
 }
-const form = { ...nouns.users, fields: [...(name ? [name] : []), password, ...others] }
+const form = { ...nouns.users, fields: nouns.users.fields.flatMap((f) => (f.kind === 'roles' ? [password, f] : [f])) }
 
 function NewUser({ close }: { close: () => void }) {
   return (
