@@ -286,7 +286,7 @@ func (r *machines) mayAdopt(ctx context.Context, p *pass, v *contract.View) (why
 		return "", nil // nobody's, or moved from another cluster
 	}
 	var was client.Object = &infrav1.SlipwayMachine{}
-	if o.Kind != kindMachine {
+	if o.Kind != infrav1.KindSlipwayMachine {
 		was = &metalv1.MetalMachine{}
 	}
 	// The UID tells the same object from another one of the same name.
@@ -310,7 +310,7 @@ func (r *machines) bind(ctx context.Context, p *pass) error {
 		return nil
 	}
 	spec := map[string]any{"claimID": id, "providerID": p.view.ProviderID}
-	if _, err := controllers.ApplySpec(ctx, r.client, p.sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerClaim, spec); err != nil {
+	if _, err := controllers.ApplySpec(ctx, r.client, p.sm, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayMachine), ManagerClaim, spec); err != nil {
 		return fmt.Errorf("write the claim: %w", err)
 	}
 	if p.sm.Spec.ClaimID == "" {

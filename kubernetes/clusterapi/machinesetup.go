@@ -53,7 +53,7 @@ func index(mgr manager.Manager) error {
 func setupMachines(mgr manager.Manager, k *kit) error {
 	r := &machines{
 		kit: k, cache: mgr.GetCache(), boots: &controllers.Bootstraps{},
-		orphans: &controllers.Orphans{Env: &k.env, Kind: kindMachine, Log: k.log},
+		orphans: &controllers.Orphans{Env: &k.env, Kind: infrav1.KindSlipwayMachine, Log: k.log},
 	}
 	o := &objects{kit: k, boots: r.boots}
 	b := builder.ControllerManagedBy(mgr).Named("slipwaymachine").
@@ -111,7 +111,7 @@ func (r *objects) ofEvent(ev inventory.Event) []reconcile.Request {
 	if ev.Kind == inventory.EventChanged && (strings.HasPrefix(ev.Subject, "profile/") || strings.HasPrefix(ev.Subject, "image/") || strings.HasPrefix(ev.Subject, "pool/")) {
 		return r.unclaimed()
 	}
-	name, ok := r.env.ObjectOf(contract.OwnerOf(ev), kindMachine)
+	name, ok := r.env.ObjectOf(contract.OwnerOf(ev), infrav1.KindSlipwayMachine)
 	if !ok {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (r *objects) all(ctx context.Context) ([]reconcile.Request, error) {
 	}
 	all := r.listed(ctx)
 	for _, v := range views {
-		if name, ok := r.env.ObjectOf(v.Machine.Owner, kindMachine); ok && r.env.Watches(name.Namespace) {
+		if name, ok := r.env.ObjectOf(v.Machine.Owner, infrav1.KindSlipwayMachine); ok && r.env.Watches(name.Namespace) {
 			all = append(all, reconcile.Request{NamespacedName: name})
 		}
 	}

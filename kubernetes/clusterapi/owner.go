@@ -20,13 +20,10 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// kindMachine is the kind in the owners of machines that Cluster API wants.
-const kindMachine = "SlipwayMachine"
-
 // ownerOf returns the owner, for the inventory, of the machine of an object. The UID is part of it, so an object of
 // the same name is another owner.
 func (k *kit) ownerOf(m *infrav1.SlipwayMachine) contract.Owner {
-	return contract.Owner{ClusterUID: k.env.ClusterUID, Namespace: m.Namespace, Kind: kindMachine, Name: m.Name, UID: string(m.UID)}
+	return contract.Owner{ClusterUID: k.env.ClusterUID, Namespace: m.Namespace, Kind: infrav1.KindSlipwayMachine, Name: m.Name, UID: string(m.UID)}
 }
 
 // isOurs reports whether this set of controllers handles an object; see controllers.Env.WatchFilter.
@@ -137,7 +134,7 @@ func sameOwner(a, b metav1.OwnerReference) bool { return a.UID == b.UID && a.Kin
 
 // machineOf returns the name of the SlipwayMachine of a Machine, or "" when another provider has it.
 func machineOf(m *clusterv1.Machine) string {
-	if ref := m.Spec.InfrastructureRef; ref.Kind == kindMachine && ref.APIGroup == infrav1.GroupVersion.Group {
+	if ref := m.Spec.InfrastructureRef; ref.Kind == infrav1.KindSlipwayMachine && ref.APIGroup == infrav1.GroupVersion.Group {
 		return ref.Name
 	}
 	return ""

@@ -16,7 +16,7 @@ import (
 
 // writeStatus writes the status of a machine.
 func (r *machines) writeStatus(ctx context.Context, sm *infrav1.SlipwayMachine) error {
-	return controllers.ApplyStatus(ctx, r.client, sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerMachine, &sm.Status)
+	return controllers.ApplyStatus(ctx, r.client, sm, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayMachine), ManagerMachine, &sm.Status)
 }
 
 // report writes the status of a machine when it changed. Provisioned never becomes false again: Cluster API takes it
