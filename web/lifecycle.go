@@ -14,7 +14,6 @@ import (
 // Lifecycle is the part of the engine that moves hosts and machines in their lives. Each room says what it needs of it.
 type Lifecycle interface {
 	hosts.Engine
-	hosts.Diagnoser
 	machines.Engine
 	power.Engine
 	history.Engine

@@ -3,6 +3,9 @@
 // nouns, which web wires. None of them decides anything about a host: they read and write the inventory, and ask the
 // engine.
 //
+// Each package of nouns has the same form: Register in register.go lists its operations, and each other file has those on one
+// subject. They are methods of the Server in server.go, where the Config and the interfaces lie that the package needs.
+//
 // Start reading at New, then addAll, then package web/rest (what all operations share), then web/hosts.
 package web
 
@@ -172,26 +175,21 @@ func New(cfg Config) *Server {
 func (s *Server) addAll() {
 	cfg, conceal := &s.cfg, concealer{s}
 	// The first type of a name keeps it in the description: that of a pool is the one of the records.
-	records.New(s.rest).Register()
-	powers := power.New(power.Config{Frame: s.rest, Engine: cfg.Lifecycle, Scan: cfg.Scan, Life: s.life, Moving: moving})
-	powers.Register()
-	s.consoles = consoles.New(consoles.Config{
+	records.Register(s.rest)
+	powers := power.Register(power.Config{Frame: s.rest, Engine: cfg.Lifecycle, Scan: cfg.Scan, Life: s.life, Moving: moving})
+	s.consoles = consoles.Register(consoles.Config{
 		Frame: s.rest, Store: s.whole, Power: powers, Events: cfg.Events, Life: s.life, IsRecording: cfg.RecordConsoles,
 		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
 	})
-	s.consoles.Register()
-	hosts.New(hosts.Config{
+	hosts.Register(hosts.Config{
 		Frame: s.rest, Engine: cfg.Lifecycle, NewHostID: cfg.NewHostID, Vendor: cfg.Vendor, Conceal: conceal,
-		Locate: powers.Locate, Forget: s.consoles.Forget, Moving: moving,
-	}).Register()
-	hosts.NewExplainer(hosts.ExplainerConfig{Frame: s.rest, Engine: cfg.Lifecycle, Conceal: conceal.Text, BootBase: cfg.BootBase}).Register()
-	hosts.AddStickers(s.rest, cfg.ExternalURL)
-	machines.New(machines.Config{Frame: s.rest, Engine: cfg.Lifecycle, Moving: moving}).Register()
-	heard := events.New(events.Config{
+		BootBase: cfg.BootBase, ExternalURL: cfg.ExternalURL, Locate: powers.Locate, Forget: s.consoles.Forget, Moving: moving,
+	})
+	machines.Register(machines.Config{Frame: s.rest, Engine: cfg.Lifecycle, Moving: moving})
+	heard := events.Register(events.Config{
 		Frame: s.rest, Events: cfg.Events, Logs: cfg.Logs, Life: s.life, Conceal: s.discreetEvents,
 		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
 	})
-	heard.Register()
 	clusters.NewTargets(clusters.TargetsConfig{
 		Frame: s.rest, Check: cfg.CheckTarget, RBAC: cfg.TargetRBAC, NodesRBAC: cfg.TargetNodesRBAC, IssueKubeconfig: cfg.IssueKubeconfig,
 	}).Register()
@@ -199,25 +197,25 @@ func (s *Server) addAll() {
 	clusters.NewControllers(clusters.ControllersConfig{
 		Frame: s.rest, Events: heard, Appliance: cfg.Appliance, View: cfg.ClusterView,
 	}).Register()
-	history.New(history.Config{Frame: s.rest, Engine: cfg.Lifecycle}).Register()
-	network.New(network.Config{
+	history.Register(history.Config{Frame: s.rest, Engine: cfg.Lifecycle})
+	network.Register(network.Config{
 		Frame: s.rest, Addresses: cfg.Lifecycle,
 		Interfaces: cfg.Interfaces, BootPort: cfg.BootPort, Probe: cfg.Probe, ForeignServers: cfg.ForeignServers,
-	}).Register()
-	imports.New(imports.Config{
+	})
+	imports.Register(imports.Config{
 		Frame: s.rest, Jobs: cfg.Jobs, Artefacts: cfg.Artefacts, Catalogue: cfg.Catalogue, Life: s.life,
-	}).Register()
-	configs.New(configs.Config{
+	})
+	configs.Register(configs.Config{
 		Frame: s.rest, Renderer: cfg.Configs, Secrets: cfg.Secrets, Catalogue: cfg.Catalogue,
-	}).Register()
+	})
 	s.access.Register()
-	files.New(files.Config{
+	files.Register(files.Config{
 		Frame: s.rest, Backups: cfg.Backups, Life: s.life, NewHostID: cfg.NewHostID, Engine: cfg.Lifecycle,
-	}).Register()
-	audit.New(s.rest).Register()
-	system.New(system.Config{
+	})
+	audit.Register(s.rest)
+	system.Register(system.Config{
 		Frame: s.rest, Version: cfg.Version, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS, RotateAuthority: cfg.RotateAuthority,
-	}).Register()
+	})
 }
 
 // Handler returns the API for requests that need a token.

@@ -1,7 +1,3 @@
-// Package audit shows who asked the REST API for what, checks that nobody has changed the entries since, and takes edits back.
-// Package rest writes the entries.
-//
-// Start reading at Log.Register, then Log.undo.
 package audit
 
 import (
@@ -37,14 +33,11 @@ type auditInput struct {
 // Log is the audit as callers read it.
 type Log struct{ frame *rest.Frame }
 
-// New returns the audit that a frame writes.
-func New(f *rest.Frame) *Log { return &Log{f} }
-
 // checkFor is how long a look at the whole chain may take, and the checks of what an undo brings back.
 const checkFor = time.Minute
 
-// Register adds what can be read of the audit, and the undo, to the operations of the frame.
-func (l *Log) Register() {
+// addEntries registers what can be read of the entries.
+func (l *Log) addEntries() {
 	rest.Register(l.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/audit", ID: "list-audit", Scope: rest.OfPools, Tag: "audit",
 		Summary: "List the requests to this API, latest first",
@@ -66,14 +59,6 @@ func (l *Log) Register() {
 			}
 			return &rest.One[wire.AuditEntry]{Body: e}, nil
 		})
-	rest.Register(l.frame, rest.Operation{
-		Method: http.MethodPost, Path: "/audit/{id}/undo", ID: "undo-audit", Scope: rest.OfPools, Tag: "audit", Dry: true, Result: inventory.Audit{}, Within: checkFor,
-		Summary: "Take back an edit: delete what it created, bring back what it deleted or how the thing was before",
-		About: "It goes through the same checks as the edit, needs the same role, and is an entry itself, which it answers. A Conflict says " +
-			"that the thing has changed since, or why that edit cannot be undone.",
-		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
-	}, l.undo)
-	l.addChain()
 }
 
 // rawOrNil is JSON for diff, to which no text is no thing.
@@ -180,4 +165,23 @@ func (l *Log) findAudit(req *rest.Request, id int64) (a inventory.Audit, err err
 		return err
 	})
 	return a, err
+}
+
+// whyFixed says why an entry can never be undone; "" when it may be.
+func (l *Log) whyFixed(a inventory.Audit) string {
+	switch {
+	case a.IsRefused():
+		return "it was refused, so that nothing changed"
+	case a.Change == "":
+		return "it is no edit, and what was done is done"
+	case a.Fixed != "":
+		return a.Fixed
+	case l.frame.Undoer(a.Noun) == nil:
+		return "the values that the API does not show are not kept"
+	case a.Noun == "machine" && a.Change == inventory.AuditCreate:
+		return "a machine ends by being deleted, which wipes its host"
+	case a.Noun == "machine" && a.Change == inventory.AuditDelete:
+		return "its host was let go of; create it again for another"
+	}
+	return ""
 }

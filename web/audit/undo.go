@@ -15,6 +15,17 @@ type undoInput struct {
 	ID     int64 `path:"id" minimum:"1"`
 }
 
+// addUndo registers the undo of edits.
+func (l *Log) addUndo() {
+	rest.Register(l.frame, rest.Operation{
+		Method: http.MethodPost, Path: "/audit/{id}/undo", ID: "undo-audit", Scope: rest.OfPools, Tag: "audit", Dry: true, Result: inventory.Audit{}, Within: checkFor,
+		Summary: "Take back an edit: delete what it created, bring back what it deleted or how the thing was before",
+		About: "It goes through the same checks as the edit, needs the same role, and is an entry itself, which it answers. A Conflict says " +
+			"that the thing has changed since, or why that edit cannot be undone.",
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	}, l.undo)
+}
+
 // undo takes back what an entry says was done.
 func (l *Log) undo(req *rest.Request, in *undoInput) (*rest.Written, error) {
 	a, err := l.findAudit(req, in.ID)
@@ -74,23 +85,4 @@ func (l *Log) mayUndo(req *rest.Request, a inventory.Audit) error {
 		}
 		return err
 	})
-}
-
-// whyFixed says why an entry can never be undone; "" when it may be.
-func (l *Log) whyFixed(a inventory.Audit) string {
-	switch {
-	case a.IsRefused():
-		return "it was refused, so that nothing changed"
-	case a.Change == "":
-		return "it is no edit, and what was done is done"
-	case a.Fixed != "":
-		return a.Fixed
-	case l.frame.Undoer(a.Noun) == nil:
-		return "the values that the API does not show are not kept"
-	case a.Noun == "machine" && a.Change == inventory.AuditCreate:
-		return "a machine ends by being deleted, which wipes its host"
-	case a.Noun == "machine" && a.Change == inventory.AuditDelete:
-		return "its host was let go of; create it again for another"
-	}
-	return ""
 }

@@ -5,20 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
-)
-
-// Limits of operations on configurations: their text is up to 1 MiB, which JSON may double, and a save renders every
-// host that uses it.
-const (
-	configBody = 5 << 20
-	checkFor   = time.Minute
 )
 
 // addLayers registers the operations on layers. The address calls a layer by its key, with a host's name or MAC in
@@ -171,6 +163,11 @@ func (s *Server) vetLayerGone(req *rest.Request, l *inventory.Layer) (*configura
 	gone := *l
 	gone.Config = ""
 	return s.vetLayer(req, &gone)
+}
+
+type checkInput[T any] struct {
+	rest.NameRef
+	Body T
 }
 
 func (s *Server) checkLayer(req *rest.Request, in *checkInput[inventory.Layer]) (*rest.One[configuration.Impact], error) {

@@ -58,11 +58,6 @@ func (s *Server) vetProfile(req *rest.Request, p *inventory.Profile) (*configura
 	return &i, refuse("profile "+p.Name, &i)
 }
 
-type checkInput[T any] struct {
-	rest.NameRef
-	Body T
-}
-
 func (s *Server) checkProfile(req *rest.Request, in *checkInput[inventory.Profile]) (*rest.One[configuration.Impact], error) {
 	n := s.profiles()
 	p := in.Body

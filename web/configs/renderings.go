@@ -2,7 +2,6 @@ package configs
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"slices"
 
@@ -12,21 +11,6 @@ import (
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
-
-// Renderer is the part of the engine about configurations. Nothing of it changes anything.
-type Renderer interface {
-	// Preview returns what a host would be given now, or with a draft of a profile.
-	Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (configuration.Preview, error)
-	// CheckProfile and CheckLayer return what saving one would do to the hosts that use it.
-	CheckProfile(ctx context.Context, p *inventory.Profile) (configuration.Impact, error)
-	CheckLayer(ctx context.Context, l *inventory.Layer) (configuration.Impact, error)
-	// Capabilities returns, by format, what it can say to a target.
-	Capabilities(t machineconfig.Target) map[string]machineconfig.Capabilities
-}
-
-func errNoConfigs() error {
-	return inventory.Errorf(inventory.Unavailable, "this server renders no configurations")
-}
 
 type draftInput struct {
 	rest.HostRef

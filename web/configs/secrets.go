@@ -13,11 +13,6 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-// Sealer seals the values of secrets. Only the engine opens again what it seals.
-type Sealer interface {
-	Seal(name string, plain []byte) ([]byte, error)
-}
-
 type putSecretInput struct {
 	rest.WriteOptions
 	rest.NameRef

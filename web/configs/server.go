@@ -1,11 +1,13 @@
-// Package configs has the operations of the REST API on what machines become: profiles, layers, the secrets that these name, and what
-// was rendered of them.
-//
-// Start reading at Server.Register, then layers.go.
 package configs
 
 import (
+	"context"
+	"time"
+
 	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -24,13 +26,29 @@ type Server struct {
 	rest *rest.Frame
 }
 
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
+// Renderer is the part of the engine about configurations. Nothing of it changes anything.
+type Renderer interface {
+	// Preview returns what a host would be given now, or with a draft of a profile.
+	Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (configuration.Preview, error)
+	// CheckProfile and CheckLayer return what saving one would do to the hosts that use it.
+	CheckProfile(ctx context.Context, p *inventory.Profile) (configuration.Impact, error)
+	CheckLayer(ctx context.Context, l *inventory.Layer) (configuration.Impact, error)
+	// Capabilities returns, by format, what it can say to a target.
+	Capabilities(t machineconfig.Target) map[string]machineconfig.Capabilities
+}
 
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addProfiles()
-	s.addLayers()
-	s.addRenderings()
-	s.addSecrets()
+// Sealer seals the values of secrets. Only the engine opens again what it seals.
+type Sealer interface {
+	Seal(name string, plain []byte) ([]byte, error)
+}
+
+// Limits of operations on configurations: their text is up to 1 MiB, which JSON may double, and a save renders every
+// host that uses it.
+const (
+	configBody = 5 << 20
+	checkFor   = time.Minute
+)
+
+func errNoConfigs() error {
+	return inventory.Errorf(inventory.Unavailable, "this server renders no configurations")
 }

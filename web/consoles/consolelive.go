@@ -36,8 +36,8 @@ type typeInput struct {
 	}
 }
 
-// Register adds the operations on serial consoles to the frame: for browsers, and their recordings.
-func (s *Server) Register() {
+// addConsoles registers the operations on serial consoles: for browsers, and their recordings.
+func (s *Server) addConsoles() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/console/stream", ID: "follow-console", Needs: inventory.Operator, Scope: rest.OfPools, Tag: "hosts", Plain: "text/event-stream", IsLong: true,
 		Summary: "Follow the serial console of a host", Errors: []int{http.StatusNotFound, http.StatusConflict},

@@ -1,7 +1,3 @@
-// Package consoles has the serial consoles of hosts: for a connection of their own, for browsers, and recorded while something is done
-// with their hosts.
-//
-// Start reading at Server.Console, then lines.go.
 package consoles
 
 import (
@@ -38,14 +34,6 @@ type Server struct {
 	rest   *rest.Frame
 	shares *rest.Shares
 	lines  *lines
-}
-
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server {
-	return &Server{
-		cfg: cfg, rest: cfg.Frame, shares: rest.NewShares("consoles", consolesMax, consolesEach),
-		lines: &lines{life: cfg.Life, power: cfg.Power, now: cfg.Frame.Now},
-	}
 }
 
 // Forget drops what was recorded of a host.

@@ -1,6 +1,3 @@
-// Package events has the list and the stream of events.
-//
-// Start reading at Server.Register, then events.go.
 package events
 
 import (
@@ -29,16 +26,6 @@ type Server struct {
 	cfg     Config
 	rest    *rest.Frame
 	streams *rest.Shares
-}
-
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server {
-	return &Server{cfg: cfg, rest: cfg.Frame, streams: rest.NewShares("event streams", streamsMax, streamsEach)}
-}
-
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addEvents()
 }
 
 // Events is the stream of committed events.

@@ -15,21 +15,6 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-// Backups makes copies of the database while the server works.
-type Backups interface {
-	// Backup makes one that is ready to be sent. Its Close must be called.
-	Backup(ctx context.Context) (Backup, error)
-	// BackupSpace returns how large the database is, and how many bytes are free where a copy of it lies while it is sent.
-	BackupSpace() (databaseBytes, freeBytes int64, err error)
-}
-
-// Backup is a backup that is ready to be sent.
-type Backup interface {
-	Name() string // of the file
-	Write(w io.Writer) error
-	Close()
-}
-
 // addBackup registers the backup of the database.
 func (s *Server) addBackup() {
 	rest.Register(s.rest, rest.Operation{

@@ -1,10 +1,8 @@
-// Package files has the operations of the REST API that write the inventory into files and read it from them: backup, export and import.
-//
-// Start reading at Server.Register.
 package files
 
 import (
 	"context"
+	"io"
 	"sync"
 
 	"slipway.dev/slipway/inventory"
@@ -27,16 +25,22 @@ type Server struct {
 	backing sync.Mutex // held while a backup is taken
 }
 
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
-
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addTransfer()
-	s.addBackup()
-}
-
 // Holder keeps the addresses and names that a host would have, and refuses those of somebody else.
 type Holder interface {
 	HoldHost(tx inventory.Tx, id inventory.HostID) error
+}
+
+// Backups makes copies of the database while the server works.
+type Backups interface {
+	// Backup makes one that is ready to be sent. Its Close must be called.
+	Backup(ctx context.Context) (Backup, error)
+	// BackupSpace returns how large the database is, and how many bytes are free where a copy of it lies while it is sent.
+	BackupSpace() (databaseBytes, freeBytes int64, err error)
+}
+
+// Backup is a backup that is ready to be sent.
+type Backup interface {
+	Name() string // of the file
+	Write(w io.Writer) error
+	Close()
 }

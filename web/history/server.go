@@ -1,6 +1,3 @@
-// Package history has the operations of the REST API on what happened to hosts: boot sessions, issues, operations and the timeline.
-//
-// Start reading at Server.Register, then timeline.go.
 package history
 
 import (
@@ -23,17 +20,6 @@ type Server struct {
 	cfg  Config
 	rest *rest.Frame
 	pace pace
-}
-
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
-
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addTimeline()
-	s.addOperations()
-	s.addSessions()
-	s.addIssues()
 }
 
 // Engine is what the engine knows of operations.

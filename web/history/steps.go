@@ -11,6 +11,22 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
+// TimelineStep is one step of a boot or an operation.
+type TimelineStep struct {
+	Step      string    `json:"step"`
+	Title     string    `json:"title"`
+	State     string    `json:"state" enum:"done,running,failed,ahead"`
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+	Usual     float64   `json:"usualSeconds,omitempty" doc:"Median of the same step on the same image and model; absent where it was never seen"`
+	SampleN   int       `json:"sampleN,omitempty" doc:"How often it was seen for that"`
+	Detail    string    `json:"detail,omitempty" doc:"The last packet or report of it"`
+	EventID   int64     `json:"eventID,omitempty" doc:"The event that ended it, or the latest of it"`
+	TryN      int       `json:"tryN,omitempty" doc:"How often it was begun, where that is more than once"`
+
+	hasWaited bool // in an operation, for a person or a budget: its time is nobody's usual one
+}
+
 // phase is a part of a boot as people see it: it lasts from the end of the one before it until the last of its events.
 type phase struct {
 	step, title string

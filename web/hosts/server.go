@@ -1,7 +1,3 @@
-// Package hosts has the operations of the REST API on hosts: reading and editing, verbs for one or many, hardware and
-// disks, and failed boots.
-//
-// Start reading at Server.Register, then hosts.go.
 package hosts
 
 import (
@@ -10,8 +6,11 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/boot"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/operation"
+	"slipway.dev/slipway/provision/watch"
+	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -22,6 +21,10 @@ type Config struct {
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
 	Conceal   Concealer
+	// BootBase is the address of the boot listener in script previews, such as http://10.0.0.1.
+	BootBase string
+	// ExternalURL is where the QR codes of stickers lead to; "": to the address of the request.
+	ExternalURL string
 	// Locate switches the identify LED of a host, and Forget drops what was recorded of its console.
 	Locate func(req *rest.Request, host string, on, isDryRun bool) error
 	Forget func(id inventory.HostID)
@@ -34,22 +37,9 @@ type Server struct {
 	rest *rest.Frame
 }
 
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
-
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addHosts()
-	s.addHostVerbs()
-	s.addHostRows()
-	s.addBulk()
-	s.addHardware()
-	s.addDisks()
-	s.rest.AddUndoer("host", s.undoHost)
-}
-
 // Engine is what the engine does with hosts.
 type Engine interface {
+	Diagnoser
 	Accept(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error)
 	Install(ctx context.Context, id inventory.HostID, profile string, who ledger.Asker) (inventory.Host, error)
 	Release(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error)
@@ -68,8 +58,19 @@ type Engine interface {
 	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who ledger.Asker) (inventory.Operation, error)
 }
 
+// Diagnoser is what the engine knows of the boots of hosts.
+type Diagnoser interface {
+	Explain(ctx context.Context, id inventory.HostID, base string) (boot.Explanation, error)
+	// Diagnose says why a machine does not boot; id is "" for one that is not listed, mac "" for the port heard last.
+	Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (watch.Diagnosis, error)
+	// Record returns what was on the wire.
+	Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) ([]trace.Frame, error)
+}
+
 // Concealer takes the names that the caller may not know out of answers that are no JSON.
 type Concealer interface {
+	// Text takes them out of a text that names refs.
+	Text(req *rest.Request, text string, refs ...inventory.Ref) (string, error)
 	// Sheet takes the names out of what a sheet is made of.
 	Sheet(req *rest.Request, in *acceptance.Input) error
 }

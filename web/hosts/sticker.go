@@ -32,19 +32,18 @@ func (in *stickerInput) Resolve(c huma.Context) []error {
 	return nil
 }
 
-// AddStickers registers the sticker of a host. Without an external URL of the admin listener, it leads to the address of
-// the request.
-func AddStickers(frame *rest.Frame, externalURL string) {
-	rest.Register(frame, rest.Operation{
+// addStickers registers the sticker of a host.
+func (s *Server) addStickers() {
+	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/sticker.svg", ID: "get-sticker", Scope: rest.OfPools, Tag: "hosts", Plain: "image/svg+xml",
 		Summary: "Draw a sticker for a host: its name, serial and MAC, and a QR code of its page", Errors: []int{http.StatusNotFound},
 	},
 		func(req *rest.Request, in *stickerInput) (*rest.Text, error) {
-			h, err := frame.ReadHost(req, in.Host)
+			h, err := s.rest.ReadHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
-			base := cmp.Or(in.Base, externalURL, in.host)
+			base := cmp.Or(in.Base, s.cfg.ExternalURL, in.host)
 			if err := rest.CheckURL("base", base); err != nil {
 				return nil, err
 			}

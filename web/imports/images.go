@@ -16,22 +16,6 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// Jobs is the image imports.
-type Jobs interface {
-	Start(r images.ImportRequest) (images.Job, error)
-	List() []images.Job
-	Next(ctx context.Context, id string, revision int64) (images.Job, error)
-	Cancel(id string) error
-	Retry(id string, allowLocal, isAdmin bool) (images.Job, error)
-}
-
-// Artefacts looks after the artefact folder.
-type Artefacts interface {
-	Verify(ctx context.Context) ([]images.Fault, error)
-	Prune(ctx context.Context, isDryRun bool) (images.Pruned, error)
-	Take(ctx context.Context, in io.Reader, name string, size int64) (inventory.Artefact, error)
-}
-
 // addArtefacts registers the operations on artefacts. They come by imports and go by pruning.
 func (s *Server) addArtefacts() {
 	find := func(tx inventory.Tx, name string) (a inventory.Artefact, err error) {

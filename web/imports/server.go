@@ -1,12 +1,11 @@
-// Package imports has the operations of the REST API on images and artefacts, and on the imports by which they come.
-//
-// Start reading at Server.Register.
 package imports
 
 import (
 	"context"
+	"io"
 
 	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -25,12 +24,18 @@ type Server struct {
 	rest *rest.Frame
 }
 
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
+// Jobs is the image imports.
+type Jobs interface {
+	Start(r images.ImportRequest) (images.Job, error)
+	List() []images.Job
+	Next(ctx context.Context, id string, revision int64) (images.Job, error)
+	Cancel(id string) error
+	Retry(id string, allowLocal, isAdmin bool) (images.Job, error)
+}
 
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addArtefacts()
-	s.addImages()
-	s.addImports()
+// Artefacts looks after the artefact folder.
+type Artefacts interface {
+	Verify(ctx context.Context) ([]images.Fault, error)
+	Prune(ctx context.Context, isDryRun bool) (images.Pruned, error)
+	Take(ctx context.Context, in io.Reader, name string, size int64) (inventory.Artefact, error)
 }

@@ -29,7 +29,7 @@ func (s *Server) addMachines() {
 		Singular: "machine", Plural: "machines", Scope: rest.OfPools, Article: "a",
 		Name:    machineName,
 		Version: func(m inventory.Machine) int64 { return m.Version },
-		Find:    findMachine,
+		Find:    inventory.Tx.FindMachine,
 	})
 	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/machines", ID: "list-machines", Scope: rest.OfPools, Tag: "machines", Summary: "List machines"},
 		func(req *rest.Request, in *machineQuery) (out *rest.Listed[inventory.Machine], err error) {
@@ -69,14 +69,6 @@ func (s *Server) addMachines() {
 }
 
 func machineName(m inventory.Machine) string { return m.Name }
-
-func findMachine(tx inventory.Tx, name string) (inventory.Machine, error) {
-	return tx.FindMachine(name)
-}
-
-func (s *Server) readMachine(req *rest.Request, name string) (m inventory.Machine, err error) {
-	return rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Machine, error) { return findMachine(tx, name) })
-}
 
 func (s *Server) createMachine(req *rest.Request, in *rest.CreateInput[inventory.Machine]) (*rest.Written, error) {
 	return s.insertMachine(req, in.Body, in.DryRun, http.StatusCreated)
@@ -201,7 +193,7 @@ func (s *Server) patchMachine(req *rest.Request, in *patchMachineInput) (*rest.W
 func (s *Server) editMachine(req *rest.Request, o rest.WriteOptions, name string, edit func(*inventory.Machine) error) (*rest.Written, error) {
 	var old, m inventory.Machine
 	err := s.rest.Write(req, o.DryRun, func(tx inventory.Tx) (err error) {
-		if old, err = findMachine(tx, name); err != nil {
+		if old, err = tx.FindMachine(name); err != nil {
 			return err
 		}
 		if err := o.Check("machine", name, old.Version); err != nil {

@@ -1,6 +1,3 @@
-// Package machines has the operations of the REST API on machines: what somebody wants, and what is done to it.
-//
-// Start reading at Server.Register, then machines.go.
 package machines
 
 import (
@@ -26,17 +23,9 @@ type Server struct {
 	rest *rest.Frame
 }
 
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server {
-	return &Server{cfg: cfg, rest: cfg.Frame}
-}
-
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addMachines()
-	s.addMachineVerbs()
-	s.addForesight()
-	s.rest.AddUndoer("machine", s.undoMachine)
+// readMachine reads a machine, if the caller may see it.
+func (s *Server) readMachine(req *rest.Request, name string) (m inventory.Machine, err error) {
+	return rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.Machine, error) { return tx.FindMachine(name) })
 }
 
 // Engine is what the engine does with machines.

@@ -1,7 +1,3 @@
-// Package network has the operations of the REST API on subnets, ranges, reservations, leases and static addresses, and on the other DHCP
-// servers of a network.
-//
-// Start reading at Server.Register, then network.go.
 package network
 
 import (
@@ -32,18 +28,6 @@ type Config struct {
 type Server struct {
 	cfg  Config
 	rest *rest.Frame
-}
-
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
-
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addSubnets()
-	s.addReservations()
-	s.addLeases()
-	s.addAddresses()
-	s.addNetworks()
 }
 
 // Addresses is what the engine does with static addresses, in a transaction of the caller's.

@@ -1,6 +1,3 @@
-// Package power has the operations of the REST API on the controllers of hosts (BMCs), and on the power of hosts.
-//
-// Start reading at Server.Register, then bmcs.go.
 package power
 
 import (
@@ -29,18 +26,6 @@ type Server struct {
 	cfg      Config
 	rest     *rest.Frame
 	scanning sync.Mutex // held while a scan runs
-}
-
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
-
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addBMCs()
-	s.addBMCVerbs()
-	s.addScans()
-	s.addPower()
-	s.rest.AddUndoer("bmc", s.undoBMC)
 }
 
 // Engine is what can be done with the controllers of hosts.

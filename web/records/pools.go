@@ -9,9 +9,9 @@ import (
 )
 
 // addPools registers the operations on pools.
-func (s *Server) addPools() {
-	now := s.rest.Now
-	rest.AddNoun(s.rest, rest.Noun[wire.Pool]{
+func addPools(f *rest.Frame) {
+	now := f.Now
+	rest.AddNoun(f, rest.Noun[wire.Pool]{
 		Singular: "pool", Plural: "pools", Needs: inventory.Admin, Scope: rest.OfPools, Article: "a",
 		Name:    func(p wire.Pool) string { return p.Name },
 		Version: func(p wire.Pool) int64 { return p.Version },

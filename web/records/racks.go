@@ -22,10 +22,14 @@ type Rack struct {
 	Faults []inventory.PlaceFault `json:"faults" readOnly:"true" doc:"Places that cannot be so"`
 }
 
+// rackOps answers the requests about racks and cables.
+type rackOps struct{ rest *rest.Frame }
+
 // addRacks registers the operations on racks and cables.
-func (s *Server) addRacks() {
-	now := s.rest.Now
-	rest.AddNoun(s.rest, rest.Noun[Rack]{
+func addRacks(f *rest.Frame) {
+	s := rackOps{f}
+	now := f.Now
+	rest.AddNoun(f, rest.Noun[Rack]{
 		Singular: "rack", Plural: "racks", Scope: rest.OfPools, Article: "a",
 		Name:    func(r Rack) string { return r.Rack.ID() },
 		Version: func(r Rack) int64 { return r.Version },
@@ -55,11 +59,11 @@ func (s *Server) addRacks() {
 			return tx.Racks().Delete(id)
 		},
 	})
-	rest.Register(s.rest, rest.Operation{
+	rest.Register(f, rest.Operation{
 		Method: http.MethodGet, Path: "/racks/{name}/elevation.svg", ID: "draw-rack", Scope: rest.OfPools, Tag: "racks", Plain: "image/svg+xml",
 		Summary: "Draw a rack", Errors: []int{http.StatusNotFound}, About: "One face of it with its hosts and their states, for screens, pages and paper.",
 	}, s.drawRack)
-	rest.Register(s.rest, rest.Operation{
+	rest.Register(f, rest.Operation{
 		Method: http.MethodGet, Path: "/cabling", ID: "get-cabling", Scope: rest.OfPools, Tag: "racks",
 		Summary: "Show the cables that LLDP has proved",
 		Errors:  []int{http.StatusNotFound, http.StatusBadRequest},
@@ -176,7 +180,7 @@ type drawRackInput struct {
 }
 
 // drawRack answers with the drawing of a rack.
-func (s *Server) drawRack(req *rest.Request, in *drawRackInput) (*huma.StreamResponse, error) {
+func (s rackOps) drawRack(req *rest.Request, in *drawRackInput) (*huma.StreamResponse, error) {
 	var body []byte
 	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		r, err := findRack(tx, in.Name)
@@ -207,7 +211,7 @@ type cablingOutput struct {
 }
 
 // cabling answers with the cables of all hosts or of a rack.
-func (s *Server) cabling(req *rest.Request, in *cablingInput) (*cablingOutput, error) {
+func (s rackOps) cabling(req *rest.Request, in *cablingInput) (*cablingOutput, error) {
 	var hosts []hardware.Wired
 	var racks []inventory.Rack
 	err := s.rest.Store.Read(req, func(tx inventory.Tx) error {

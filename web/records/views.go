@@ -20,9 +20,13 @@ type viewInput struct {
 	Shared bool `query:"shared" doc:"The one that all share, where there is one of the user's own by that name"`
 }
 
+// viewOps answers the requests about views.
+type viewOps struct{ rest *rest.Frame }
+
 // addViews registers the operations on views. A user's own views come before shared ones of the same name.
-func (s *Server) addViews() {
-	rest.Register(s.rest, rest.Operation{
+func addViews(f *rest.Frame) {
+	s := viewOps{f}
+	rest.Register(f, rest.Operation{
 		Method: http.MethodGet, Path: "/views", ID: "list-views", Tag: "views", Scope: rest.OfNobody, Summary: "List views of the hosts",
 		About: "The user's own and those that are shared, in order of their names. Of those of pools, the ones where the caller has a role.",
 	}, func(req *rest.Request, in *rest.Page) (out *rest.Listed[wire.KeptView], err error) {
@@ -39,7 +43,7 @@ func (s *Server) addViews() {
 		})
 		return out, err
 	})
-	rest.Register(s.rest, rest.Operation{
+	rest.Register(f, rest.Operation{
 		Method: http.MethodGet, Path: "/views/{name}", ID: "get-view", Tag: "views", Scope: rest.OfNobody,
 		Summary: "Show a view of the hosts",
 		Errors:  []int{http.StatusNotFound},
@@ -47,14 +51,14 @@ func (s *Server) addViews() {
 		v, err := rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.View, error) { return findView(req, tx, in) })
 		return &rest.One[wire.KeptView]{ETag: rest.ETag(v.Version), Body: viewOf(v)}, err
 	})
-	rest.Register(s.rest, rest.Operation{
+	rest.Register(f, rest.Operation{
 		Method: http.MethodPut, Path: "/views/{name}", ID: "put-view", Tag: "views", Scope: rest.OfPools, Needs: inventory.Viewer,
 		Summary: "Keep a view of the hosts, whether it exists or not", Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
 		About: "Every viewer can keep views of their own. Shared ones need the role operator: everywhere for those of all, else in " +
 			"each of the pools that they are of. An operator of pools who names none shares it in those. A view that is there keeps its " +
 			"pools where none are named; an empty list shares it with all.",
 	}, s.putView)
-	rest.Register(s.rest, rest.Operation{
+	rest.Register(f, rest.Operation{
 		Method: http.MethodDelete, Path: "/views/{name}", ID: "delete-view", Tag: "views", Scope: rest.OfPools, Needs: inventory.Viewer,
 		Summary: "Delete a view of the hosts", Status: http.StatusNoContent, Errors: []int{http.StatusNotFound, http.StatusForbidden},
 	}, func(req *rest.Request, in *viewInput) (*struct{}, error) {
@@ -136,14 +140,14 @@ func ownPools(req *rest.Request) (pools []string) {
 }
 
 // viewChanged adds the event for a shared view; a user's own is nobody else's business.
-func (s *Server) viewChanged(req *rest.Request, tx inventory.Tx, v inventory.View, done string) error {
+func (s viewOps) viewChanged(req *rest.Request, tx inventory.Tx, v inventory.View, done string) error {
 	if v.Owner != "" {
 		return nil
 	}
 	return s.rest.Changed(req, tx, "view/"+v.Name, "view "+v.Name+" "+done)
 }
 
-func (s *Server) putView(req *rest.Request, in *putViewInput) (*rest.One[wire.KeptView], error) {
+func (s viewOps) putView(req *rest.Request, in *putViewInput) (*rest.One[wire.KeptView], error) {
 	if err := rest.SameName("view", &in.Body.Name, in.Name); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,3 @@
-// Package system has the operations of the REST API on the server itself: its self-check, version, samples, and the certificate of the
-// admin listener.
-//
-// Start reading at Server.Register.
 package system
 
 import (
@@ -30,13 +26,11 @@ type Server struct {
 	rest *rest.Frame
 }
 
-// New returns a Server; Register makes its operations known.
-func New(cfg Config) *Server { return &Server{cfg: cfg, rest: cfg.Frame} }
-
-// Register adds the operations to the frame.
-func (s *Server) Register() {
-	s.addTLS()
-	s.addAuthorities()
-	s.addSystem()
-	s.addStats()
+// TLSKeeper has the certificate of the admin listener.
+type TLSKeeper interface {
+	TLSState() wire.TLSState
+	// SetTLS checks and stores a certificate and its key, both PEM; they are in force at once.
+	SetTLS(cert, key []byte) error
+	// DropTLS takes what SetTLS stored away.
+	DropTLS() error
 }

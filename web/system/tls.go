@@ -8,15 +8,6 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-// TLSKeeper has the certificate of the admin listener.
-type TLSKeeper interface {
-	TLSState() wire.TLSState
-	// SetTLS checks and stores a certificate and its key, both PEM; they are in force at once.
-	SetTLS(cert, key []byte) error
-	// DropTLS takes what SetTLS stored away.
-	DropTLS() error
-}
-
 // Where the certificate of the admin door comes from.
 const (
 	TLSFiles    = "files"    // named in the settings
