@@ -190,13 +190,10 @@ func (s *Server) addAll() {
 		Frame: s.rest, Events: cfg.Events, Logs: cfg.Logs, Life: s.life, Conceal: s.discreetEvents,
 		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
 	})
-	clusters.NewTargets(clusters.TargetsConfig{
+	clusters.Register(clusters.Config{
 		Frame: s.rest, Check: cfg.CheckTarget, RBAC: cfg.TargetRBAC, NodesRBAC: cfg.TargetNodesRBAC, IssueKubeconfig: cfg.IssueKubeconfig,
-	}).Register()
-	clusters.New(s.rest, cfg.Clusters).Register()
-	clusters.NewControllers(clusters.ControllersConfig{
-		Frame: s.rest, Events: heard, Appliance: cfg.Appliance, View: cfg.ClusterView,
-	}).Register()
+		Clusters: cfg.Clusters, Events: heard, Appliance: cfg.Appliance, View: cfg.ClusterView,
+	})
 	history.Register(history.Config{Frame: s.rest, Engine: cfg.Lifecycle})
 	network.Register(network.Config{
 		Frame: s.rest, Addresses: cfg.Lifecycle,

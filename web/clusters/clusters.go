@@ -15,14 +15,6 @@ import (
 // clusterFor bounds the detaching of a cluster: controllers end, and each of its objects is let go of.
 const clusterFor = 2 * time.Minute
 
-// Clusters attaches Kubernetes clusters.
-type Clusters interface {
-	// CheckCluster looks whether a cluster can be attached with a kubeconfig, or with the stored one when that is nil.
-	CheckCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) wire.ClusterCheck
-	// DetachCluster ends its controllers, lets go of its objects, and deletes it.
-	DetachCluster(ctx context.Context, name string, purge, force bool, by string) error
-}
-
 // CheckClusterInput is a cluster that is not attached yet.
 type CheckClusterInput struct {
 	Name        string                  `json:"name"`
@@ -103,10 +95,10 @@ func (s *Server) addClusters() {
 }
 
 func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconfig []byte) (*rest.One[wire.ClusterCheck], error) {
-	if s.clusters == nil {
+	if s.cfg.Clusters == nil {
 		return nil, errNoClusters()
 	}
-	k := s.clusters.CheckCluster(ctx, c, kubeconfig)
+	k := s.cfg.Clusters.CheckCluster(ctx, c, kubeconfig)
 	k.IsGood = true
 	for _, r := range k.Results {
 		k.IsGood = k.IsGood && r.IsGood
@@ -139,12 +131,12 @@ func (s *Server) detachCluster(req *rest.Request, n rest.Noun[inventory.Cluster]
 	if in.DryRun {
 		return n.Respond(&c, nil, true, http.StatusNoContent).Does(does), nil
 	}
-	if s.clusters == nil {
+	if s.cfg.Clusters == nil {
 		return nil, errNoClusters()
 	}
 	rest.Edited(req, n.Singular, in.Name, inventory.AuditDelete, c, nil, 0)
 	req.Trail.Fix("the cluster was let go of; attach it again")
-	if err := s.clusters.DetachCluster(req, in.Name, in.Purge, in.Force, req.By()); err != nil {
+	if err := s.cfg.Clusters.DetachCluster(req, in.Name, in.Purge, in.Force, req.By()); err != nil {
 		return nil, err
 	}
 	return n.Respond(&c, nil, false, http.StatusNoContent), nil

@@ -2,7 +2,6 @@ package clusters
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -20,29 +19,8 @@ type rbacInput struct {
 	Nodes bool `query:"nodes" doc:"With what is needed to look after nodes: labels, taints, emptying, deleting"`
 }
 
-// TargetsConfig is what Targets need.
-type TargetsConfig struct {
-	Frame *rest.Frame
-	// Check looks whether hosts can join a target, and RBAC is what its cluster needs for that; nil: nobody speaks to clusters.
-	// NodesRBAC is what is added where Slipway looks after nodes too.
-	Check     func(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck
-	RBAC      []byte
-	NodesRBAC []byte
-	// IssueKubeconfig lets a user administer the cluster of a target whose authorities Slipway has; nil: nobody can.
-	IssueKubeconfig func(ctx context.Context, target, user string, life time.Duration) ([]byte, error)
-}
-
-// Targets answers the requests about clusters that hosts can join.
-type Targets struct {
-	cfg  TargetsConfig
-	rest *rest.Frame
-}
-
-// NewTargets returns Targets; Register makes their operations known.
-func NewTargets(cfg TargetsConfig) *Targets { return &Targets{cfg: cfg, rest: cfg.Frame} }
-
-// Register adds the operations on join targets to the frame.
-func (s *Targets) Register() {
+// addTargets registers the operations on clusters that hosts can join.
+func (s *Server) addTargets() {
 	n := rest.Plain(noun.JoinTargets, s.rest.Now, func(_ inventory.Tx, in, old *inventory.JoinTarget) error {
 		if old == nil && (in.IsInit || !in.InitializedAt.IsZero()) {
 			return inventory.Errorf(inventory.Invalid, "a target whose cluster is still to be made is applied").
@@ -121,7 +99,7 @@ type issueInput struct {
 	}
 }
 
-func (s *Targets) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[wire.Kubeconfig], error) {
+func (s *Server) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[wire.Kubeconfig], error) {
 	if s.cfg.IssueKubeconfig == nil {
 		return nil, errNoClusters()
 	}
@@ -137,15 +115,11 @@ func (s *Targets) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[
 	return &rest.One[wire.Kubeconfig]{Body: wire.Kubeconfig{Kubeconfig: string(text), ExpiresAt: until}}, nil
 }
 
-func errNoClusters() error {
-	return inventory.Errorf(inventory.Unavailable, "this server speaks to no clusters")
-}
-
-func (s *Targets) readTarget(req *rest.Request, name string) (t inventory.JoinTarget, err error) {
+func (s *Server) readTarget(req *rest.Request, name string) (t inventory.JoinTarget, err error) {
 	return rest.Read(req, s.rest.Store, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) })
 }
 
-func (s *Targets) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[wire.TargetCheck], error) {
+func (s *Server) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[wire.TargetCheck], error) {
 	t, err := s.readTarget(req, in.Name)
 	if err != nil {
 		return nil, err
