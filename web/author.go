@@ -1,15 +1,12 @@
 package web
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/machineconfig/reference"
-	"slipway.dev/slipway/web/rest"
 )
 
 // authored is a transaction that writes down who saves what may name secrets, and refuses names that are not for the one who
@@ -152,20 +149,4 @@ func (t authored) SaveBMC(b *inventory.BMC, now time.Time) error {
 		return err
 	}
 	return t.networkSaved(t.Tx.SaveBMC(b, now))
-}
-
-// noteRefused puts the refusal of a name into the timeline: the transaction that it was in is taken back.
-func (s scopedStore) noteRefused(req *rest.Request, err error) {
-	var no *reference.Refusal
-	if !errors.As(err, &no) {
-		return
-	}
-	c := req.Caller
-	_ = s.whole.Write(req.Detached(), func(tx inventory.Tx) error { // the audit has the refusal, too
-		return tx.AddEvent(&inventory.Event{
-			At: time.Now(), Kind: inventory.EventReferenceRefused, Subject: no.Use.Noun + "/" + no.Use.Name,
-			Detail: inventory.Clean("refused to "+cmp.Or(c.Name, "somebody")+": "+no.Err.Msg, 500),
-			Data:   map[string]any{"ref": no.Use.Ref, "hint": no.Err.Hint}, Refs: inventory.RefsOf(no.Err),
-		})
-	})
 }

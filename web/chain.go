@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -21,7 +22,7 @@ const (
 
 // chain puts around a handler what every request needs: an id, a limit on time and size, an answer even after a panic,
 // and a line in the log.
-func (s *Server) chain(next http.Handler) http.Handler {
+func chain(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		id := newRequestID()
@@ -43,12 +44,12 @@ func (s *Server) chain(next http.Handler) http.Handler {
 				if p == http.ErrAbortHandler {
 					panic(p)
 				}
-				s.cfg.Log.Error("request panicked", "op", id, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
+				log.Error("request panicked", "op", id, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
 				if out.status == 0 {
-					rest.WriteProblem(out, r, s.cfg.Log, inventory.Errorf(inventory.Internal, "panic"))
+					rest.WriteProblem(out, r, log, inventory.Errorf(inventory.Internal, "panic"))
 				}
 			}
-			s.cfg.Log.Debug("request", "op", id, "method", r.Method, "path", r.URL.Path, "status", out.status, "took", time.Since(began), "addr", r.RemoteAddr)
+			log.Debug("request", "op", id, "method", r.Method, "path", r.URL.Path, "status", out.status, "took", time.Since(began), "addr", r.RemoteAddr)
 		}()
 		next.ServeHTTP(out, r)
 	})

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -27,12 +28,18 @@ var texts = map[string]bool{
 	"trouble": true, "what": true, "why": true,
 }
 
+// concealer takes the names that the caller may not know out of answers.
+type concealer struct {
+	store scopedStore
+	log   *slog.Logger
+}
+
 // discreetly calls fn if the caller's roles are in pools only.
-func (s *Server) discreetly(req *rest.Request, fn func(tx *scoped.Tx) error) error {
-	if c := req.Caller; len(c.Grants) == 0 || c.Grants.Everywhere().Allows(inventory.Viewer) {
+func (c concealer) discreetly(req *rest.Request, fn func(tx *scoped.Tx) error) error {
+	if has := req.Caller.Grants; len(has) == 0 || has.Everywhere().Allows(inventory.Viewer) {
 		return nil
 	}
-	return s.rest.Store.Read(req, func(tx inventory.Tx) error {
+	return c.store.Read(req, func(tx inventory.Tx) error {
 		t, isScoped := tx.(*scoped.Tx)
 		if !isScoped {
 			return nil
@@ -42,8 +49,8 @@ func (s *Server) discreetly(req *rest.Request, fn func(tx *scoped.Tx) error) err
 }
 
 // hiddenFrom returns what the caller may not know of references, and of what the texts name that were read for the request.
-func (s *Server) hiddenFrom(req *rest.Request, refs ...inventory.Ref) (h scoped.Hidden, err error) {
-	err = s.discreetly(req, func(tx *scoped.Tx) error {
+func (c concealer) hiddenFrom(req *rest.Request, refs ...inventory.Ref) (h scoped.Hidden, err error) {
+	err = c.discreetly(req, func(tx *scoped.Tx) error {
 		h, err = tx.HiddenOf(append(refs, req.Named.All()...))
 		return err
 	})
@@ -51,16 +58,16 @@ func (s *Server) hiddenFrom(req *rest.Request, refs ...inventory.Ref) (h scoped.
 }
 
 // discreet implements huma.Transformer: it takes the names out of an answer.
-func (s *Server) discreet(hc huma.Context, _ string, v any) (any, error) {
+func (c concealer) discreet(hc huma.Context, _ string, v any) (any, error) {
 	req, out := rest.RequestOf(hc.Context()), v
-	h, err := s.hiddenFrom(req, ref.Within(v)...)
+	h, err := c.hiddenFrom(req, ref.Within(v)...)
 	if err == nil && !h.IsNothing() {
 		out, err = told(h, v)
 	}
 	if err != nil {
-		s.cfg.Log.Warn("an answer cannot be checked", "op", req.ID, "err", err)
+		c.log.Warn("an answer cannot be checked", "op", req.ID, "err", err)
 		err = inventory.Errorf(inventory.Unavailable, "the answer cannot be checked").WithHint("try it again")
-		return rest.ProblemOf(req, s.cfg.Log, err), nil
+		return rest.ProblemOf(req, c.log, err), nil
 	}
 	return out, nil
 }
@@ -119,8 +126,8 @@ func isOfText(v map[string]any) bool {
 }
 
 // discreetEvents takes the names out of events.
-func (s *Server) discreetEvents(req *rest.Request, rows []inventory.Event) error {
-	return s.discreetly(req, func(tx *scoped.Tx) error {
+func (c concealer) discreetEvents(req *rest.Request, rows []inventory.Event) error {
+	return c.discreetly(req, func(tx *scoped.Tx) error {
 		for i := range rows {
 			if err := tx.TellEvent(&rows[i]); err != nil {
 				return err
@@ -130,18 +137,15 @@ func (s *Server) discreetEvents(req *rest.Request, rows []inventory.Event) error
 	})
 }
 
-// concealer takes the names that the caller may not know out of what is no JSON.
-type concealer struct{ s *Server }
-
-// Text does it to a text that names refs.
+// Text takes them out of a text that names refs.
 func (c concealer) Text(req *rest.Request, text string, refs ...inventory.Ref) (string, error) {
-	h, err := c.s.hiddenFrom(req, refs...)
+	h, err := c.hiddenFrom(req, refs...)
 	return h.Tell(text), err
 }
 
-// Sheet does it to what an acceptance sheet is made of.
+// Sheet takes them out of what an acceptance sheet is made of.
 func (c concealer) Sheet(req *rest.Request, in *acceptance.Input) error {
-	h, err := c.s.hiddenFrom(req)
+	h, err := c.hiddenFrom(req)
 	in.Host.StateReason = h.Tell(in.Host.StateReason)
 	if in.BMC != nil {
 		in.BMC.Reason = h.Tell(in.BMC.Reason)

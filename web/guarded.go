@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -10,8 +11,9 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// guarded asks for a role on a route that is no operation of the API description. Such routes are read.
-func (s *Server) guarded(o rest.Operation, next echo.HandlerFunc) echo.HandlerFunc {
+// guarded asks for a role on a route that is no operation of the API description. Such routes are read. Where the connection
+// lasts, it looks every so often whether the caller may still be there.
+func guarded(every time.Duration, o rest.Operation, next echo.HandlerFunc) echo.HandlerFunc {
 	o.Method = http.MethodGet
 	return func(c echo.Context) error {
 		req := rest.EdgeOf(c.Request().Context())
@@ -21,7 +23,7 @@ func (s *Server) guarded(o rest.Operation, next echo.HandlerFunc) echo.HandlerFu
 		ctx, cancel := context.WithCancel(c.Request().Context())
 		defer cancel()
 		if isLasting(c.Request()) {
-			defer access.WhileIn(req.With(ctx), s.cfg.HeartbeatFor, cancel)()
+			defer access.WhileIn(req.With(ctx), every, cancel)()
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)

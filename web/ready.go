@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -25,11 +26,18 @@ type Readiness struct {
 	Parts   []ReadyPart `json:"parts"`
 }
 
+// health answers what load balancers and monitoring ask.
+type health struct {
+	store inventory.Store
+	parts func() []ReadyPart // nil: only the admin listener is known
+	log   *slog.Logger
+}
+
 // canRead reports whether the database can be read.
-func (s *Server) canRead(ctx context.Context) error {
+func (x health) canRead(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return s.whole.Read(ctx, func(tx inventory.Tx) error {
+	return x.store.Read(ctx, func(tx inventory.Tx) error {
 		_, err := tx.LastEventID()
 		return err
 	})
@@ -37,10 +45,10 @@ func (s *Server) canRead(ctx context.Context) error {
 
 // healthz says whether the process lives and reaches its database: what a restart may mend. Whether it can do its work is for
 // readyz to say.
-func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
+func (x health) healthz(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if err := s.canRead(r.Context()); err != nil {
-		s.cfg.Log.Warn("not healthy", "err", err)
+	if err := x.canRead(r.Context()); err != nil {
+		x.log.Warn("not healthy", "err", err)
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "the database cannot be read\n")
 		return
@@ -49,13 +57,13 @@ func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 }
 
 // readyz says of all doors, or of the one that the path names, whether they can do their work, and why not.
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+func (x health) readyz(w http.ResponseWriter, r *http.Request) {
 	all := []ReadyPart{{Name: "admin", IsReady: true}}
-	if s.cfg.Ready != nil {
-		all = s.cfg.Ready()
+	if x.parts != nil {
+		all = x.parts()
 	}
-	if err := s.canRead(r.Context()); err != nil {
-		s.cfg.Log.Warn("not ready", "err", err)
+	if err := x.canRead(r.Context()); err != nil {
+		x.log.Warn("not ready", "err", err)
 		const why = "the database cannot be read"
 		all = append(all, ReadyPart{Name: "reads", Reason: why})
 	}
@@ -68,7 +76,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(out.Parts) == 0 {
-		rest.WriteProblem(w, r, s.cfg.Log, inventory.Errorf(inventory.NotFound, "there is no listener %q", inventory.Clean(name, 40)).WithHint("GET %s lists them", rest.ReadyPath))
+		rest.WriteProblem(w, r, x.log, inventory.Errorf(inventory.NotFound, "there is no listener %q", inventory.Clean(name, 40)).WithHint("GET %s lists them", rest.ReadyPath))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

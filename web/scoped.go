@@ -1,12 +1,15 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/reference"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
-	"slipway.dev/slipway/web/wire"
 )
 
 // scopedStore shows each caller its part of the inventory. Handlers reach the store only through it, so that none of them
@@ -43,6 +46,22 @@ func (s scopedStore) Write(req *rest.Request, fn func(inventory.Tx) error) error
 	return err
 }
 
+// noteRefused puts the refusal of a name into the timeline: the transaction that it was in is taken back.
+func (s scopedStore) noteRefused(req *rest.Request, err error) {
+	var no *reference.Refusal
+	if !errors.As(err, &no) {
+		return
+	}
+	c := req.Caller
+	_ = s.whole.Write(req.Detached(), func(tx inventory.Tx) error { // the audit has the refusal, too
+		return tx.AddEvent(&inventory.Event{
+			At: time.Now(), Kind: inventory.EventReferenceRefused, Subject: no.Use.Noun + "/" + no.Use.Name,
+			Detail: inventory.Clean("refused to "+cmp.Or(c.Name, "somebody")+": "+no.Err.Msg, 500),
+			Data:   map[string]any{"ref": no.Use.Ref, "hint": no.Err.Hint}, Refs: inventory.RefsOf(no.Err),
+		})
+	})
+}
+
 // limited calls fn with what the caller may see and change.
 func limited(req *rest.Request, tx authored, met *scoped.Met, fn func(inventory.Tx) error) error {
 	if req.Caller.Grants.Everywhere() == inventory.Admin {
@@ -53,17 +72,4 @@ func limited(req *rest.Request, tx authored, met *scoped.Met, fn func(inventory.
 		return err
 	}
 	return fn(shown)
-}
-
-// CheckOIDC says whether the provider of identities answers; ok is false without one.
-func (s *Server) CheckOIDC(ctx context.Context) (c wire.Check, ok bool) {
-	p, err := s.access.Provider(ctx)
-	if p == nil {
-		return c, false
-	}
-	c = wire.Check{Name: "single sign-on", Status: "ok", Detail: p.Title + " answers at " + p.Issuer}
-	if err != nil {
-		c.Status, c.Detail, c.Hint = "warning", err.Error(), "people can log in with passwords and tokens meanwhile; see docs/sso.md"
-	}
-	return c, true
 }

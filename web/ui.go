@@ -59,13 +59,13 @@ func readPages(files fs.FS) (pages, error) {
 
 // ui answers for the UI, and passes on all else. Its files are no secret: what it shows comes from the API, which asks
 // who is there.
-func (s *Server) ui(next http.Handler) http.Handler {
+func (all pages) ui(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rest.IsOfAPI(r.URL.Path) || r.Method != http.MethodGet && r.Method != http.MethodHead {
 			next.ServeHTTP(w, r)
 			return
 		}
-		index, isBuilt := s.pages["index.html"]
+		index, isBuilt := all["index.html"]
 		if !isBuilt {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			w.WriteHeader(http.StatusNotFound)
@@ -73,7 +73,7 @@ func (s *Server) ui(next http.Handler) http.Handler {
 			return
 		}
 		name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
-		p, ok := s.pages[name]
+		p, ok := all[name]
 		switch {
 		case !ok && strings.HasPrefix(name, "assets/"):
 			http.NotFound(w, r) // of another version

@@ -52,16 +52,16 @@ func TestTheUIIsServedWithoutAToken(t *testing.T) {
 		"what is asked for twice is cleaned": {path: "//hosts//", built: true, status: 200, contentType: "text/html"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Server{pages: pages{}}
+			served := pages{}
 			if c.built {
-				s.pages = all
+				served = all
 			}
 			r := httptest.NewRequest(firstText(c.method, "GET"), "http://slipway"+c.path, nil)
 			if c.accept != "" {
 				r.Header.Set("Accept-Encoding", c.accept)
 			}
 			w := httptest.NewRecorder()
-			s.ui(api).ServeHTTP(w, r)
+			served.ui(api).ServeHTTP(w, r)
 			if w.Code != c.status {
 				t.Fatalf("status %d, want %d", w.Code, c.status)
 			}

@@ -143,24 +143,26 @@ func New(cfg Config) *Server {
 	// Without this, anyone who sends X-Forwarded-For chooses an address: only package access asks whom to believe.
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { rest.RouteError(c.Response(), c.Request(), cfg.Log, err) }
-	api := rest.NewAPI(cfg.Version)
-	api.Transformers = append(api.Transformers, s.discreet)
-	s.rest = rest.NewFrame(humaecho.NewV4(e, api), scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}, cfg.Now, cfg.Log, cfg.Configs != nil)
+	api, store := rest.NewAPI(cfg.Version), scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}
+	conceal := concealer{store, cfg.Log}
+	api.Transformers = append(api.Transformers, conceal.discreet)
+	s.rest = rest.NewFrame(humaecho.NewV4(e, api), store, cfg.Now, cfg.Log, cfg.Configs != nil)
 	s.access = access.New(access.Config{
 		Frame: s.rest, Store: cfg.Store, Secrets: cfg.Secrets, Proxies: cfg.Proxies, OIDC: cfg.OIDC, ExternalURL: cfg.ExternalURL,
 		FactorFrom: cfg.FactorFrom, Key: cfg.Key,
 	})
-	s.addAll()
+	s.addAll(conceal)
 	finishSpec(s.rest.API.OpenAPI())
 	s.spec, s.specErr = s.rest.API.OpenAPI().YAML()
 	loosen(s.rest.API.OpenAPI())
-	e.GET(rest.LivePath, echo.WrapHandler(http.HandlerFunc(s.healthz)))
-	e.GET(rest.ReadyPath, echo.WrapHandler(http.HandlerFunc(s.readyz)))
-	e.GET(rest.ReadyPath+"/:door", echo.WrapHandler(http.HandlerFunc(s.readyz)))
-	e.GET("/api/v1/hosts/:host/bmc/console", s.guarded(rest.Operation{Needs: inventory.Operator, Scope: rest.OfPools}, s.consoles.Console))
-	e.GET("/api/v1/openapi.yaml", s.guarded(rest.Operation{Needs: rest.Anybody}, echo.WrapHandler(http.HandlerFunc(s.openapi))))
+	probes := health{s.whole, cfg.Ready, cfg.Log}
+	e.GET(rest.LivePath, echo.WrapHandler(http.HandlerFunc(probes.healthz)))
+	e.GET(rest.ReadyPath, echo.WrapHandler(http.HandlerFunc(probes.readyz)))
+	e.GET(rest.ReadyPath+"/:door", echo.WrapHandler(http.HandlerFunc(probes.readyz)))
+	e.GET("/api/v1/hosts/:host/bmc/console", guarded(cfg.HeartbeatFor, rest.Operation{Needs: inventory.Operator, Scope: rest.OfPools}, s.consoles.Console))
+	e.GET("/api/v1/openapi.yaml", guarded(cfg.HeartbeatFor, rest.Operation{Needs: rest.Anybody}, echo.WrapHandler(http.HandlerFunc(s.openapi))))
 	if cfg.Metrics != nil {
-		e.GET("/metrics", s.guarded(rest.Operation{Needs: inventory.Viewer}, echo.WrapHandler(cfg.Metrics)))
+		e.GET("/metrics", guarded(cfg.HeartbeatFor, rest.Operation{Needs: inventory.Viewer}, echo.WrapHandler(cfg.Metrics)))
 	}
 	s.router = e
 	pages, err := readPages(cfg.UI)
@@ -172,8 +174,8 @@ func New(cfg Config) *Server {
 }
 
 // addAll registers every operation.
-func (s *Server) addAll() {
-	cfg, conceal := &s.cfg, concealer{s}
+func (s *Server) addAll(conceal concealer) {
+	cfg := &s.cfg
 	// The first type of a name keeps it in the description: that of a pool is the one of the records.
 	records.Register(s.rest)
 	powers := power.Register(power.Config{Frame: s.rest, Engine: cfg.Lifecycle, Scan: cfg.Scan, Life: s.life, Moving: moving})
@@ -187,7 +189,7 @@ func (s *Server) addAll() {
 	})
 	machines.Register(machines.Config{Frame: s.rest, Engine: cfg.Lifecycle, Moving: moving})
 	heard := events.Register(events.Config{
-		Frame: s.rest, Events: cfg.Events, Logs: cfg.Logs, Life: s.life, Conceal: s.discreetEvents,
+		Frame: s.rest, Events: cfg.Events, Logs: cfg.Logs, Life: s.life, Conceal: conceal.discreetEvents,
 		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
 	})
 	clusters.Register(clusters.Config{
@@ -217,11 +219,12 @@ func (s *Server) addAll() {
 
 // Handler returns the API for requests that need a token.
 func (s *Server) Handler() http.Handler {
-	return s.chain(s.named(s.ui(compressed(s.access.Guard(s.router)))))
+	ours := names{s.cfg.KnowsHost, s.access, s.cfg.Log}
+	return chain(s.cfg.Log, ours.named(s.pages.ui(compressed(s.access.Guard(s.router)))))
 }
 
 // SocketHandler returns the API for requests over the Unix socket, which need none.
-func (s *Server) SocketHandler() http.Handler { return s.chain(access.AdmitLocal(s.router)) }
+func (s *Server) SocketHandler() http.Handler { return chain(s.cfg.Log, access.AdmitLocal(s.router)) }
 
 // limits of a connection.
 const (
@@ -278,6 +281,19 @@ func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
 		return nil
 	})
 	return g.Wait()
+}
+
+// CheckOIDC says whether the provider of identities answers; ok is false without one.
+func (s *Server) CheckOIDC(ctx context.Context) (c wire.Check, ok bool) {
+	p, err := s.access.Provider(ctx)
+	if p == nil {
+		return c, false
+	}
+	c = wire.Check{Name: "single sign-on", Status: "ok", Detail: p.Title + " answers at " + p.Issuer}
+	if err != nil {
+		c.Status, c.Detail, c.Hint = "warning", err.Error(), "people can log in with passwords and tokens meanwhile; see docs/sso.md"
+	}
+	return c, true
 }
 
 func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
