@@ -85,29 +85,6 @@ func newSchemaNamer() func(reflect.Type, string) string {
 	}
 }
 
-// Operation describes one operation as far as it differs from the others.
-type Operation struct {
-	Method, Path string // path below /api/v1
-	ID           string // unique, verb-noun
-	Tag          string // the noun, in plural
-	Summary      string
-	About        string
-	Errors       []int              // statuses besides those that every operation may give
-	Status       int                // of success, when not 200 or 204
-	Dry          bool               // takes dryRun: a success without change is a Diff with status 200
-	Result       any                // type of the body, where the handler's own type hides it; with dry, it is this or a Diff
-	Body         int64              // most bytes of the body: 1 MiB
-	IsLong       bool               // works until it is done, however long that takes
-	Plain        string             // media type of a body that is not JSON
-	Within       time.Duration      // for the handler: 30 s
-	Needs        inventory.UserRole // role of the caller: viewer for a GET, operator for all else
-	Scope        Scope              // of what it speaks, which says where the role is needed: everywhere
-	Asks         bool               // changes nothing, though it is no GET: the audit leaves it out
-	IsLogged     bool               // is in the audit, though it is a GET
-	AnyQuery     bool               // the other side adds parameters of its own to the address
-	ForClusters  bool               // the token of a cluster is let in: the handler keeps it to what is the cluster's
-}
-
 // BodyMax bounds the body of every request. Operations set less; only imports of inventory files come near it.
 const BodyMax = 32 << 20
 
@@ -204,89 +181,6 @@ func (f *Frame) describe(op *huma.Operation, o Operation) {
 
 func jsonResponse(about string, schema *huma.Schema) *huma.Response {
 	return &huma.Response{Description: about, Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
-}
-
-// Page asks for a piece of a list.
-type Page struct {
-	After string `query:"after" doc:"Only what comes after this key: the next of the page before" maxLength:"255"`
-	Limit int    `query:"limit" doc:"Most items in the answer" default:"100" minimum:"1" maximum:"1000"`
-}
-
-// List is a piece of a list.
-type List[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty" doc:"Ask with this as after for the rest; absent at the end"`
-}
-
-// Listed is a page as a response.
-type Listed[T any] struct {
-	Body List[T]
-}
-
-// PageOf makes a page of up to limit+1 rows, of which the last only says that there is more.
-func PageOf[T any](rows []T, limit int, key func(T) string) *Listed[T] {
-	out := &Listed[T]{Body: List[T]{Items: rows}}
-	if len(rows) > limit {
-		out.Body.Items = rows[:limit]
-		out.Body.Next = key(rows[limit-1])
-	}
-	if out.Body.Items == nil {
-		out.Body.Items = []T{}
-	}
-	return out
-}
-
-// More asks the store for the rows of a page and one more.
-func (p Page) More() inventory.Page { return inventory.Page{After: p.After, Limit: p.Limit + 1} }
-
-// Cut takes a page out of a list that a store gives only whole; it is ordered by key.
-func Cut[T any](rows []T, p Page, key func(T) string) *Listed[T] {
-	i := 0
-	for p.After != "" && i < len(rows) && key(rows[i]) <= p.After {
-		i++
-	}
-	rows = rows[i:]
-	return PageOf(rows[:min(len(rows), p.Limit+1)], p.Limit, key)
-}
-
-// One is a single thing as a response.
-type One[T any] struct {
-	ETag string `header:"ETag" doc:"The version, for If-Match"`
-	Body T
-}
-
-// Written is the response to a write: the thing as stored, or a Diff.
-type Written struct {
-	Status int
-	ETag   string `header:"ETag" doc:"The version, for If-Match"`
-	Body   any
-}
-
-// WriteOptions are the options of a write.
-type WriteOptions struct {
-	DryRun  bool   `query:"dryRun" doc:"Check everything and show what would change, but change nothing"`
-	IfMatch string `header:"If-Match" doc:"Fail with 412 unless this is the version stored; without it the last writer wins" maxLength:"64"`
-}
-
-// ETag is the form of a version in headers, "" for none.
-func ETag(version int64) string {
-	if version == 0 {
-		return ""
-	}
-	return strconv.Quote(strconv.FormatInt(version, 10))
-}
-
-// Check compares the version that the client has seen with the one stored.
-func (o WriteOptions) Check(noun, name string, version int64) error {
-	switch o.IfMatch {
-	case "", "*", ETag(version):
-		return nil
-	}
-	return &StatusError{
-		Status: http.StatusPreconditionFailed,
-		Err: inventory.Errorf(inventory.Conflict, "%s %s has changed meanwhile: it has version %d", noun, name, version).
-			WithHint("read it again and make your change to that"),
-	}
 }
 
 // errDryRun ends the transaction of a dry run, so that it leaves no trace.

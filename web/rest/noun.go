@@ -3,12 +3,14 @@ package rest
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 // Noun describes a noun that is named by one text and written as a whole. All nouns that work like this share their
@@ -87,54 +89,6 @@ func (n *NameRef) Resolve(ctx huma.Context) []error {
 	}
 	n.isPlain = true
 	return nil
-}
-
-// AddNoun registers the operations of a noun.
-func AddNoun[T any](f *Frame, n Noun[T]) {
-	if n.List != nil {
-		Register(f, Operation{Method: http.MethodGet, Path: "/" + n.Plural, ID: "list-" + n.Plural, Tag: n.Plural, Summary: "List " + n.Plural, Needs: n.ReadNeeds, Scope: n.Scope},
-			func(req *Request, in *Page) (out *Listed[T], err error) {
-				return Read(req, f.Store, func(tx inventory.Tx) (*Listed[T], error) { return n.List(tx, *in) })
-			})
-	}
-	Register(f, Operation{
-		Method: http.MethodGet, Path: "/" + n.Plural + "/{name}", ID: "get-" + n.Singular, Tag: n.Plural,
-		Summary: "Show " + n.Article + " " + n.Singular, Errors: []int{http.StatusNotFound}, Needs: n.ReadNeeds, Scope: n.Scope,
-	},
-		func(req *Request, in *NameInput) (*One[T], error) {
-			item, err := Read(req, f.Store, func(tx inventory.Tx) (T, error) { return n.Find(tx, in.Name) })
-			return &One[T]{ETag: ETag(n.Version(item)), Body: item}, err
-		})
-	if n.Create != nil {
-		addNounWrites(f, n)
-		f.AddUndoer(n.Singular, n.undoer(f))
-	}
-	if n.Remove != nil {
-		Register(f, Operation{
-			Method: http.MethodDelete, Path: "/" + n.Plural + "/{name}", ID: "delete-" + n.Singular, Tag: n.Plural,
-			Summary: "Delete " + n.Article + " " + n.Singular, Dry: true, Status: http.StatusNoContent, Needs: n.Needs,
-			Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
-		},
-			func(req *Request, in *deleteInput) (*Written, error) { return n.deleteOne(req, f, in) })
-	}
-}
-
-func addNounWrites[T any](f *Frame, n Noun[T]) {
-	var zero T
-	Register(f, Operation{
-		Method: http.MethodPost, Path: "/" + n.Plural, ID: "create-" + n.Singular, Tag: n.Plural,
-		Summary: "Create " + n.Article + " " + n.Singular, Dry: true, Result: zero, Status: http.StatusCreated, Needs: n.Needs,
-		Errors: []int{http.StatusConflict, http.StatusNotFound}, Body: n.Body, Within: n.Within,
-	},
-		func(req *Request, in *CreateInput[T]) (*Written, error) {
-			return n.createOne(req, f, in.Body, in.DryRun)
-		})
-	Register(f, Operation{
-		Method: http.MethodPut, Path: "/" + n.Plural + "/{name}", ID: "put-" + n.Singular, Tag: n.Plural,
-		Summary: "Make " + n.Article + " " + n.Singular + " as given, whether it exists or not", Dry: true, Result: zero, Needs: n.Needs,
-		Errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed}, Body: n.Body, Within: n.Within,
-	},
-		func(req *Request, in *PutInput[T]) (*Written, error) { return n.PutOne(req, f, in, "changed") })
 }
 
 func (n Noun[T]) createOne(req *Request, f *Frame, in T, isDryRun bool) (*Written, error) {
@@ -302,6 +256,38 @@ func (n Noun[T]) deleteOne(req *Request, f *Frame, in *deleteInput) (*Written, e
 	return n.Respond(&item, nil, in.DryRun, http.StatusNoContent).with(impact).Does(does), nil
 }
 
+// foreseen says what a deletion or a change would do besides what it writes, "" for nothing worth a word. after is nil for a deletion.
+func (n Noun[T]) foreseen(tx inventory.Tx, before, after *T) (string, error) {
+	if before == nil || after != nil && n.How == nil {
+		return "", nil
+	}
+	t := foresight.Thing{Noun: n.Singular, Name: n.Name(*before)}
+	if n.How != nil {
+		if t.How = n.How(before, after); t.How == "" && after != nil {
+			return "", nil
+		}
+	}
+	if n.Counts != nil {
+		var err error
+		if t.N, err = n.Counts(tx, *before); err != nil {
+			return "", err
+		}
+	}
+	return foresight.Delete(t), nil
+}
+
+// fix notes why the deletion of an item could not be undone.
+func (n Noun[T]) fix(req *Request, tx inventory.Tx, item T) error {
+	if n.Burden == nil {
+		return nil
+	}
+	why, err := n.Burden(tx, item)
+	if err == nil && why != "" {
+		req.Trail.Fix(strings.Replace(why, " go ", " went ", 1))
+	}
+	return err
+}
+
 // Respond makes the response to a write that left item in place of old; nil is none.
 func (n Noun[T]) Respond(old, item *T, isDryRun bool, status int) *Written {
 	if isDryRun {
@@ -318,6 +304,15 @@ func (n Noun[T]) Respond(old, item *T, isDryRun bool, status int) *Written {
 func (w *Written) with(i *configuration.Impact) *Written {
 	if d, ok := w.Body.(Diff); ok {
 		d.Impact = i
+		w.Body = d
+	}
+	return w
+}
+
+// Does adds to a dry run what it would do.
+func (w *Written) Does(text string) *Written {
+	if d, ok := w.Body.(Diff); ok && text != "" {
+		d.Does = strings.TrimSuffix(text, ".")
 		w.Body = d
 	}
 	return w

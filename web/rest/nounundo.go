@@ -3,20 +3,9 @@ package rest
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision/foresight"
 )
-
-// Undoer takes back an edit of one noun, through the same checks that the edit itself went through.
-type Undoer func(req *Request, a inventory.Audit, isDryRun bool) (*Written, error)
-
-// AddUndoer says how edits of a noun are undone.
-func (f *Frame) AddUndoer(noun string, u Undoer) { f.undoers[noun] = u }
-
-// Undoer returns how edits of a noun are undone, nil when nobody can undo them.
-func (f *Frame) Undoer(noun string) Undoer { return f.undoers[noun] }
 
 // ChangedSince refuses to take back an edit of what has changed since.
 func ChangedSince(a inventory.Audit, by string) error {
@@ -24,7 +13,7 @@ func ChangedSince(a inventory.Audit, by string) error {
 		WithHint("undo the later change first, or change it by hand; slipway audit list --noun %s --name %s shows what was done", a.Noun, a.Name)
 }
 
-// Undoer is how edits of a noun are undone.
+// undoer is how edits of a noun are undone.
 func (n Noun[T]) undoer(f *Frame) Undoer {
 	return func(req *Request, a inventory.Audit, isDryRun bool) (*Written, error) {
 		// The edit left this version. With any other, somebody has changed the item since, and the undo fails.
@@ -70,45 +59,4 @@ func (n Noun[T]) undoCreate(req *Request, f *Frame, a inventory.Audit, in *delet
 		return nil, err
 	}
 	return n.deleteOne(req, f, in)
-}
-
-// foreseen says what a deletion or a change would do besides what it writes, "" for nothing worth a word. after is nil for a deletion.
-func (n Noun[T]) foreseen(tx inventory.Tx, before, after *T) (string, error) {
-	if before == nil || after != nil && n.How == nil {
-		return "", nil
-	}
-	t := foresight.Thing{Noun: n.Singular, Name: n.Name(*before)}
-	if n.How != nil {
-		if t.How = n.How(before, after); t.How == "" && after != nil {
-			return "", nil
-		}
-	}
-	if n.Counts != nil {
-		var err error
-		if t.N, err = n.Counts(tx, *before); err != nil {
-			return "", err
-		}
-	}
-	return foresight.Delete(t), nil
-}
-
-// Does adds to a dry run what it would do.
-func (w *Written) Does(text string) *Written {
-	if d, ok := w.Body.(Diff); ok && text != "" {
-		d.Does = strings.TrimSuffix(text, ".")
-		w.Body = d
-	}
-	return w
-}
-
-// fix notes why the deletion of an item could not be undone.
-func (n Noun[T]) fix(req *Request, tx inventory.Tx, item T) error {
-	if n.Burden == nil {
-		return nil
-	}
-	why, err := n.Burden(tx, item)
-	if err == nil && why != "" {
-		req.Trail.Fix(strings.Replace(why, " go ", " went ", 1))
-	}
-	return err
 }

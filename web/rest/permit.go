@@ -7,33 +7,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/scoped"
 )
-
-// Anybody, as what an operation needs, is anyone who is logged in, also without any role.
-const Anybody inventory.UserRole = "anybody"
-
-// Scope says of what the reads of an operation speak. Writes need the role everywhere.
-type Scope = noun.Scope
-
-// The scopes; see package noun.
-const (
-	OfAll    = noun.OfAll
-	OfPools  = noun.OfPools
-	OfNobody = noun.OfNobody
-)
-
-// needed returns the role that an operation needs.
-func (o Operation) needed() inventory.UserRole {
-	switch {
-	case o.Needs != "":
-		return o.Needs
-	case o.Method == http.MethodGet:
-		return inventory.Viewer
-	}
-	return inventory.Operator
-}
 
 // Permit looks whether the caller may do an operation at all, and notes for the store which role it needs.
 func Permit(req *Request, o Operation) error {

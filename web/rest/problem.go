@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -213,4 +214,16 @@ func reshape(ctx huma.Context, _ string, v any) (any, error) {
 	}
 	EdgeOf(ctx.Context()).Trail.refused(p)
 	return p, nil
+}
+
+// refused notes why a request never got to its handler.
+func (t *Trail) refused(p *Problem) {
+	why := p.Detail
+	if len(p.Errors) > 0 {
+		why += ": " + strings.Trim(p.Errors[0].Location+": "+p.Errors[0].Message, ": ")
+	}
+	t.Say(why)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.row.Refs = p.Refs
 }

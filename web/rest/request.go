@@ -43,6 +43,9 @@ type Caller struct {
 	Again func(ctx context.Context) (Caller, error)
 }
 
+// Anybody, as what an operation needs, is anyone who is logged in, also without any role.
+const Anybody inventory.UserRole = "anybody"
+
 // The ways to come in.
 const (
 	ViaLogin  = "login"
@@ -138,14 +141,4 @@ func SavedBy(req *Request) inventory.Saved {
 // IsAdminEverywhere reports whether the caller is an admin of everything.
 func IsAdminEverywhere(req *Request) bool {
 	return req.Caller.Grants.Everywhere().Allows(inventory.Admin)
-}
-
-// SourceKey counts an IPv6 network as one source.
-func SourceKey(a netip.Addr) netip.Addr {
-	if a.Is6() {
-		if p, err := a.Prefix(64); err == nil {
-			return p.Addr()
-		}
-	}
-	return a
 }
