@@ -6,6 +6,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/ref"
+	"slipway.dev/slipway/machineconfig/reference"
 )
 
 // hostTx shows the hosts in reach.
@@ -122,6 +123,33 @@ func (t hostTx) DeleteHost(id inventory.HostID) error {
 	return t.all.DeleteHost(id)
 }
 
+// mayJoinPools refuses that a caller whose roles are in pools moves a host into another pool: what that pool's hosts are
+// given would be given to this one.
+func (t *sight) mayJoinPools(before, after *inventory.Host) error {
+	var was []string
+	if before != nil {
+		var err error
+		if was, err = reference.PoolsOf(t.all, before); err != nil {
+			return err
+		}
+	}
+	is, err := reference.PoolsOf(t.all, after)
+	if err != nil {
+		return err
+	}
+	for _, name := range is {
+		if name == inventory.DefaultPool || slices.Contains(was, name) || t.reach.caller.Grants.In(name).Allows(t.reach.needed) {
+			continue
+		}
+		if p, err := t.all.Pools().Find(name); err == nil && p.Selector == "" && p.Requirements.IsZero() {
+			continue // it holds every host
+		}
+		return inventory.Errorf(inventory.Forbidden, "host %s would then be in another pool, where you do not have role %s", inventory.Clean(after.Name, 80), t.reach.needed).
+			WithHint("your roles: %s", t.reach.caller.Grants)
+	}
+	return nil
+}
+
 // outside is the answer to a write that would put a thing where the caller has no role.
 func outside(r *reach, what string) error {
 	return inventory.Errorf(inventory.Forbidden, "%s would then be in none of the pools where you have role %s", what, r.needed).
@@ -132,34 +160,4 @@ func outside(r *reach, what string) error {
 
 func (t hostTx) IsPortShared(port string, h inventory.HostID) (bool, error) {
 	return t.all.IsPortShared(port, h)
-}
-
-// FindHost finds a host by its name, its id, or one of its MACs in any spelling.
-func FindHost(tx interface {
-	FindHost(id inventory.HostID) (inventory.Host, error)
-	FindHostByName(name string) (inventory.Host, error)
-	FindHostByMAC(mac inventory.MAC) (inventory.Host, error)
-}, ref string,
-) (inventory.Host, error) {
-	h, err := tx.FindHostByName(ref)
-	if inventory.IsKind(err, inventory.NotFound) {
-		h, err = tx.FindHost(inventory.HostID(ref))
-	}
-	if mac, bad := inventory.ParseMAC(ref); bad == nil && inventory.IsKind(err, inventory.NotFound) {
-		h, err = tx.FindHostByMAC(mac)
-	}
-	if inventory.IsKind(err, inventory.NotFound) {
-		return h, inventory.Errorf(inventory.NotFound, "there is no host %q", inventory.Clean(ref, 80)).
-			WithHint("name it by its name, id or MAC; slipway host list shows all")
-	}
-	return h, err
-}
-
-// HostsInRack returns the hosts that are placed in a rack.
-func HostsInRack(tx interface {
-	ListHosts(f inventory.HostFilter, p inventory.Page) ([]inventory.Host, error)
-}, r inventory.Rack,
-) ([]inventory.Host, error) {
-	hosts, err := tx.ListHosts(inventory.HostFilter{Rack: r.Name}, inventory.Page{})
-	return slices.DeleteFunc(hosts, func(h inventory.Host) bool { return h.Place.RackID() != r.ID() }), err
 }

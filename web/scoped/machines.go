@@ -99,6 +99,21 @@ func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 }
 func (t machineTx) DeleteClaim(id inventory.ClaimID) error { return t.all.DeleteClaim(id) }
 
+// mayPlace refuses a machine in a pool, or on a host, where the caller's role is not enough.
+func (t *sight) mayPlace(m *inventory.Machine) error {
+	if !t.reach.onMachine(m).Allows(t.reach.needed) {
+		return outside(t.reach, "machine "+inventory.Clean(m.Name, 80))
+	}
+	if m.Owner != "" {
+		return inventory.Errorf(inventory.Forbidden, "only who has role %s everywhere names the owner of a machine", t.reach.needed).WithHint("leave out owner")
+	}
+	if m.Placement.Host == "" {
+		return nil
+	}
+	_, err := FindHost(hostTx{t}, m.Placement.Host) // a host by name may be outside of the pool
+	return err
+}
+
 // operationTx shows operations on hosts in reach.
 type operationTx struct{ *sight }
 
