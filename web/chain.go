@@ -15,10 +15,8 @@ import (
 	"slipway.dev/slipway/web/rest"
 )
 
-// Time limits of a request; streams and artefact checks set their own.
-const (
-	answerFor = 2 * time.Minute // until the answer has been taken
-)
+// answerFor is how long a request may last until its answer has been taken; streams and artefact checks set their own limit.
+const answerFor = 2 * time.Minute
 
 // chain puts around a handler what every request needs: an id, a limit on time and size, an answer even after a panic,
 // and a line in the log.

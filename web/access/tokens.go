@@ -56,7 +56,7 @@ func (o *tokenOps) add() {
 		Find:    find,
 		List: func(tx inventory.Tx, p rest.Page) (*rest.Listed[inventory.Token], error) {
 			all, err := tx.ListTokens()
-			slices.SortFunc(all, func(a, b inventory.Token) int { return rest.CompareText(a.Name, b.Name) })
+			slices.SortFunc(all, func(a, b inventory.Token) int { return strings.Compare(a.Name, b.Name) })
 			return rest.Cut(all, p, func(t inventory.Token) string { return t.Name }), err
 		},
 		Remove: func(tx inventory.Tx, name string) error { return tx.DeleteToken(name) },

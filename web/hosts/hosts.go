@@ -2,12 +2,15 @@ package hosts
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/web/audit"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 	"slipway.dev/slipway/web/wire"
@@ -306,4 +309,29 @@ func hostEdited(req *rest.Request, change inventory.AuditChange, old any, h inve
 func hostGone(req *rest.Request, h inventory.Host) {
 	rest.Edited(req, "host", h.Name, inventory.AuditDelete, h, nil, 0)
 	req.Trail.Concern(h.ID)
+}
+
+// undoHost takes an edit of a host back.
+func (s *Server) undoHost(req *rest.Request, a inventory.Audit, isDryRun bool) (*rest.Written, error) {
+	o := rest.WriteOptions{DryRun: isDryRun, IfMatch: rest.ETag(a.Version)}
+	switch a.Change {
+	case inventory.AuditCreate:
+		return s.deleteHost(req, &deleteHostInput{WriteOptions: o, HostRef: rest.HostRef{Host: string(a.HostID)}})
+	case inventory.AuditDelete:
+		in := &rest.CreateInput[inventory.Host]{DryRun: isDryRun}
+		if err := json.Unmarshal(a.Before, &in.Body); err != nil {
+			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
+		}
+		return s.createHost(req, in)
+	}
+	h, err := s.rest.ReadHost(req, string(a.HostID))
+	if err != nil {
+		return nil, err
+	}
+	body, err := audit.Reverted(a, h, s.cfg.Moving)
+	if err != nil {
+		return nil, err
+	}
+	o.IfMatch = rest.ETag(h.Version)
+	return s.putHost(req, &putHostInput{WriteOptions: o, HostRef: rest.HostRef{Host: string(h.ID)}, Body: body})
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -109,7 +110,7 @@ func (s *Server) addImages() {
 		func(_ *rest.Request, in *rest.Page) (*rest.Listed[images.Entry], error) {
 			all := slices.Clone(s.cfg.Catalogue)
 			key := func(e images.Entry) string { return e.OS + " " + slices.Max(append(slices.Clone(e.Releases), "")) }
-			slices.SortStableFunc(all, func(a, b images.Entry) int { return rest.CompareText(key(a), key(b)) })
+			slices.SortStableFunc(all, func(a, b images.Entry) int { return strings.Compare(key(a), key(b)) })
 			return rest.Cut(all, *in, key), nil
 		})
 }

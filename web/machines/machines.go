@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/web/audit"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 )
@@ -288,4 +289,19 @@ func mayPlace(tx inventory.Tx, m *inventory.Machine) error {
 // mayPlace is the same outside of a transaction.
 func (s *Server) mayPlace(req *rest.Request, m *inventory.Machine) error {
 	return s.rest.Store.Read(req, func(tx inventory.Tx) error { return mayPlace(tx, m) })
+}
+
+// undoMachine takes an edit of a machine back.
+func (s *Server) undoMachine(req *rest.Request, a inventory.Audit, isDryRun bool) (*rest.Written, error) {
+	m, err := s.readMachine(req, a.Name)
+	if err != nil {
+		return nil, err
+	}
+	body, err := audit.Reverted(a, m, s.cfg.Moving)
+	if err != nil {
+		return nil, err
+	}
+	return s.putMachine(req, &rest.PutInput[inventory.Machine]{
+		WriteOptions: rest.WriteOptions{DryRun: isDryRun, IfMatch: rest.ETag(m.Version)}, NameRef: rest.PlainRef(m.Name), Body: body,
+	})
 }

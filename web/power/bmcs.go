@@ -2,6 +2,8 @@ package power
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/web/audit"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -250,7 +253,7 @@ func (s *Server) scan(req *rest.Request, in *scanInput) (*rest.One[rest.List[wir
 		return nil, err
 	}
 	found = append([]wire.FoundBMC{}, found[:min(len(found), scanMax)]...)
-	slices.SortStableFunc(found, func(a, b wire.FoundBMC) int { return rest.CompareText(a.Address, b.Address) })
+	slices.SortStableFunc(found, func(a, b wire.FoundBMC) int { return strings.Compare(a.Address, b.Address) })
 	err = s.rest.Store.Read(req.Detached(), func(tx inventory.Tx) error { return nameKnown(tx, found) })
 	return &rest.One[rest.List[wire.FoundBMC]]{Body: rest.List[wire.FoundBMC]{Items: found}}, err
 }
@@ -324,3 +327,41 @@ func (in *scanInput) Asked() string { return in.Body.Range }
 // ConsoleProtocol is what a request for a serial console upgrades to: after the status 101 the connection carries what
 // the console says and what is typed, as they are. The protocol's name is the whole agreement.
 const ConsoleProtocol = "slipway-console"
+
+// undoBMC takes an edit of a controller back.
+func (s *Server) undoBMC(req *rest.Request, a inventory.Audit, isDryRun bool) (*rest.Written, error) {
+	ref := rest.HostRef{Host: string(a.HostID)}
+	h, b, err := s.readBMC(req, ref.Host)
+	if a.Change == inventory.AuditDelete {
+		if err == nil {
+			return nil, rest.ChangedSince(a, "")
+		}
+		h, err = s.rest.ReadHost(req, ref.Host)
+	}
+	if err != nil {
+		return nil, err
+	}
+	is := Shown(h.Name, b)
+	if a.Change == inventory.AuditCreate {
+		if _, err := audit.Reverted(a, is, s.cfg.Moving); err != nil {
+			return nil, err
+		}
+		return s.deleteBMC(req, &deleteBMCInput{WriteOptions: rest.WriteOptions{DryRun: isDryRun, IfMatch: rest.ETag(b.Version)}, HostRef: ref})
+	}
+	var body wire.HostBMC
+	if a.Change == inventory.AuditDelete {
+		if err := json.Unmarshal(a.Before, &body); err != nil {
+			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
+		}
+	} else if body, err = audit.Reverted(a, is, s.cfg.Moving); err != nil {
+		return nil, err
+	}
+	if isDryRun {
+		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(is, body), Result: body}}, nil
+	}
+	out, err := s.putBMC(req, &putBMCInput{IfMatch: rest.ETag(b.Version), HostRef: ref, Body: SetBMC{HostBMC: body}})
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Written{Status: http.StatusOK, ETag: out.ETag, Body: out.Body}, nil
+}

@@ -149,7 +149,7 @@ func unhurried(ctx huma.Context, next func(huma.Context)) {
 // describe writes down the responses of an operation.
 func (f *Frame) describe(op *huma.Operation, o Operation) {
 	registry := f.API.OpenAPI().Components.Schemas
-	schema := func(v any) *huma.Schema { return registry.Schema(typeOf(v), true, "") }
+	schema := func(v any) *huma.Schema { return registry.Schema(reflect.TypeOf(v), true, "") }
 	success := cmp.Or(o.Status, http.StatusOK)
 	switch {
 	case o.Plain != "":
@@ -209,17 +209,4 @@ func (f *Frame) Write(req *Request, isDryRun bool, fn func(inventory.Tx) error) 
 // Changed adds the event that says what an admin changed.
 func (f *Frame) Changed(req *Request, tx inventory.Tx, subject, detail string) error {
 	return tx.AddEvent(&inventory.Event{At: f.Now(), Kind: inventory.EventChanged, Subject: subject, Detail: detail + " by " + req.By()})
-}
-
-func typeOf(v any) reflect.Type { return reflect.TypeOf(v) }
-
-// CompareText orders texts by their bytes.
-func CompareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -3,10 +3,12 @@ package rest
 import (
 	"bytes"
 	"fmt"
+	"net/url"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 )
 
@@ -78,4 +80,30 @@ func escaped(data []byte) (r int, ok bool) {
 type Text struct {
 	ContentType string `header:"Content-Type"`
 	Body        []byte
+}
+
+// CheckURL refuses what is neither empty nor the address of a file on a web server.
+func CheckURL(what, text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return inventory.Errorf(inventory.Invalid, "%s is not an http(s) address", what).WithHint("write it as http://10.0.0.1/image.iso, without user and password")
+	}
+	return nil
+}
+
+// Set takes over a value that was given.
+func Set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// EventText returns a text out of an event's data.
+func EventText(e inventory.Event, key string) string {
+	m, _ := e.Data.(map[string]any)
+	text, _ := m[key].(string)
+	return text
 }

@@ -49,3 +49,19 @@ func (q ByHost) HostID(tx inventory.Tx) (inventory.HostID, error) {
 
 // NamedHost is how a request names its host.
 func (in *HostRef) NamedHost() string { return in.Host }
+
+// ReadHost reads the host that a request names by its name, its id or a MAC.
+func (f *Frame) ReadHost(req *Request, ref string) (h inventory.Host, err error) {
+	return Read(req, f.Store, func(tx inventory.Tx) (inventory.Host, error) { return FindHost(tx, ref) })
+}
+
+// OfHost runs fn on such a host in one snapshot.
+func (f *Frame) OfHost(req *Request, ref string, fn func(inventory.Tx, inventory.Host) error) error {
+	return f.Store.Read(req, func(tx inventory.Tx) error {
+		h, err := FindHost(tx, ref)
+		if err != nil {
+			return err
+		}
+		return fn(tx, h)
+	})
+}

@@ -1,6 +1,7 @@
 package scoped
 
 import (
+	"cmp"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
@@ -50,7 +51,7 @@ func seen[T any](t *sight, x T, err error, sees func(T) (bool, error), noun, nam
 		return none, err
 	}
 	if ok, err := sees(x); err != nil || !ok {
-		return none, orGone(err, t.gone(noun, name))
+		return none, cmp.Or(err, t.gone(noun, name))
 	}
 	return x, nil
 }

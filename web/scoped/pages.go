@@ -43,13 +43,6 @@ func keptPages[T any](
 	}
 }
 
-func orGone(err, gone error) error {
-	if err != nil {
-		return err
-	}
-	return gone
-}
-
 // unlessRefused keeps errors that are no answer.
 func unlessRefused(err error) error {
 	if inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden) {
