@@ -185,7 +185,8 @@ func (s *Server) addAll(conceal concealer) {
 	})
 	hosts.Register(hosts.Config{
 		Frame: s.rest, Engine: cfg.Lifecycle, NewHostID: cfg.NewHostID, Vendor: cfg.Vendor, Conceal: conceal,
-		BootBase: cfg.BootBase, ExternalURL: cfg.ExternalURL, Locate: powers.Locate, Forget: s.consoles.Forget, Moving: moving,
+		Addresses: hosts.Addresses{Boot: cfg.BootBase, UI: cfg.ExternalURL},
+		Devices:   hosts.Devices{Locate: powers.Locate, Forget: s.consoles.Forget}, Moving: moving,
 	})
 	machines.Register(machines.Config{Frame: s.rest, Engine: cfg.Lifecycle, Moving: moving})
 	heard := events.Register(events.Config{
@@ -193,8 +194,10 @@ func (s *Server) addAll(conceal concealer) {
 		HeartbeatFor: cfg.HeartbeatFor, WriteFor: cfg.WriteFor,
 	})
 	clusters.Register(clusters.Config{
-		Frame: s.rest, Check: cfg.CheckTarget, RBAC: cfg.TargetRBAC, NodesRBAC: cfg.TargetNodesRBAC, IssueKubeconfig: cfg.IssueKubeconfig,
-		Clusters: cfg.Clusters, Events: heard, Appliance: cfg.Appliance, View: cfg.ClusterView,
+		Frame: s.rest, Clusters: cfg.Clusters, Events: heard, Appliance: cfg.Appliance, View: cfg.ClusterView,
+		Joining: clusters.Joining{
+			Check: cfg.CheckTarget, RBAC: cfg.TargetRBAC, NodesRBAC: cfg.TargetNodesRBAC, IssueKubeconfig: cfg.IssueKubeconfig,
+		},
 	})
 	history.Register(history.Config{Frame: s.rest, Engine: cfg.Lifecycle})
 	network.Register(network.Config{

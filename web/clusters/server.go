@@ -14,7 +14,17 @@ import (
 
 // Config is what a Server needs.
 type Config struct {
-	Frame *rest.Frame
+	Frame     *rest.Frame
+	Joining   Joining
+	Clusters  Clusters // nil: no cluster can be attached
+	Events    *events.Server
+	Appliance Appliance // what answers controllers in a cluster; nil: there are none
+	// View returns it as the holder of a token may use it that is bound to a cluster, by its UID, and to namespaces of it.
+	View func(uid string, namespaces []string) ClusterView
+}
+
+// Joining is what speaks to the clusters that hosts join.
+type Joining struct {
 	// Check looks whether hosts can join a target, and RBAC is what its cluster needs for that; nil: nobody speaks to clusters.
 	// NodesRBAC is what is added where Slipway looks after nodes too.
 	Check     func(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck
@@ -22,11 +32,6 @@ type Config struct {
 	NodesRBAC []byte
 	// IssueKubeconfig lets a user administer the cluster of a target whose authorities Slipway has; nil: nobody can.
 	IssueKubeconfig func(ctx context.Context, target, user string, life time.Duration) ([]byte, error)
-	Clusters        Clusters // nil: no cluster can be attached
-	Events          *events.Server
-	Appliance       Appliance // what answers controllers in a cluster; nil: there are none
-	// View returns it as the holder of a token may use it that is bound to a cluster, by its UID, and to namespaces of it.
-	View func(uid string, namespaces []string) ClusterView
 }
 
 // Server answers these requests.

@@ -52,12 +52,12 @@ func (s *Server) addTargets() {
 			if _, err := s.readTarget(req, in.Name); err != nil {
 				return nil, err
 			}
-			if s.cfg.RBAC == nil {
+			if s.cfg.Joining.RBAC == nil {
 				return nil, errNoClusters()
 			}
-			body := s.cfg.RBAC
+			body := s.cfg.Joining.RBAC
 			if in.Nodes {
-				body = slices.Concat(body, []byte("---\n"), s.cfg.NodesRBAC)
+				body = slices.Concat(body, []byte("---\n"), s.cfg.Joining.NodesRBAC)
 			}
 			return &rest.Text{ContentType: "application/yaml", Body: body}, nil
 		})
@@ -100,7 +100,7 @@ type issueInput struct {
 }
 
 func (s *Server) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[wire.Kubeconfig], error) {
-	if s.cfg.IssueKubeconfig == nil {
+	if s.cfg.Joining.IssueKubeconfig == nil {
 		return nil, errNoClusters()
 	}
 	life := cmp.Or(time.Duration(in.Body.For), accessFor)
@@ -108,7 +108,7 @@ func (s *Server) issueKubeconfig(req *rest.Request, in *issueInput) (*rest.One[w
 		return nil, inventory.Errorf(inventory.Invalid, "a kubeconfig for %s is of no use", inventory.Duration(life)).WithHint("choose between 1m and ten years")
 	}
 	until := s.rest.Now().Add(life)
-	text, err := s.cfg.IssueKubeconfig(req, in.Name, "slipway:"+req.By(), life)
+	text, err := s.cfg.Joining.IssueKubeconfig(req, in.Name, "slipway:"+req.By(), life)
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +124,10 @@ func (s *Server) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[w
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Check == nil {
+	if s.cfg.Joining.Check == nil {
 		return nil, errNoClusters()
 	}
-	c := s.cfg.Check(req, t)
+	c := s.cfg.Joining.Check(req, t)
 	c.IsGood = true
 	for _, r := range c.Results {
 		c.IsGood = c.IsGood && r.IsGood

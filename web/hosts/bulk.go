@@ -256,7 +256,7 @@ func (s *Server) actOn(req *rest.Request, who ledger.Asker, in *bulkInput, h *in
 			err = inventory.Errorf(inventory.Conflict, "host %s is so already", h.Name)
 		}
 	case "locate":
-		err = s.cfg.Locate(req, string(h.ID), on, in.DryRun)
+		err = s.cfg.Devices.Locate(req, string(h.ID), on, in.DryRun)
 	case "delete":
 		_, err = s.deleteHost(req, &deleteHostInput{HostRef: rest.HostRef{Host: string(h.ID)}, WriteOptions: rest.WriteOptions{DryRun: in.DryRun}, Force: r.Force})
 	}

@@ -140,5 +140,5 @@ func (s *Server) explain(req *rest.Request, ref string) (boot.Explanation, error
 	if err != nil {
 		return boot.Explanation{}, err
 	}
-	return s.cfg.Engine.Explain(req, h.ID, s.cfg.BootBase)
+	return s.cfg.Engine.Explain(req, h.ID, s.cfg.Addresses.Boot)
 }

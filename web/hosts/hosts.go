@@ -223,7 +223,7 @@ func (s *Server) deleteHost(req *rest.Request, in *deleteHostInput) (*rest.Writt
 	case in.DryRun:
 		return &rest.Written{Status: http.StatusOK, Body: rest.Diff{IsDryRun: true, Changes: rest.Compare(h, nil)}}, nil
 	}
-	s.cfg.Forget(h.ID)
+	s.cfg.Devices.Forget(h.ID)
 	return &rest.Written{Status: http.StatusNoContent}, nil
 }
 

@@ -21,14 +21,21 @@ type Config struct {
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
 	Conceal   Concealer
-	// BootBase is the address of the boot listener in script previews, such as http://10.0.0.1.
-	BootBase string
-	// ExternalURL is where the QR codes of stickers lead to; "": to the address of the request.
-	ExternalURL string
-	// Locate switches the identify LED of a host, and Forget drops what was recorded of its console.
-	Locate func(req *rest.Request, host string, on, isDryRun bool) error
-	Forget func(id inventory.HostID)
-	Moving []string // fields that nobody edits: an undo does not compare them
+	Addresses Addresses
+	Devices   Devices
+	Moving    []string // fields that nobody edits: an undo does not compare them
+}
+
+// Addresses are those of this server, as hosts and browsers reach it.
+type Addresses struct {
+	Boot string // of the boot listener, in script previews, such as http://10.0.0.1
+	UI   string // where the QR codes of stickers lead to; "": to the address of the request
+}
+
+// Devices are what other packages do with the devices of a host.
+type Devices struct {
+	Locate func(req *rest.Request, host string, on, isDryRun bool) error // switches its identify LED
+	Forget func(id inventory.HostID)                                     // drops what was recorded of its console
 }
 
 // Server answers these requests.

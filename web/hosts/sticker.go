@@ -43,7 +43,7 @@ func (s *Server) addStickers() {
 			if err != nil {
 				return nil, err
 			}
-			base := cmp.Or(in.Base, s.cfg.ExternalURL, in.host)
+			base := cmp.Or(in.Base, s.cfg.Addresses.UI, in.host)
 			if err := rest.CheckURL("base", base); err != nil {
 				return nil, err
 			}
