@@ -23,6 +23,7 @@ require (
 	github.com/mdlayher/packet v1.2.0
 	github.com/oklog/ulid/v2 v2.1.2
 	github.com/pin/tftp/v3 v3.2.0
+	github.com/pires/go-proxyproto v0.11.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3

@@ -215,6 +215,7 @@ var owners = map[string][]string{
 	"github.com/mattn/go-sqlite3":            {"inventory/sqlstore"},
 	"github.com/pressly/goose":               {"inventory/sqlstore"},
 	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "lab/simulate", "agent"},
+	"github.com/pires/go-proxyproto":         {"web/proxy"},
 	"github.com/pin/tftp":                    {"pxe/tftp", "lab/simulate"},
 	"github.com/mdlayher":                    {"pxe/dhcp", "pxe/ra", "lab/simulate"},
 	"github.com/vishvananda":                 {"cmd/slipway", "lab", "agent"},
