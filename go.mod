@@ -5,6 +5,7 @@ go 1.26.1
 require (
 	github.com/ProtonMail/go-crypto v1.4.1
 	github.com/alecthomas/kong v1.17.0
+	github.com/beevik/etree v1.7.0
 	github.com/bougou/go-ipmi v0.9.1
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/coreos/ign-converter v0.0.0-20241125185625-2f773079ca81

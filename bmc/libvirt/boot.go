@@ -5,11 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/xml"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/beevik/etree"
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
@@ -109,17 +109,17 @@ func (m domain) settle() error {
 // the override lasts until the machine is off.
 func (m domain) reorder(live, base *definition) {
 	set := func(dev *device, index int) error {
-		_, err := m.Run(m.Name, []byte(`{"execute":"qom-set","arguments":{"path":"/machine/peripheral/`+dev.alias+`","property":"bootindex","value":`+strconv.Itoa(index)+`}}`))
+		_, err := m.Run(m.Name, []byte(`{"execute":"qom-set","arguments":{"path":"/machine/peripheral/`+dev.alias()+`","property":"bootindex","value":`+strconv.Itoa(index)+`}}`))
 		return err
 	}
-	for i := range live.devices { // no two devices may have the same index at any time
-		if dev := &live.devices[i]; dev.order > 0 && aliasRE.MatchString(dev.alias) && set(dev, -1) != nil {
+	for _, dev := range live.devices { // no two devices may have the same index at any time
+		if dev.order() > 0 && aliasRE.MatchString(dev.alias()) && set(dev, -1) != nil {
 			return
 		}
 	}
 	for n, want := range base.effective() {
-		i := slices.IndexFunc(live.devices, func(x device) bool { return x.key() == want.key() })
-		if i >= 0 && aliasRE.MatchString(live.devices[i].alias) && set(&live.devices[i], n+1) != nil {
+		i := slices.IndexFunc(live.devices, func(x *device) bool { return x.key() == want.key() })
+		if i >= 0 && aliasRE.MatchString(live.devices[i].alias()) && set(live.devices[i], n+1) != nil {
 			return
 		}
 	}
@@ -129,7 +129,7 @@ func (m domain) reorder(live, base *definition) {
 var aliasRE = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 func (d *definition) firmware() inventory.Firmware {
-	if d.isUEFI {
+	if d.isUEFI() {
 		return inventory.UEFI
 	}
 	return inventory.BIOS
@@ -145,41 +145,40 @@ func (d *definition) set(b bmc.Boot, macs []inventory.MAC) (string, error) {
 		return d.restored(), nil
 	}
 	if b.Mode != "" && b.Mode != d.firmware() {
-		return "", inventory.Errorf(inventory.Invalid, "domain %s boots by %s and not by %s", inventory.Clean(d.name, 80), d.firmware(), b.Mode).
+		return "", inventory.Errorf(inventory.Invalid, "domain %s boots by %s and not by %s", d.name(), d.firmware(), b.Mode).
 			WithHint("a virtual machine's firmware is part of its definition: virsh edit DOMAIN")
 	}
 	if o := d.override; o != nil && o.Device == string(b.Device) && o.Once == !b.IsPersistent {
 		return "", nil
 	}
-	base := d
-	if d.override != nil {
-		var err error
-		if base, err = parse(d.restored()); err != nil {
-			return "", err
-		}
+	base, err := parse(d.restored())
+	if err != nil {
+		return "", err
 	}
 	first := base.choose(b.Device, macs)
 	if first == nil {
 		what := map[bmc.Device]string{bmc.PXE: "NIC", bmc.Disk: "disk", bmc.Virtual: "CD-ROM drive"}[b.Device]
-		return "", inventory.Errorf(inventory.Invalid, "domain %s has no %s to boot from", inventory.Clean(d.name, 80), what).WithHint("virsh edit DOMAIN adds one")
+		return "", inventory.Errorf(inventory.Invalid, "domain %s has no %s to boot from", d.name(), what).WithHint("virsh edit DOMAIN adds one")
 	}
-	// Fresh each time: the running machine may still have the note of an earlier override for the same device.
-	var id [12]byte
-	_, _ = rand.Read(id[:])
-	note := &override{Device: string(b.Device), Once: !b.IsPersistent, ID: hex.EncodeToString(id[:]), Former: base.former()}
 	// libvirt refuses orders of devices next to a list in os, so that all boot elements go. The note keeps them.
-	edits := append(base.noBoots(), base.note(note)...)
 	// The other devices stay behind it, so that a machine whose network does not answer still boots as before.
-	order := []*device{first}
+	former, order := base.former(), []*device{first}
 	for _, dev := range base.effective() {
 		if dev != first {
 			order = append(order, dev)
 		}
 	}
+	base.dropBoots()
 	for i, dev := range order {
-		edits = append(edits, edit{span{dev.inside, dev.inside}, "<boot order='" + strconv.Itoa(i+1) + "'/>"})
+		boot := etree.NewElement("boot")
+		boot.CreateAttr("order", strconv.Itoa(i+1))
+		dev.InsertChildAt(0, boot)
 	}
-	return apply(base.text, edits), nil
+	// Fresh each time: the running machine may still have the note of an earlier override for the same device.
+	var id [12]byte
+	_, _ = rand.Read(id[:])
+	base.write(override{Device: string(b.Device), Once: !b.IsPersistent, ID: hex.EncodeToString(id[:]), Former: former})
+	return base.text(), nil
 }
 
 // choose finds the device for a kind of boot. It takes the first in the boot order, else a NIC of the host in our
@@ -188,18 +187,18 @@ func (d *definition) choose(what bmc.Device, macs []inventory.MAC) *device {
 	fits := func(x *device) bool {
 		switch what {
 		case bmc.PXE:
-			return x.kind == "interface"
+			return x.Tag == "interface"
 		case bmc.Disk:
-			return x.kind == "disk" && (x.class == "disk" || x.class == "lun")
+			return x.isDisk()
 		}
-		return x.kind == "disk" && x.class == "cdrom"
+		return x.Tag == "disk" && x.class() == "cdrom"
 	}
 	all := d.effective()
 	for _, isKnown := range []bool{true, false} {
-		for i := range d.devices {
-			mac, err := inventory.ParseMAC(d.devices[i].mac)
+		for _, dev := range d.devices {
+			mac, err := inventory.ParseMAC(dev.mac())
 			if !isKnown || err == nil && slices.Contains(macs, mac) {
-				all = append(all, &d.devices[i])
+				all = append(all, dev)
 			}
 		}
 	}
@@ -212,23 +211,23 @@ func (d *definition) choose(what bmc.Device, macs []inventory.MAC) *device {
 // effective returns the devices that the machine boots from, in order. Without orders of their own, the list in os
 // counts, and means the first device of each kind.
 func (d *definition) effective() (all []*device) {
-	for i := range d.devices {
-		if d.devices[i].order > 0 {
-			all = append(all, &d.devices[i])
+	for _, dev := range d.devices {
+		if dev.order() > 0 {
+			all = append(all, dev)
 		}
 	}
 	if len(all) > 0 {
-		slices.SortStableFunc(all, func(a, b *device) int { return cmp.Compare(a.order, b.order) })
+		slices.SortStableFunc(all, func(a, b *device) int { return cmp.Compare(a.order(), b.order()) })
 		return all
 	}
-	for _, b := range d.osBoots {
-		class := map[string]string{"hd": "disk", "cdrom": "cdrom", "fd": "floppy"}[b.dev]
-		for i := range d.devices {
-			dev := &d.devices[i]
-			if !slices.Contains(all, dev) && (b.dev == "network" && dev.kind == "interface" || dev.kind == "disk" && dev.class == class) {
-				all = append(all, dev)
-				break
-			}
+	for _, b := range d.os.SelectElements("boot") {
+		what := attr(b, "dev")
+		class := map[string]string{"hd": "disk", "cdrom": "cdrom", "fd": "floppy"}[what]
+		i := slices.IndexFunc(d.devices, func(dev *device) bool {
+			return !slices.Contains(all, dev) && (what == "network" && dev.Tag == "interface" || dev.Tag == "disk" && dev.class() == class)
+		})
+		if i >= 0 {
+			all = append(all, d.devices[i])
 		}
 	}
 	return all
@@ -236,114 +235,82 @@ func (d *definition) effective() (all []*device) {
 
 // former notes the boot elements that there are.
 func (d *definition) former() (all []former) {
-	for _, b := range d.osBoots {
-		all = append(all, former{"os", d.text[b.from:b.to]})
+	for _, b := range d.os.SelectElements("boot") {
+		all = append(all, former{"os", textOf(b)})
 	}
-	for i := range d.devices {
-		if b := d.devices[i].boot; b.to > 0 {
-			all = append(all, former{d.devices[i].key(), d.text[b.from:b.to]})
+	for _, dev := range d.devices {
+		for _, b := range dev.SelectElements("boot") {
+			all = append(all, former{dev.key(), textOf(b)})
 		}
 	}
 	return all
 }
 
-// bootRE is the only form of a stored boot element that is written back. Other users can write into the metadata, and
-// must not be able to put other XML into the definition.
-var bootRE = regexp.MustCompile(`^<boot [^<>]*/>$`)
+// dropBoots removes all boot elements.
+func (d *definition) dropBoots() {
+	for _, b := range append(d.domain.FindElements("os/boot"), d.domain.FindElements("devices/*/boot")...) {
+		b.Parent().RemoveChild(b)
+	}
+}
 
 // restored returns the definition without our override.
 func (d *definition) restored() string {
-	edits := append(d.noBoots(), d.note(nil)...)
+	if d.override == nil {
+		return d.text()
+	}
+	base := &definition{doc: d.doc.Copy()}
+	base.index()
+	base.dropBoots()
+	note := base.note()
+	metadata := note.Parent()
+	metadata.RemoveChild(note)
+	if len(metadata.ChildElements()) == 0 { // we have made the metadata, too
+		base.domain.RemoveChild(metadata)
+	}
 	for _, f := range d.override.Former {
-		if !bootRE.MatchString(f.Raw) {
-			continue
-		}
-		if f.At == "os" {
-			edits = append(edits, edit{span{d.osEnd, d.osEnd}, f.Raw})
-			continue
-		}
-		i := slices.IndexFunc(d.devices, func(x device) bool { return x.key() == f.At })
-		if i >= 0 { // a device may have been removed meanwhile
-			edits = append(edits, edit{span{d.devices[i].inside, d.devices[i].inside}, f.Raw})
-		}
-	}
-	return apply(d.text, edits)
-}
-
-// edit replaces a piece of a text.
-type edit struct {
-	span
-	text string
-}
-
-// apply makes all edits; those at one place come in the given order. Everything outside of them stays byte for byte.
-func apply(text string, edits []edit) string {
-	slices.SortStableFunc(edits, func(a, b edit) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) // what is put in comes before what is taken out
-	})
-	var out strings.Builder
-	var at int64
-	for _, e := range edits {
-		if e.from < at { // inside of what is gone already
-			continue
-		}
-		out.WriteString(text[at:e.from])
-		out.WriteString(e.text)
-		at = e.to
-	}
-	out.WriteString(text[at:])
-	return out.String()
-}
-
-// noBoots removes all boot elements.
-func (d *definition) noBoots() (edits []edit) {
-	for _, b := range d.osBoots {
-		edits = append(edits, edit{b.span, ""})
-	}
-	for i := range d.devices {
-		if b := d.devices[i].boot; b.to > 0 {
-			edits = append(edits, edit{b, ""})
-		}
-	}
-	return edits
-}
-
-// note writes our element into the metadata, or removes it when o is nil.
-func (d *definition) note(o *override) []edit {
-	if o == nil {
+		boot := parseBoot(f.Raw)
+		i := slices.IndexFunc(base.devices, func(x *device) bool { return x.key() == f.At })
 		switch {
-		case d.ours.to == 0:
-			return nil
-		case d.metaN == 1: // we have made the metadata, too
-			return []edit{{d.metadata, ""}}
+		case boot == nil:
+		case f.At == "os":
+			base.os.AddChild(boot)
+		case i >= 0: // a device may have been removed meanwhile
+			base.devices[i].InsertChildAt(0, boot)
 		}
-		return []edit{{d.ours, ""}}
 	}
-	element := o.element()
-	switch {
-	case d.ours.to > 0:
-		return []edit{{d.ours, element}}
-	case d.metadata.to == 0:
-		return []edit{{span{d.inDomain, d.inDomain}, "<metadata>" + element + "</metadata>"}}
-	case strings.HasSuffix(d.text[:d.inMeta], "/>"):
-		return []edit{{d.metadata, "<metadata>" + element + "</metadata>"}}
-	}
-	return []edit{{span{d.inMeta, d.inMeta}, element}}
+	return base.text()
 }
 
-// element writes the note as libvirt wants it: with a prefix, which the encoder of the standard library cannot.
-func (o *override) element() string {
-	var b strings.Builder
-	b.WriteString("<slipway:boot xmlns:slipway='" + namespace + "' device='" + escape(o.Device) + "' once='" + strconv.FormatBool(o.Once) + "' id='" + escape(o.ID) + "'>")
+// parseBoot reads a stored boot element. It is nil for anything else: other users can write into the metadata, and must not
+// be able to put other XML into the definition.
+func parseBoot(raw string) *etree.Element {
+	doc := newDocument()
+	if err := doc.ReadFromString(raw); err != nil || len(doc.Child) != 1 {
+		return nil
+	}
+	boot := doc.SelectElement("boot")
+	if boot == nil || boot.Space != "" || len(boot.Child) > 0 {
+		return nil
+	}
+	return boot
+}
+
+// write puts our note into the metadata.
+func (d *definition) write(o override) {
+	metadata := d.domain.SelectElement("metadata")
+	if metadata == nil {
+		metadata = etree.NewElement("metadata")
+		d.domain.InsertChildAt(0, metadata)
+	}
+	note := etree.NewElement("slipway:boot")
+	note.CreateAttr("xmlns:slipway", namespace)
+	note.CreateAttr("device", o.Device)
+	note.CreateAttr("once", strconv.FormatBool(o.Once))
+	note.CreateAttr("id", o.ID)
 	for _, f := range o.Former {
-		b.WriteString("<slipway:former at='" + escape(f.At) + "' raw='" + escape(f.Raw) + "'/>")
+		e := note.CreateElement("slipway:former")
+		e.CreateAttr("at", f.At)
+		e.CreateAttr("raw", f.Raw)
 	}
-	b.WriteString("</slipway:boot>")
-	return b.String()
-}
-
-func escape(s string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s))
-	return b.String()
+	metadata.InsertChildAt(0, note)
 }

@@ -3,13 +3,10 @@ package libvirt
 import (
 	"cmp"
 	"encoding/hex"
-	"encoding/xml"
-	"errors"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/beevik/etree"
 	golibvirt "github.com/digitalocean/go-libvirt"
 
 	"slipway.dev/slipway/inventory"
@@ -18,80 +15,73 @@ import (
 // namespace marks our element in a domain's metadata.
 const namespace = "https://slipway.dev/xmlns/libvirt/1"
 
-// span is a piece of a text.
-type span struct{ from, to int64 }
+// depthMax bounds the elements in each other. libvirt's own nest about ten deep: the bound is for metadata of other programs.
+const depthMax = 64
 
-// definition holds what we read of a domain's XML, with the place of each part. A change therefore leaves everything
-// else byte for byte: decoding and encoding again would lose namespaces and unknown elements.
+// definition is a domain's XML as a tree, which keeps the parts that we do not know. Structs of encoding/xml would lose
+// namespaces and unknown elements.
 type definition struct {
-	text     string
-	name     string
-	uuid     string
-	machine  string
-	arch     string
-	isUEFI   bool
-	memory   int64 // bytes
-	vcpus    int
-	sysinfo  map[string]string
-	inDomain int64 // just after the start tag of domain
-	osEnd    int64 // just before the end tag of os
-	osBoots  []osBoot
-	metadata span // the whole element; empty when there is none
-	inMeta   int64
-	metaN    int // elements in metadata
-	ours     span
-	override *override
-	devices  []device
+	doc      *etree.Document
+	domain   *etree.Element
+	os       *etree.Element
+	override *override // nil when there is none
+	devices  []*device
 }
 
-type osBoot struct {
-	span
-	dev string // hd, network, cdrom, fd
-}
-
-// device is something that a machine may boot from.
+// device is something that a machine may boot from: the element disk, interface, hostdev or redirdev.
 type device struct {
-	kind   string // disk, interface, hostdev, redirdev
-	class  string // of a disk: disk, cdrom, floppy, lun
-	target string // of a disk: vda
-	bus    string
-	source string // file, device or URL of a disk
-	web    webSource
-	srcAt  span // the source element
-	serial string
-	wwn    string
-	mac    string
-	alias  string
-	n      int   // among those of its kind
-	inside int64 // just after the start tag
-	all    span
-	boot   span
-	order  int // 0 for none
+	*etree.Element
+	n int // among those of its kind
 }
 
 // key names a device in a way that survives a change of the definition.
 func (d *device) key() string {
 	switch {
-	case d.kind == "disk" && d.target != "":
-		return "disk " + d.target
-	case d.kind == "interface" && d.mac != "":
-		return "interface " + d.mac
+	case d.Tag == "disk" && d.target() != "":
+		return "disk " + d.target()
+	case d.Tag == "interface" && d.mac() != "":
+		return "interface " + d.mac()
 	}
-	return d.kind + " " + strconv.Itoa(d.n)
+	return d.Tag + " " + strconv.Itoa(d.n)
+}
+
+// of returns an attribute of an element inside the device. Only direct children count: a disk's backing store has a source
+// of its own, deeper down.
+func (d *device) of(child, attribute string) string { return attr(d.SelectElement(child), attribute) }
+
+func (d *device) target() string { return d.of("target", "dev") } // of a disk: vda
+func (d *device) mac() string    { return d.of("mac", "address") }
+func (d *device) alias() string  { return d.of("alias", "name") }
+
+// source is the file or block device of a disk.
+func (d *device) source() string { return cmp.Or(d.of("source", "file"), d.of("source", "dev")) }
+
+// class is disk, cdrom, floppy or lun for a disk.
+func (d *device) class() string { return cmp.Or(attr(d.Element, "device"), "disk") }
+
+// isDisk reports whether a system can be installed to the device: CD-ROM and floppy drives are no such disks.
+func (d *device) isDisk() bool {
+	return d.Tag == "disk" && (d.class() == "disk" || d.class() == "lun")
+}
+
+// order is the place in the boot order, 0 for none.
+func (d *device) order() int {
+	n, _ := strconv.Atoi(d.of("boot", "order"))
+	return n
 }
 
 // override is our note in the metadata.
 type override struct {
-	Device string   `xml:"device,attr"`
-	Once   bool     `xml:"once,attr"`
-	ID     string   `xml:"id,attr"`
-	Former []former `xml:"former"`
+	Device string
+	Once   bool
+	ID     string
+	Former []former
 }
 
 // former is one boot element that was there before us: at is "os" or a device's key.
 type former struct {
-	At  string `xml:"at,attr"`
-	Raw string `xml:"raw,attr"`
+	At  string
+	Raw string
 }
 
 // inactive reads the definition for the next start. Without the flag for secrets, libvirt leaves passwords out, and defining
@@ -112,184 +102,85 @@ func (m domain) definition(flags golibvirt.DomainXMLFlags) (*definition, error) 
 
 // parse reads a domain's XML.
 func parse(text string) (*definition, error) {
-	r := &reader{dec: xml.NewDecoder(strings.NewReader(text)), def: &definition{text: text, sysinfo: map[string]string{}}, counts: map[string]int{}}
-	for {
-		err := r.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, inventory.Errorf(inventory.Unavailable, "libvirt's description of the domain cannot be read").WithHint("virsh dumpxml DOMAIN | xmllint --noout -")
-		}
+	d := &definition{doc: newDocument()}
+	if err := d.doc.ReadFromString(text); err != nil {
+		return nil, inventory.Errorf(inventory.Unavailable, "libvirt's description of the domain cannot be read").WithHint("virsh dumpxml DOMAIN | xmllint --noout -")
 	}
-	if r.def.inDomain == 0 || r.def.osEnd == 0 {
+	if d.index(); d.os == nil {
 		return nil, inventory.Errorf(inventory.Unavailable, "libvirt's description of the domain has no domain and os elements")
 	}
-	return r.def, nil
+	return d, nil
 }
 
-// reader walks through a domain's XML.
-type reader struct {
-	dec     *xml.Decoder
-	def     *definition
-	path    []string
-	begun   []int64 // where the elements of path begin
-	entry   string  // name of the sysinfo entry
-	memUnit string
-	counts  map[string]int
-}
-
-func (r *reader) next() error {
-	// The offsets before and after a token are its place in the text, which edits need.
-	from := r.dec.InputOffset()
-	tok, err := r.dec.Token()
-	if err != nil {
-		return err
-	}
-	switch tok := tok.(type) {
-	case xml.StartElement:
-		if tok.Name.Space == namespace && tok.Name.Local == "boot" && slices.Equal(r.path, []string{"domain", "metadata"}) {
-			// The note is decoded as a whole: its elements must not count as the domain's.
-			return r.note(tok, from)
-		}
-		r.path, r.begun = append(r.path, tok.Name.Local), append(r.begun, from)
-		// libvirt's own elements nest about ten deep. The bound is for metadata of other programs.
-		if len(r.path) > 64 {
-			return errors.New("too deep")
-		}
-		r.start(tok, span{from, r.dec.InputOffset()})
-	case xml.EndElement:
-		r.end(span{r.begun[len(r.begun)-1], r.dec.InputOffset()}, from)
-		r.path, r.begun = r.path[:len(r.path)-1], r.begun[:len(r.begun)-1]
-	case xml.CharData:
-		r.chars(strings.TrimSpace(string(tok)))
-	}
-	return nil
-}
-
-// note reads our own element.
-func (r *reader) note(tok xml.StartElement, from int64) error {
-	var o override
-	if err := r.dec.DecodeElement(&o, &tok); err != nil {
-		return err
-	}
-	r.def.override, r.def.ours = &o, span{from, r.dec.InputOffset()}
-	r.def.metaN++
-	return nil
-}
-
-func attr(tok xml.StartElement, name string) string {
-	for _, a := range tok.Attr {
-		if a.Name.Local == name && a.Name.Space == "" {
-			return a.Value
-		}
-	}
-	return ""
-}
-
-func (r *reader) start(tok xml.StartElement, at span) {
-	d := r.def
-	switch where := strings.Join(r.path, "/"); where {
-	case "domain":
-		d.inDomain = at.to
-	case "domain/metadata":
-		d.inMeta = at.to
-	case "domain/memory":
-		r.memUnit = attr(tok, "unit")
-	case "domain/os":
-		d.isUEFI = attr(tok, "firmware") == "efi"
-	case "domain/os/type":
-		d.arch, d.machine = attr(tok, "arch"), attr(tok, "machine")
-	// UEFI is either left to libvirt (firmware='efi') or named as a flash image.
-	case "domain/os/loader":
-		d.isUEFI = d.isUEFI || attr(tok, "type") == "pflash"
-	case "domain/os/boot":
-		d.osBoots = append(d.osBoots, osBoot{at, attr(tok, "dev")})
-	case "domain/sysinfo/system/entry":
-		r.entry = attr(tok, "name")
-	case "domain/devices/disk", "domain/devices/interface", "domain/devices/hostdev", "domain/devices/redirdev":
-		kind := tok.Name.Local
-		d.devices = append(d.devices, device{kind: kind, class: cmp.Or(attr(tok, "device"), "disk"), n: r.counts[kind], inside: at.to})
-		r.counts[kind]++
-	default:
-		if len(r.path) == 3 && r.path[1] == "metadata" {
-			d.metaN++
-		}
-		if len(r.path) == 5 && r.path[1] == "devices" && r.path[3] == "source" && r.path[4] == "host" && len(d.devices) > 0 {
-			web := &d.devices[len(d.devices)-1].web
-			web.host, web.port = attr(tok, "name"), attr(tok, "port")
-		}
-		// Only direct children: a disk's backing store has a source of its own, deeper down.
-		if len(r.path) == 4 && r.path[1] == "devices" && len(d.devices) > 0 && r.path[2] == d.devices[len(d.devices)-1].kind {
-			d.devices[len(d.devices)-1].detail(tok, at)
-		}
-	}
-}
-
-// detail reads an element directly inside a device.
-func (d *device) detail(tok xml.StartElement, at span) {
-	switch tok.Name.Local {
-	case "boot":
-		d.boot = at
-		d.order, _ = strconv.Atoi(attr(tok, "order"))
-	case "target":
-		d.target, d.bus = attr(tok, "dev"), attr(tok, "bus")
-	case "source":
-		d.srcAt = at
-		d.source = cmp.Or(attr(tok, "file"), attr(tok, "dev"))
-		d.web = webSource{scheme: attr(tok, "protocol"), path: attr(tok, "name"), query: attr(tok, "query")}
-	case "mac":
-		d.mac = attr(tok, "address")
-	case "alias":
-		d.alias = attr(tok, "name")
-	}
-}
-
-func (r *reader) end(all span, before int64) {
-	d := r.def
-	switch strings.Join(r.path, "/") {
-	case "domain/os":
-		d.osEnd = before
-	case "domain/metadata":
-		d.metadata = all
-	case "domain/os/boot":
-		d.osBoots[len(d.osBoots)-1].span = all
-	default:
-		if len(d.devices) == 0 || len(r.path) < 3 || r.path[1] != "devices" || r.path[2] != d.devices[len(d.devices)-1].kind {
-			return
-		}
-		last := &d.devices[len(d.devices)-1]
-		if len(r.path) == 3 {
-			last.all = all
-		} else if len(r.path) == 4 && r.path[3] == "boot" {
-			last.boot = all
-		} else if len(r.path) == 4 && r.path[3] == "source" {
-			last.srcAt = all
-		}
-	}
-}
-
-func (r *reader) chars(text string) {
-	d := r.def
-	if text == "" {
+// index finds the parts of the document that we read.
+func (d *definition) index() {
+	d.domain = d.doc.SelectElement("domain")
+	d.os = d.domain.NotNil().SelectElement("os")
+	if d.os == nil {
 		return
 	}
-	switch strings.Join(r.path, "/") {
-	case "domain/name":
-		d.name = text
-	case "domain/uuid":
-		d.uuid = text
-	case "domain/vcpu":
-		d.vcpus, _ = strconv.Atoi(text)
-	case "domain/memory":
-		d.memory = bytesOf(text, r.memUnit)
-	case "domain/sysinfo/system/entry":
-		d.sysinfo[r.entry] = text
-	case "domain/devices/disk/serial":
-		d.devices[len(d.devices)-1].serial = text
-	case "domain/devices/disk/wwn":
-		d.devices[len(d.devices)-1].wwn = text
+	counts := map[string]int{}
+	for _, e := range d.domain.FindElements("devices/*") {
+		switch e.Tag {
+		case "disk", "interface", "hostdev", "redirdev":
+			d.devices = append(d.devices, &device{e, counts[e.Tag]})
+			counts[e.Tag]++
+		}
 	}
+	if note := d.note(); note != nil {
+		d.override = &override{Device: attr(note, "device"), Once: attr(note, "once") == "true", ID: attr(note, "id")}
+		for _, f := range note.SelectElements("former") {
+			d.override.Former = append(d.override.Former, former{attr(f, "at"), attr(f, "raw")})
+		}
+	}
+}
+
+// newDocument makes a document that writes line breaks and tabs in values as references, since XML parsers change bare ones.
+func newDocument() *etree.Document {
+	doc := etree.NewDocument()
+	doc.ReadSettings = etree.ReadSettings{MaxDepth: depthMax, PreserveCData: true}
+	doc.WriteSettings = etree.WriteSettings{CanonicalAttrVal: true, CanonicalText: true}
+	return doc
+}
+
+// textOf writes an element by itself.
+func textOf(e *etree.Element) string {
+	doc := newDocument()
+	doc.SetRoot(e.Copy())
+	text, _ := doc.WriteToString() // never fails
+	return text
+}
+
+// text writes the whole definition.
+func (d *definition) text() string {
+	text, _ := d.doc.WriteToString() // never fails
+	return text
+}
+
+// note returns our element in the metadata, nil when there is none.
+func (d *definition) note() *etree.Element {
+	return d.domain.FindElement("metadata/boot[namespace-uri()='" + namespace + "']")
+}
+
+// said returns the text of an element of the domain.
+func (d *definition) said(path string) string { return content(d.domain.FindElement(path)) }
+
+func (d *definition) name() string { return inventory.Clean(d.said("name"), 80) }
+
+// content returns the text of an element, "" for no element.
+func content(e *etree.Element) string { return strings.TrimSpace(e.NotNil().Text()) }
+
+// attr returns an attribute of an element, "" for no element.
+func attr(e *etree.Element, name string) string { return e.NotNil().SelectAttrValue(name, "") }
+
+// memory returns the memory in bytes.
+func (d *definition) memory() int64 {
+	return bytesOf(d.said("memory"), attr(d.domain.SelectElement("memory"), "unit"))
+}
+
+// isUEFI reports the firmware: UEFI is either left to libvirt (firmware='efi') or named as a flash image.
+func (d *definition) isUEFI() bool {
+	return attr(d.os, "firmware") == "efi" || attr(d.os.SelectElement("loader"), "type") == "pflash"
 }
 
 // bytesOf reads an amount of memory. Without a unit it is KiB, which libvirt itself always writes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strconv"
 	"time"
 
 	"slipway.dev/slipway/bmc"
@@ -40,21 +41,23 @@ func (d *driver) Inventory(ctx context.Context) (inv bmc.Inventory, err error) {
 // inventory is what the definition says by itself.
 func (d *definition) inventory(at time.Time) bmc.Inventory {
 	text := func(s string) string { return inventory.Clean(s, 120) }
+	vcpus, _ := strconv.Atoi(d.said("vcpu"))
+	kind := d.os.SelectElement("type")
 	h := inventory.Hardware{
 		CollectedAt: at,
 		Source:      "bmc",
 		System: inventory.System{
-			Manufacturer: text(d.sysinfo["manufacturer"]),
-			Product:      text(d.sysinfo["product"]),
-			Version:      text(d.sysinfo["version"]),
-			Serial:       text(d.sysinfo["serial"]),
-			UUID:         text(d.uuid),
+			Manufacturer: text(d.said("sysinfo/system/entry[@name='manufacturer']")),
+			Product:      text(d.said("sysinfo/system/entry[@name='product']")),
+			Version:      text(d.said("sysinfo/system/entry[@name='version']")),
+			Serial:       text(d.said("sysinfo/system/entry[@name='serial']")),
+			UUID:         text(d.said("uuid")),
 		},
 		Firmware:    inventory.FirmwareInfo{Kind: d.firmware()},
-		CPU:         inventory.CPU{Cores: d.vcpus, Threads: d.vcpus},
-		MemoryBytes: d.memory,
+		CPU:         inventory.CPU{Cores: vcpus, Threads: vcpus},
+		MemoryBytes: d.memory(),
 	}
-	switch d.arch {
+	switch attr(kind, "arch") {
 	case "x86_64":
 		h.CPU.Arch = inventory.X8664
 	case "i686":
@@ -62,18 +65,17 @@ func (d *definition) inventory(at time.Time) bmc.Inventory {
 	case "aarch64":
 		h.CPU.Arch = inventory.ARM64
 	}
-	for i := range d.devices {
-		dev := &d.devices[i]
-		mac, err := inventory.ParseMAC(dev.mac)
+	for _, dev := range d.devices {
+		mac, err := inventory.ParseMAC(dev.mac())
 		switch {
-		// CD-ROM and floppy drives are no disks to install to.
-		case dev.kind == "disk" && (dev.class == "disk" || dev.class == "lun") && len(h.Disks) < deviceLimit:
+		case dev.isDisk() && len(h.Disks) < deviceLimit:
 			h.Disks = append(h.Disks, inventory.Disk{
-				Name: text(dev.target), Transport: text(dev.bus), Serial: text(dev.serial), WWN: text(dev.wwn), Model: text(path.Base(dev.source)),
+				Name: text(dev.target()), Transport: text(dev.of("target", "bus")), Model: text(path.Base(dev.source())),
+				Serial: text(content(dev.SelectElement("serial"))), WWN: text(content(dev.SelectElement("wwn"))),
 			})
-		case dev.kind == "interface" && err == nil && len(h.Ports) < deviceLimit:
+		case dev.Tag == "interface" && err == nil && len(h.Ports) < deviceLimit:
 			h.Ports = append(h.Ports, inventory.Port{Name: fmt.Sprintf("nic%d", dev.n), MAC: mac})
 		}
 	}
-	return bmc.Inventory{Hardware: h, Vendor: "libvirt", Model: text(d.machine)}
+	return bmc.Inventory{Hardware: h, Vendor: "libvirt", Model: text(attr(kind, "machine"))}
 }

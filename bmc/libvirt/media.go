@@ -5,16 +5,13 @@ import (
 	"context"
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
 
+	"github.com/beevik/etree"
 	golibvirt "github.com/digitalocean/go-libvirt"
 
 	"slipway.dev/slipway/inventory"
 )
-
-// webSource is an image that QEMU reads over the network.
-type webSource struct{ scheme, host, port, path, query string }
 
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
@@ -28,20 +25,24 @@ func (d *driver) InsertMedia(ctx context.Context, link string) error {
 		return inventory.Errorf(inventory.Invalid, "bmc: %q is not the URL of an image", inventory.Clean(link, 80)).
 			WithHint("it begins with http://, https:// or file:///, and holds no user")
 	}
+	source := etree.NewElement("source")
 	if isFile {
-		return d.setMedia(ctx, "file", "<source file='"+escape(u.Path)+"'/>")
+		source.CreateAttr("file", u.Path)
+		return d.setMedia(ctx, "file", source)
 	}
-	port := cmp.Or(u.Port(), defaultPorts[u.Scheme])
-	query := ""
+	source.CreateAttr("protocol", u.Scheme)
+	source.CreateAttr("name", strings.TrimPrefix(u.Path, "/"))
 	if u.RawQuery != "" {
-		query = " query='" + escape(u.RawQuery) + "'"
+		source.CreateAttr("query", u.RawQuery)
 	}
-	return d.setMedia(ctx, "network", "<source protocol='"+u.Scheme+"' name='"+escape(strings.TrimPrefix(u.Path, "/"))+"'"+query+
-		"><host name='"+escape(u.Hostname())+"' port='"+port+"'/></source>")
+	host := source.CreateElement("host")
+	host.CreateAttr("name", u.Hostname())
+	host.CreateAttr("port", cmp.Or(u.Port(), defaultPorts[u.Scheme]))
+	return d.setMedia(ctx, "network", source)
 }
 
 // EjectMedia empties the drive.
-func (d *driver) EjectMedia(ctx context.Context) error { return d.setMedia(ctx, "file", "") }
+func (d *driver) EjectMedia(ctx context.Context) error { return d.setMedia(ctx, "file", nil) }
 
 // Media returns the URL of the image in the drive of the inactive definition, "" for none.
 func (d *driver) Media(ctx context.Context) (link string, err error) {
@@ -61,40 +62,35 @@ func (d *driver) Media(ctx context.Context) (link string, err error) {
 
 // drive finds the CD-ROM drive.
 func (d *definition) drive() (*device, error) {
-	for i := range d.devices {
-		if d.devices[i].class == "cdrom" {
-			return &d.devices[i], nil
+	for _, dev := range d.devices {
+		if dev.class() == "cdrom" {
+			return dev, nil
 		}
 	}
-	return nil, inventory.Errorf(inventory.Invalid, "domain %s has no CD-ROM drive", inventory.Clean(d.name, 80)).WithHint("virsh edit DOMAIN adds one")
+	return nil, inventory.Errorf(inventory.Invalid, "domain %s has no CD-ROM drive", d.name()).WithHint("virsh edit DOMAIN adds one")
 }
 
 func (d *device) link() string {
-	w := d.web
+	scheme, server := d.of("source", "protocol"), d.FindElement("source/host")
 	switch {
-	case d.source != "":
-		return (&url.URL{Scheme: "file", Path: d.source}).String()
-	case w.scheme == "":
+	case d.source() != "":
+		return (&url.URL{Scheme: "file", Path: d.source()}).String()
+	case scheme == "":
 		return ""
 	}
-	host := w.host
+	host, port := attr(server, "name"), attr(server, "port")
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	if w.port != "" && w.port != defaultPorts[w.scheme] {
-		host += ":" + w.port
+	if port != "" && port != defaultPorts[scheme] {
+		host += ":" + port
 	}
-	return (&url.URL{Scheme: w.scheme, Host: host, Path: "/" + w.path, RawQuery: w.query}).String()
+	return (&url.URL{Scheme: scheme, Host: host, Path: "/" + d.of("source", "name"), RawQuery: d.of("source", "query")}).String()
 }
-
-var (
-	typeRE    = regexp.MustCompile(`^<disk\b[^>]*?\stype=(?:'[^']*'|"[^"]*")`)
-	typeValRE = regexp.MustCompile(`\stype=(?:'[^']*'|"[^"]*")`)
-)
 
 // setMedia changes the drive in the definition, and in the running machine. The definition is first: if the process dies
 // between the two, the next start has the new medium, and a repetition changes the running machine.
-func (d *driver) setMedia(ctx context.Context, kind, source string) error {
+func (d *driver) setMedia(ctx context.Context, kind string, source *etree.Element) error {
 	return d.with(ctx, func(m domain) error {
 		on, err := m.isOn()
 		if err != nil {
@@ -124,7 +120,7 @@ func (d *driver) setMedia(ctx context.Context, kind, source string) error {
 			if err != nil {
 				return err
 			}
-			if err := m.DomainUpdateDeviceFlags(m.Domain, def.refill(drive, kind, source), where.flags); err != nil {
+			if err := m.DomainUpdateDeviceFlags(m.Domain, drive.refill(kind, source), where.flags); err != nil {
 				return err
 			}
 		}
@@ -132,22 +128,16 @@ func (d *driver) setMedia(ctx context.Context, kind, source string) error {
 	})
 }
 
-// refill returns the XML of a drive with another source.
-func (d *definition) refill(drive *device, kind, source string) string {
-	edits := []edit{{span{drive.inside, drive.inside}, source}}
-	if drive.srcAt.to > 0 {
-		edits = append(edits, edit{drive.srcAt, ""})
+// refill returns the XML of a drive with another source, or with none.
+func (d *device) refill(kind string, source *etree.Element) string {
+	drive := d.Copy()
+	for _, old := range drive.SelectElements("source") {
+		drive.RemoveChild(old)
 	}
-	for i := range edits {
-		// Places count from the beginning of the definition, and the text below begins at the drive.
-		edits[i].from -= drive.all.from
-		edits[i].to -= drive.all.from
+	if source != nil {
+		drive.InsertChildAt(0, source.Copy())
 	}
-	text := apply(d.text[drive.all.from:drive.all.to], edits)
 	// The attribute type says how libvirt reads the source: a file or network.
-	if typeRE.MatchString(text) {
-		at := typeValRE.FindStringIndex(text)
-		text = text[:at[0]] + " type='" + kind + "'" + text[at[1]:]
-	}
-	return text
+	drive.CreateAttr("type", kind)
+	return textOf(drive)
 }

@@ -216,6 +216,7 @@ var owners = map[string][]string{
 	"github.com/pressly/goose":               {"inventory/sqlstore"},
 	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "lab/simulate", "agent"},
 	"github.com/pires/go-proxyproto":         {"web/proxy"},
+	"github.com/beevik/etree":                {"bmc/libvirt"},
 	"github.com/pin/tftp":                    {"pxe/tftp", "lab/simulate"},
 	"github.com/mdlayher":                    {"pxe/dhcp", "pxe/ra", "lab/simulate"},
 	"github.com/vishvananda":                 {"cmd/slipway", "lab", "agent"},
