@@ -2,9 +2,10 @@ package inventory
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"time"
+
+	"slipway.dev/slipway/inventory/option"
 )
 
 // Class groups DHCP clients by what their packets say, and gives them options. A client is in it when each list that has
@@ -17,8 +18,8 @@ type Class struct {
 	MACPrefixes   []string `json:"macPrefixes,omitempty" doc:"Beginnings of MACs, such as 00:04:f2"`
 	Priority      int      `json:"priority,omitempty" doc:"Of several classes with an option the highest priority counts, then the name"`
 
-	Options  []Option `json:"options,omitempty" doc:"DHCPv4 options"`
-	Options6 []Option `json:"options6,omitempty" doc:"DHCPv6 options"`
+	Options  []option.Option `json:"options,omitempty" doc:"DHCPv4 options"`
+	Options6 []option.Option `json:"options6,omitempty" doc:"DHCPv6 options"`
 
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -56,79 +57,44 @@ func (c *Class) Validate() error {
 	if c.Priority < -1000 || c.Priority > 1000 {
 		return Errorf(Invalid, "class %s: priority %d is not between -1000 and 1000", c.Name, c.Priority).At("priority")
 	}
-	if err := CheckOptions(OptionsOfClass, c.Name, "options", c.Options, false); err != nil {
+	if err := CheckOptions(option.OfClass, c.Name, "options", c.Options, false); err != nil {
 		return err
 	}
-	return CheckOptions(OptionsOfClass, c.Name, "options6", c.Options6, true)
+	return CheckOptions(option.OfClass, c.Name, "options6", c.Options6, true)
 }
 
 var macPrefix = regexp.MustCompile(`^[0-9a-f]{2}(:[0-9a-f]{2}){0,5}$`)
 
 // OptionsOf returns the options for one of the two families.
-func (c *Class) OptionsOf(is6 bool) []Option {
+func (c *Class) OptionsOf(is6 bool) []option.Option {
 	if is6 {
 		return c.Options6
 	}
 	return c.Options
 }
 
-// ClassClient is what is known of a client for finding its classes.
-type ClassClient struct {
-	MAC         MAC
-	VendorClass string
-	UserClasses []string
-	Archs       []int
-}
-
-// Has reports whether a client is in the class.
-func (c *Class) Has(x ClassClient) bool {
-	fits := func(patterns, texts []string) bool {
-		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
-			return slices.ContainsFunc(texts, func(t string) bool { return t != "" && matchesStar(p, t) })
-		})
-	}
-	isOf := func(p string) bool { return strings.HasPrefix(string(x.MAC), p) }
-	return fits(c.VendorClasses, []string{x.VendorClass}) && fits(c.UserClasses, x.UserClasses) &&
-		(len(c.Archs) == 0 || slices.ContainsFunc(c.Archs, func(a int) bool { return slices.Contains(x.Archs, a) })) &&
-		(len(c.MACPrefixes) == 0 || slices.ContainsFunc(c.MACPrefixes, isOf))
-}
-
 // NeedsPacket reports whether a packet is needed to tell who is in the class: its MAC alone does not.
 func (c *Class) NeedsPacket() bool { return len(c.VendorClasses)+len(c.UserClasses)+len(c.Archs) > 0 }
 
-// matchesStar reports whether a text is the pattern, in which * stands for any text.
-func matchesStar(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return pattern == text
+// CheckOptions fills in and checks a list of DHCP options. Is6 says of which DHCP they are. The error names the owner and the
+// option, and blames the field.
+func CheckOptions(owner option.Owner, name, field string, list []option.Option, is6 bool) error {
+	r := option.Check(owner, list, is6)
+	if r == nil {
+		return nil
 	}
-	if !strings.HasPrefix(text, first) || len(text) < len(first)+len(last) || !strings.HasSuffix(text, last) {
-		return false
+	e := &Error{Kind: Invalid, Hint: r.Hint, Field: field}
+	if e.Msg = string(owner) + " " + name + " " + r.Msg; r.Option != "" {
+		e.Msg = string(owner) + " " + name + ", option " + Clean(r.Option, 60) + ": " + r.Msg
 	}
-	text = text[len(first) : len(text)-len(last)]
-	for _, p := range parts[1 : len(parts)-1] {
-		i := strings.Index(text, p)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(p):]
-	}
-	return true
+	return e
 }
 
-// ClassesOf returns the classes that a client is in, the first of them first.
-func ClassesOf(all []Class, x ClassClient) (in []Class) {
-	for _, c := range all {
-		if c.Has(x) {
-			in = append(in, c)
-		}
+// ParseOption reads what option.Parse reads.
+func ParseOption(text string) (option.Option, error) {
+	o, r := option.Parse(text)
+	if r != nil {
+		return o, &Error{Kind: Invalid, Msg: r.Msg, Hint: r.Hint}
 	}
-	slices.SortStableFunc(in, func(a, b Class) int {
-		if a.Priority != b.Priority {
-			return b.Priority - a.Priority
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return in
+	return o, nil
 }

@@ -63,52 +63,6 @@ func TestADiskHintIsSaidInWords(t *testing.T) {
 	}
 }
 
-func TestTheRootDiskIsChosen(t *testing.T) {
-	ssd := Disk{Name: "sdb", Serial: "B", SizeBytes: 200}
-	small := Disk{Name: "sdc", Serial: "C", SizeBytes: 50}
-	twin := Disk{Name: "sda", Serial: "A", SizeBytes: 200}
-	large := Disk{Name: "nvme0n1", Serial: "N", SizeBytes: 900, Transport: "nvme"}
-	spinning := Disk{Name: "sdd", Serial: "D", SizeBytes: 100, IsRotational: true}
-	stick := Disk{Name: "sde", Serial: "E", SizeBytes: 100, IsRemovable: true, Transport: "usb"}
-	usb := Disk{Name: "sdf", Serial: "F", SizeBytes: 100, Transport: "usb"}
-	locked := Disk{Name: "sdg", Serial: "G", SizeBytes: 100, IsReadOnly: true}
-	for _, c := range []struct {
-		about string
-		disks []Disk
-		hint  DiskHint
-		min   int64
-		want  string // a name, or the words of an error
-		kind  Kind
-	}{
-		{"the smallest that is large enough", []Disk{large, small, ssd}, DiskHint{}, 100, "sdb", ""},
-		{"solid state before rotating, even if larger", []Disk{spinning, large}, DiskHint{}, 0, "nvme0n1", ""},
-		{"rotating when there is nothing else", []Disk{spinning}, DiskHint{}, 0, "sdd", ""},
-		{"the first by name of two alike", []Disk{ssd, twin}, DiskHint{}, 0, "sda", ""},
-		{"no removable, USB or read-only disk by itself", []Disk{stick, usb, locked, ssd}, DiskHint{}, 0, "sdb", ""},
-		{"a USB disk that is named", []Disk{stick, usb, ssd}, DiskHint{Serial: "F"}, 0, "sdf", ""},
-		{"never a read-only disk", []Disk{locked}, DiskHint{Serial: "G"}, 0, "none of 1 disks is serial G", Invalid},
-		{"the one that the hint fits", []Disk{ssd, small, large}, DiskHint{Transport: "nvme"}, 0, "nvme0n1", ""},
-		{"two that the hint fits", []Disk{ssd, twin, small}, DiskHint{MinBytes: 200, MaxBytes: 200}, 0, "2 disks are at least 200 bytes, at most 200 bytes: sdb (serial B), sda (serial A)", Conflict},
-		{"one of two that the hint fits is too small", []Disk{ssd, small}, DiskHint{Name: "sdb"}, 100, "sdb", ""},
-		{"all are too small", []Disk{small}, DiskHint{}, 100, "sdc has 50 bytes, and 100 are needed", Invalid},
-		{"the hinted one is too small", []Disk{small, large}, DiskHint{Serial: "C"}, 100, "sdc has 50 bytes", Invalid},
-		{"nothing fits", []Disk{ssd}, DiskHint{Serial: "X"}, 0, "none of 1 disks is serial X", Invalid},
-		{"only disks that are not taken by themselves", []Disk{stick}, DiskHint{}, 0, "none of 1 disks is any disk", Invalid},
-		{"no disk", nil, DiskHint{}, 0, "has no disk", Invalid},
-	} {
-		got, err := ChooseRoot(c.disks, c.hint, c.min)
-		switch {
-		case c.kind != "":
-			wantKind(t, err, c.kind, c.want)
-			if e, ok := err.(*Error); !ok || e.Hint == "" {
-				t.Errorf("%s: %v has no hint", c.about, err)
-			}
-		case err != nil || got.Name != c.want:
-			t.Errorf("%s: got %s, %v, want %s", c.about, got.Name, err, c.want)
-		}
-	}
-}
-
 func TestCleanModesGrowStricter(t *testing.T) {
 	if got := CleanModes(); got[0] != CleanNone || got[len(got)-1] != CleanSecure || len(got) != 4 {
 		t.Errorf("modes are %v", got)

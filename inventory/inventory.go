@@ -8,7 +8,6 @@ package inventory
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -304,25 +303,4 @@ func Clean(s string, limit int) string {
 		}
 	}
 	return s
-}
-
-func compareRange(a, b Range) int { return a.First.Compare(b.First) }
-
-// addrIn reports whether a lies in the prefix and is neither its network nor its broadcast address.
-func addrIn(p netip.Prefix, a netip.Addr) bool {
-	if p.Addr().Is6() {
-		return hostIn6(p, a)
-	}
-	return p.Contains(a) && a != p.Masked().Addr() && a != lastAddr(p)
-}
-
-// lastAddr returns the highest address of an IPv4 prefix.
-func lastAddr(p netip.Prefix) netip.Addr {
-	b := p.Masked().Addr().As4()
-	for i := range b {
-		if n := p.Bits() - 8*i; n < 8 {
-			b[i] |= byte(0xff >> max(n, 0))
-		}
-	}
-	return netip.AddrFrom4(b)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/dhcpoption"
 )
 
 // Packet has what a DHCP message reports about its sender, as plain values. The DHCP server has checked the header; the
@@ -115,8 +116,8 @@ func userClasses(b []byte) (all []string) {
 }
 
 // ClassClient returns the facts that classes of DHCP clients match.
-func (c Client) ClassClient() inventory.ClassClient {
-	x := inventory.ClassClient{MAC: c.MAC, VendorClass: c.Class, UserClasses: strings.Split(c.UserClass, userClassGap)}
+func (c Client) ClassClient() dhcpoption.Client {
+	x := dhcpoption.Client{MAC: c.MAC, VendorClass: c.Class, UserClasses: strings.Split(c.UserClass, userClassGap)}
 	if c.ArchCode.IsTold() {
 		x.Archs = []int{int(c.ArchCode.Number())}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/usage"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
@@ -120,7 +121,7 @@ func TestNetworksSayWhatTheyDo(t *testing.T) {
 	if len(ifs.Items) != 2 || ifs.Items[0].Subnet != "rack1" {
 		t.Errorf("interfaces are %+v", ifs)
 	}
-	var u inventory.SubnetUse
+	var u usage.SubnetUse
 	r.must(200, &u, "GET", "/api/v1/subnets/rack1/usage", "")
 	if len(u.Ranges) != 1 || u.Ranges[0].Free != 100 {
 		t.Errorf("use is %+v", u)

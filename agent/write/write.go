@@ -22,6 +22,7 @@ import (
 	"slipway.dev/slipway/agent/efi"
 	"slipway.dev/slipway/agent/seed"
 	"slipway.dev/slipway/agent/wire"
+	"slipway.dev/slipway/hardware/rootdisk"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -150,7 +151,7 @@ func (w *Writer) choose(ctx context.Context, t wire.WriteTask, minBytes int64) (
 		return root, nil, inventory.Errorf(inventory.Invalid, "all %d disks are to be kept: none is left to write to", len(kept)).
 			WithHint("look at the list of disks to keep")
 	}
-	root, err = inventory.ChooseRoot(free, t.Root, minBytes)
+	root, err = rootdisk.Choose(free, t.Root, minBytes)
 	return root, kept, err
 }
 

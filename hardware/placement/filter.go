@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/hardware/rootdisk"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -335,14 +336,14 @@ func diskCause(disks []inventory.Disk, hint inventory.DiskHint, minBytes int64, 
 	if len(disks) == 0 {
 		return noDisk
 	}
-	_, err := inventory.ChooseRoot(disks, hint, minBytes)
+	_, err := rootdisk.Choose(disks, hint, minBytes)
 	if err == nil {
 		return nil
 	}
 	if isConflict(err) {
 		return ambiguousDisk
 	}
-	if _, err := inventory.ChooseRoot(disks, hint, 0); err == nil || isConflict(err) {
+	if _, err := rootdisk.Choose(disks, hint, 0); err == nil || isConflict(err) {
 		return small
 	}
 	return noSuchDisk

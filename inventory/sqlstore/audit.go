@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/auditchain"
 )
 
 const (
@@ -55,7 +56,7 @@ func (t auditTx) AddAudit(a *inventory.Audit) error {
 		return err
 	}
 	a.At, a.ID = stamp(a.At), last+1
-	a.Hash = a.HashAfter(hash)
+	a.Hash = auditchain.HashAfter(a, hash)
 	_, err = t.write(addAuditSQL, a.ID, ms(a.At), a.Actor, a.Role, a.Via, a.Source, a.RequestID, a.Operation, a.Noun, a.Name,
 		string(a.HostID), string(a.Change), a.Status, a.Detail, a.Version, a.UndoOf, a.Fixed, a.Hash, refs[0], before, after)
 	return err
@@ -74,7 +75,7 @@ func (t auditTx) lastAudit() (id int64, hash string, err error) {
 			return id, hash, err
 		}
 		for i := range some {
-			after, hash = some[i].ID, some[i].HashAfter(hash)
+			after, hash = some[i].ID, auditchain.HashAfter(&some[i], hash)
 		}
 	}
 	return id, hash, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/auditchain"
 )
 
 // auditStatements adds the queries that filters of the audit build.
@@ -66,9 +67,9 @@ func TestTheAuditIsAChain(t *testing.T) {
 		}
 		return a
 	}
-	look := func(noted string) (c inventory.AuditChain) {
+	look := func(noted string) (c auditchain.AuditChain) {
 		t.Helper()
-		c, err := inventory.CheckAudits(noted, func(after int64) (some []inventory.Audit, err error) {
+		c, err := auditchain.Check(noted, func(after int64) (some []inventory.Audit, err error) {
 			err = s.Read(t.Context(), func(tx inventory.Tx) error {
 				some, err = tx.WalkAudits(after, 2)
 				return err

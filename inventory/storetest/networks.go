@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 )
 
 func createSubnets(t *testing.T, s inventory.Store, subnets ...inventory.Subnet) {
@@ -120,7 +121,7 @@ func reservations(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.NotFound, "subnet nowhere", create(inventory.Reservation{Address: at("10.9.0.1"), Subnet: "nowhere", MAC: MAC(3)}))
 
 	r.Hostname = "renamed"
-	r.Options = []inventory.Option{{Name: "tftp-server-name", Code: 66, Type: inventory.OptionText, Value: "boot 1", IsAlways: true}}
+	r.Options = []option.Option{{Name: "tftp-server-name", Code: 66, Type: option.Text, Value: "boot 1", IsAlways: true}}
 	write(t, s, func(tx inventory.Tx) error { return tx.UpdateReservation(&r, Now.Add(time.Second)) })
 	read(t, s, func(tx inventory.Tx) error {
 		got, err := tx.FindReservation(r.Address)
@@ -213,8 +214,8 @@ func subnetDelete(t *testing.T, s inventory.Store) {
 func classes(t *testing.T, s inventory.Store) {
 	c := inventory.Class{
 		Name: "phones", VendorClasses: []string{"Polycom-*"}, UserClasses: []string{"a b"}, Archs: []int{7}, MACPrefixes: []string{"00:04:f2"}, Priority: -3,
-		Options:  []inventory.Option{{Name: "tftp-server-name", Code: 66, Type: inventory.OptionText, Value: "boot, or not", IsAlways: true}},
-		Options6: []inventory.Option{{Code: 1, Space: "vendor-9", Type: inventory.OptionHex, Value: "01"}},
+		Options:  []option.Option{{Name: "tftp-server-name", Code: 66, Type: option.Text, Value: "boot, or not", IsAlways: true}},
+		Options6: []option.Option{{Code: 1, Space: "vendor-9", Type: option.Hex, Value: "01"}},
 	}
 	other := inventory.Class{Name: "arrays", Archs: []int{11}}
 	write(t, s, func(tx inventory.Tx) error {

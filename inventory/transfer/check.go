@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 )
 
 // check looks for what is wrong within the document itself: rows without a key, names, MACs and addresses that come
@@ -104,7 +105,7 @@ func (d *Document) checkReservations(p *problems) {
 			p.add(r.File, r.Line, inventory.Errorf(inventory.Invalid, "the reservation has no address"))
 			continue
 		}
-		_ = inventory.CheckOptions(inventory.OptionsOfReservation, "", "", v.Options, v.Address.Is6()) // into the form that is kept; Plan checks the whole
+		_ = inventory.CheckOptions(option.OfReservation, "", "", v.Options, v.Address.Is6()) // into the form that is kept; Plan checks the whole
 		byAddress.see("address", writeAddr(v.Address), r.File, r.Line)
 		for _, key := range []string{string(v.MAC), v.ClientID, v.UUID} {
 			if key != "" && v.Subnet != "" {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 )
 
 // Classes of DHCP clients. They come in YAML only: their texts have blanks.
@@ -19,8 +20,8 @@ func classFields() []field[inventory.Class] {
 		listField("archs", func(c *class) *[]int { return &c.Archs }, parseArch, strconv.Itoa),
 		listField("macPrefixes", func(c *class) *[]string { return &c.MACPrefixes }, same, back),
 		numberField("priority", func(c *class) *int { return &c.Priority }),
-		listField("options", func(c *class) *[]inventory.Option { return &c.Options }, inventory.ParseOption, writeOption),
-		listField("options6", func(c *class) *[]inventory.Option { return &c.Options6 }, inventory.ParseOption, writeOption),
+		listField("options", func(c *class) *[]option.Option { return &c.Options }, inventory.ParseOption, writeOption),
+		listField("options6", func(c *class) *[]option.Option { return &c.Options6 }, inventory.ParseOption, writeOption),
 	}
 }
 
@@ -43,8 +44,8 @@ func (d *Document) checkClasses(p *problems) {
 			continue
 		}
 		// Into the form that is kept; Plan checks the whole.
-		_ = inventory.CheckOptions(inventory.OptionsOfClass, "", "", r.Value.Options, false)
-		_ = inventory.CheckOptions(inventory.OptionsOfClass, "", "", r.Value.Options6, true)
+		_ = inventory.CheckOptions(option.OfClass, "", "", r.Value.Options, false)
+		_ = inventory.CheckOptions(option.OfClass, "", "", r.Value.Options6, true)
 		byName.see("class", r.Value.Name, r.File, r.Line)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 )
 
 func hostFields() []field[inventory.Host] {
@@ -124,7 +125,7 @@ func subnetFields() []field[inventory.Subnet] {
 		inOrder(listField("staticRanges", func(n *subnet) *[]inventory.Range { return &n.StaticRanges }, parseRange, writeRange)),
 		textField("advertise", func(n *subnet) *inventory.Advertise { return &n.Advertise }, nil),
 		flagField("isRouter", func(n *subnet) *bool { return &n.IsRouter }),
-		listField("options", func(n *subnet) *[]inventory.Option { return &n.Options }, inventory.ParseOption, writeOption),
+		listField("options", func(n *subnet) *[]option.Option { return &n.Options }, inventory.ParseOption, writeOption),
 	}
 }
 
@@ -151,11 +152,11 @@ func reservationFields() []field[inventory.Reservation] {
 		textField("uuid", func(r *reservation) *string { return &r.UUID }, plain("uuid")),
 		textField("port", func(r *reservation) *string { return &r.Port }, plain("port")),
 		textField("hostname", func(r *reservation) *string { return &r.Hostname }, func(s string) error { return inventory.CheckName("host", s) }),
-		listField("options", func(r *reservation) *[]inventory.Option { return &r.Options }, inventory.ParseOption, writeOption),
+		listField("options", func(r *reservation) *[]option.Option { return &r.Options }, inventory.ParseOption, writeOption),
 	}
 }
 
-func writeOption(o inventory.Option) string { return o.Text() }
+func writeOption(o option.Option) string { return o.Text() }
 
 func checkClientID(s string) error {
 	if len(s)%2 != 0 || len(s) > 510 || strings.Trim(s, "0123456789abcdef") != "" {

@@ -45,7 +45,7 @@ func givenOptions(tx inventory.Tx, mac inventory.MAC, subnet *inventory.Subnet, 
 	of := dhcpoption.Of{Subnet: subnet}
 	client, heard := lastClient(packets)
 	client.MAC = mac
-	of.Classes = inventory.ClassesOf(classes, client.ClassClient())
+	of.Classes = dhcpoption.ClassesOf(classes, client.ClassClient())
 	if of.Reservation, err = reservedFor(tx, mac, subnet.Name, leases); err != nil {
 		return nil, err
 	}

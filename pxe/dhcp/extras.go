@@ -1,7 +1,6 @@
 package dhcp
 
 import (
-	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcpoption"
 )
@@ -13,7 +12,7 @@ func (s *Server) extras(x *exchange) []dhcpoption.Sent {
 	}
 	of := dhcpoption.Of{Subnet: x.answer.subnet}
 	if s.cfg.Classes != nil {
-		of.Classes = inventory.ClassesOf(s.cfg.Classes(), x.client.ClassClient())
+		of.Classes = dhcpoption.ClassesOf(s.cfg.Classes(), x.client.ClassClient())
 	}
 	if r, ok := s.cfg.Book.Reservation(x.holder); ok {
 		of.Reservation = &r

@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	wanted "slipway.dev/slipway/inventory/option"
 	"slipway.dev/slipway/pxe/lease"
 )
 
-func optionsOf(t *testing.T, texts ...string) (all []inventory.Option) {
+func optionsOf(t *testing.T, texts ...string) (all []wanted.Option) {
 	t.Helper()
 	for _, s := range texts {
 		o, err := inventory.ParseOption(s)
@@ -19,7 +20,7 @@ func optionsOf(t *testing.T, texts ...string) (all []inventory.Option) {
 		}
 		all = append(all, o)
 	}
-	if err := inventory.CheckOptions(inventory.OptionsOfClass, "c", "options", all, false); err != nil {
+	if err := inventory.CheckOptions(wanted.OfClass, "c", "options", all, false); err != nil {
 		t.Fatal(err)
 	}
 	return all

@@ -9,11 +9,12 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 )
 
 // Chosen is an option for a client, and its source.
 type Chosen struct {
-	inventory.Option
+	option.Option
 	From string
 }
 
@@ -33,7 +34,7 @@ type key struct {
 // its parts from later sources, and a part replaces the whole option from later sources.
 func Choose(of Of) (chosen []Chosen) {
 	has := map[key]string{} // whose it is
-	add := func(from string, list []inventory.Option, is6 bool) {
+	add := func(from string, list []option.Option, is6 bool) {
 		var new []Chosen
 		for _, o := range list {
 			k, whole, part := key{o.Space, o.Code}, key{"", carrier(&o, is6)}, key{"part", o.Code}
@@ -75,7 +76,7 @@ func Choose(of Of) (chosen []Chosen) {
 const vendor4, vivso4, vendor6 = 43, 125, 17
 
 // carrier is the number of the option that an option travels in, its own if it has none.
-func carrier(o *inventory.Option, is6 bool) int {
+func carrier(o *option.Option, is6 bool) int {
 	switch _, isOfEnterprise := o.Enterprise(); {
 	case o.IsEncapsulated():
 		return vendor4
@@ -88,8 +89,8 @@ func carrier(o *inventory.Option, is6 bool) int {
 }
 
 // Withheld returns why a client does not get an option now; "" if it gets it.
-func Withheld(o *inventory.Option, isBooting, is6 bool) string {
-	if isBooting && inventory.IsBootOption(carrier(o, is6), is6) {
+func Withheld(o *option.Option, isBooting, is6 bool) string {
+	if isBooting && option.IsBoot(carrier(o, is6), is6) {
 		return fmt.Sprintf("while it boots from the network, option %d is the boot's own", carrier(o, is6))
 	}
 	return ""

@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 )
 
-func list(t *testing.T, is6 bool, texts ...string) (all []inventory.Option) {
+func list(t *testing.T, is6 bool, texts ...string) (all []option.Option) {
 	t.Helper()
 	for _, s := range texts {
 		o, err := inventory.ParseOption(s)
@@ -19,7 +20,7 @@ func list(t *testing.T, is6 bool, texts ...string) (all []inventory.Option) {
 		}
 		all = append(all, o)
 	}
-	if err := inventory.CheckOptions(inventory.OptionsOfClass, "c", "options", all, is6); err != nil {
+	if err := inventory.CheckOptions(option.OfClass, "c", "options", all, is6); err != nil {
 		t.Fatal(err)
 	}
 	return all

@@ -22,12 +22,12 @@ const module = "slipway.dev/slipway"
 
 // floors says where each package lives; imports go down only. The longest matching prefix counts.
 var floors = map[string]int{
-	"inventory": 0, "inventory/ref": 0, "inventory/ref/pooled": 1, "inventory/noun": 0, "inventory/sleep": 0, "migrations": 0, "agent/wire": 0, "inventory/egress": 0, "machineconfig/quoting": 0,
-	"pxe": 1, "pxe/admission": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "pxe/dhcpoption": 1, "pxe/sigdb": 1, "inventory/transfer": 1, "inventory/secret": 1,
+	"inventory": 0, "inventory/ref": 0, "inventory/ref/pooled": 1, "inventory/noun": 0, "inventory/sleep": 0, "migrations": 0, "agent/wire": 0, "inventory/egress": 0, "inventory/option": 0, "machineconfig/quoting": 0,
+	"pxe": 1, "pxe/admission": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "pxe/dhcpoption": 1, "pxe/sigdb": 1, "inventory/transfer": 1, "inventory/elevation": 1, "inventory/usage": 1, "inventory/auditchain": 1, "inventory/secret": 1,
 	"machineconfig/docschema": 1, "machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/plain": 1, "machineconfig/kubeadm/kubelet": 1, "installer": 1,
 	"ignition": 1, "cloudinit": 1, "installer/autoinstall": 1, "installer/kickstart": 1, "installer/preseed": 1, "machineconfig/render": 1,
-	"hardware": 1, "hardware/identity": 1, "hardware/placement": 1, "hardware/acceptance": 1, "provision/proof": 1, "bmc": 1, "provision/foresight": 1,
+	"hardware": 1, "hardware/identity": 1, "hardware/placement": 1, "hardware/rootdisk": 1, "hardware/acceptance": 1, "provision/proof": 1, "bmc": 1, "provision/foresight": 1,
 	"machineconfig/reference": 1,
 	"machineconfig/address":   1,
 	"inventory/sqlstore":      2,
@@ -133,6 +133,9 @@ var sameFloor = map[string]string{
 	"machineconfig/render -> machineconfig":                   "the way from layers to documents",
 	"inventory/noun -> inventory":                             "says what plain nouns have in common",
 	"inventory -> inventory/ref":                              "errors, events and issues keep the references of their texts",
+	"inventory -> inventory/option":                           "subnets, classes and reservations have DHCP options",
+	"pxe -> pxe/dhcpoption":                                   "a client says what its classes are found by",
+	"hardware/placement -> hardware/rootdisk":                 "a host fits when it has a disk for the system",
 	"inventory/egress -> inventory":                           "what is wrong with an allow list is an error of ours",
 	"agent/wire -> inventory":                                 "what an agent tells is what the inventory knows",
 	"machineconfig/address -> machineconfig":                  "finds what configurations give machines",

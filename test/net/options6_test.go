@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 )
 
 // options6Conf teaches ISC's client the options of the test below, and makes it ask for them.
@@ -39,10 +40,10 @@ func (r *rack6) optionsClient6(n int, id, more string) *process {
 func TestRealClientsAreGivenTheirDHCPv6Options(t *testing.T) {
 	r := newRack6(t, "dhclient", "dhcpcd")
 	setup := r.setup()
-	setup.Subnets[0].Options = optionList(t, inventory.OptionsOfSubnet, true,
+	setup.Subnets[0].Options = optionList(t, option.OfSubnet, true,
 		"posix-timezone=CET-1CEST", "sntp-servers=fd77:1::99,fd77:1::98", "v6-captive-portal=http://rack/portal", "always:sol-max-rt=120")
-	class := func(texts ...string) []inventory.Option {
-		return optionList(t, inventory.OptionsOfClass, true, texts...)
+	class := func(texts ...string) []option.Option {
+		return optionList(t, option.OfClass, true, texts...)
 	}
 	setup.Classes = []inventory.Class{
 		{Name: "switches", VendorClasses: []string{"onie_vendor:*"}, Options6: class("vendor-42623:1=http://rack/nos", "posix-timezone=UTC")},
@@ -51,7 +52,7 @@ func TestRealClientsAreGivenTheirDHCPv6Options(t *testing.T) {
 	}
 	setup.Reservations = []inventory.Reservation{{
 		Address: netip.MustParseAddr("fd77:1::77"), Subnet: "six", MAC: inventory.MAC(mac6(4)),
-		Options: optionList(t, inventory.OptionsOfReservation, true, "posix-timezone=EST5", "vendor-42623:1=http://rack/mine"),
+		Options: optionList(t, option.OfReservation, true, "posix-timezone=EST5", "vendor-42623:1=http://rack/mine"),
 	}}
 	r.serve(setup)
 	wants := func(who string, c *process, what ...string) {

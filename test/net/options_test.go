@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 )
 
 // optionList reads options as the command line does, and checks them.
-func optionList(t *testing.T, owner inventory.OptionOwner, is6 bool, texts ...string) (all []inventory.Option) {
+func optionList(t *testing.T, owner option.Owner, is6 bool, texts ...string) (all []option.Option) {
 	t.Helper()
 	for _, s := range texts {
 		o, err := inventory.ParseOption(s)
@@ -36,16 +37,16 @@ esac
 func TestSwitchesAndPhonesAreGivenTheirOptions(t *testing.T) {
 	r := newRack(t, "udhcpc")
 	setup := r.setup()
-	setup.Subnets[0].Options = optionList(t, inventory.OptionsOfSubnet, false, "252=http://rack/wpad", "66=subnet.lab", "67=subnet.file", "150=10.77.1.9")
+	setup.Subnets[0].Options = optionList(t, option.OfSubnet, false, "252=http://rack/wpad", "66=subnet.lab", "67=subnet.file", "150=10.77.1.9")
 	setup.Classes = []inventory.Class{
-		{Name: "switches", VendorClasses: []string{"onie_vendor:*"}, Options: optionList(t, inventory.OptionsOfClass, false,
+		{Name: "switches", VendorClasses: []string{"onie_vendor:*"}, Options: optionList(t, option.OfClass, false,
 			"default-url=http://10.77.1.1/onie", "vendor:1=http://10.77.1.1/nos", "vendor:2/uint8=7", "vendor-42623:1=http://10.77.1.1/nos")},
-		{Name: "phones", MACPrefixes: []string{mac(2)[:17]}, Options: optionList(t, inventory.OptionsOfClass, false,
+		{Name: "phones", MACPrefixes: []string{mac(2)[:17]}, Options: optionList(t, option.OfClass, false,
 			"66=phones.lab", "150=10.77.1.20,10.77.1.21", "6=10.77.1.53", "always:vendor:3=secret")},
 	}
 	setup.Reservations = []inventory.Reservation{{
 		Address: netip.MustParseAddr("10.77.1.50"), Subnet: setup.Subnets[0].Name, MAC: inventory.MAC(mac(3)),
-		Options: optionList(t, inventory.OptionsOfReservation, false, "66=mine.lab"),
+		Options: optionList(t, option.OfReservation, false, "66=mine.lab"),
 	}}
 	r.serve(r.server, setup)
 	ask := func(n int, args ...string) *process {

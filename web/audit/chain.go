@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/auditchain"
 	"slipway.dev/slipway/web/rest"
 )
 
@@ -25,9 +26,9 @@ func (l *Log) addChain() {
 		Summary: "Look whether an entry of the audit was changed, taken out or put in",
 		About: "Every entry has the hash of itself and of the one before. Anyone who can write the database can also write the chain again: note " +
 			"the head elsewhere now and then, and ask whether it is still in the chain.",
-	}, func(req *rest.Request, in *chainInput) (*rest.One[inventory.AuditChain], error) {
-		c, err := inventory.CheckAudits(in.Noted, func(after int64) ([]inventory.Audit, error) { return l.walkAudits(req, after) })
-		return &rest.One[inventory.AuditChain]{Body: c}, err
+	}, func(req *rest.Request, in *chainInput) (*rest.One[auditchain.AuditChain], error) {
+		c, err := auditchain.Check(in.Noted, func(after int64) ([]inventory.Audit, error) { return l.walkAudits(req, after) })
+		return &rest.One[auditchain.AuditChain]{Body: c}, err
 	})
 	rest.Register(l.frame, rest.Operation{
 		Method: http.MethodGet, Path: "/audit/export", ID: "export-audit", Tag: "audit", Needs: inventory.Admin,

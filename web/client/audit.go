@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/auditchain"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -51,7 +52,7 @@ func (c *Client) AuditExport(ctx context.Context, after int64) (p Page[inventory
 }
 
 // AuditChain looks whether an entry of the audit was changed or taken out. Noted is a hash that the chain had before, "" for none.
-func (c *Client) AuditChain(ctx context.Context, noted string) (a inventory.AuditChain, err error) {
+func (c *Client) AuditChain(ctx context.Context, noted string) (a auditchain.AuditChain, err error) {
 	return a, c.call(ctx, http.MethodGet, "audit/chain", params{"noted": noted}.values(), nil, &a)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/usage"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/wire"
 )
@@ -38,7 +39,7 @@ func (c *Client) Cabling(ctx context.Context, rack string) (out hardware.Cabling
 }
 
 // SubnetUse returns what the addresses of a subnet are doing.
-func (c *Client) SubnetUse(ctx context.Context, subnet string) (u inventory.SubnetUse, err error) {
+func (c *Client) SubnetUse(ctx context.Context, subnet string) (u usage.SubnetUse, err error) {
 	return u, c.call(ctx, http.MethodGet, c.Subnets.at(subnet)+"/usage", nil, nil, &u)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/elevation"
 )
 
 // Rack is a rack with its hosts.
@@ -13,7 +14,7 @@ type Rack struct {
 	inventory.Rack
 	ID     string                 `json:"id,omitempty"`
 	HostN  int                    `json:"hostN"`
-	Faults []inventory.PlaceFault `json:"faults"`
+	Faults []elevation.PlaceFault `json:"faults"`
 }
 
 // Racks is the calls about racks.

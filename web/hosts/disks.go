@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"slipway.dev/slipway/hardware/rootdisk"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
 )
@@ -63,7 +64,7 @@ func disksOf(h inventory.Host, disks []inventory.Disk) HostDisks {
 		}
 		out.Items = append(out.Items, x)
 	}
-	root, err := inventory.ChooseRoot(free, h.RootDisk, 0)
+	root, err := rootdisk.Choose(free, h.RootDisk, 0)
 	if said, ok := errors.AsType[*inventory.Error](err); ok {
 		out.Problem, out.Hint = said.Msg, said.Hint
 		return out

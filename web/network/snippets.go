@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/usage"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
@@ -23,8 +24,8 @@ func (s *Server) addNetworks() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/subnets/{name}/usage", ID: "get-subnet-usage", Scope: rest.OfNobody, Tag: "subnets", Errors: []int{http.StatusNotFound},
 		Summary: "Count what the addresses of a subnet are doing",
-	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[inventory.SubnetUse], error) {
-		out := &rest.One[inventory.SubnetUse]{}
+	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[usage.SubnetUse], error) {
+		out := &rest.One[usage.SubnetUse]{}
 		err := s.rest.Store.Read(req, func(tx inventory.Tx) error {
 			n, err := tx.Subnets().Find(in.Name)
 			if err != nil {
@@ -35,7 +36,7 @@ func (s *Server) addNetworks() {
 				return err
 			}
 			reservations, err := tx.ListReservations(n.Name, inventory.Page{})
-			out.Body = n.Use(leases, reservations, s.rest.Now())
+			out.Body = usage.Of(&n, leases, reservations, s.rest.Now())
 			return err
 		})
 		return out, err

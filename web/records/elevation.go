@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/elevation"
 )
 
 // Measures of the drawing of a rack, in its own units: one is a pixel at full size.
@@ -65,7 +66,7 @@ func dropDirections(in []rune) []rune {
 
 // drawElevation draws one face of a rack as SVG. It gives the same bytes for the same rack and hosts.
 func drawElevation(r inventory.Rack, hosts []inventory.Host, face inventory.Face) []byte {
-	e := r.Elevate(hosts, face)
+	e := elevation.Of(&r, hosts, face)
 	var d drawing
 	states := statesOf(e)
 	width := rackWidth + 2*(rulerWidth+drawMargin)
@@ -102,7 +103,7 @@ func whereText(r inventory.Rack) string {
 }
 
 // describeElevation says for screen readers what the drawing shows.
-func describeElevation(r inventory.Rack, e inventory.Elevation) string {
+func describeElevation(r inventory.Rack, e elevation.Elevation) string {
 	var parts []string
 	for i := len(e.Mounted) - 1; i >= 0; i-- {
 		m := e.Mounted[i]
@@ -140,7 +141,7 @@ func (d *drawing) frame(r inventory.Rack) {
 }
 
 // host draws one host; what stands above the rack is cut at its top.
-func (d *drawing) host(r inventory.Rack, m inventory.Mounted, face inventory.Face, isFaulty bool) {
+func (d *drawing) host(r inventory.Rack, m elevation.Mounted, face inventory.Face, isFaulty bool) {
 	low, high := min(m.Low, r.Height), min(m.High, r.Height)
 	width := rackWidth / m.LaneN
 	x, y, h := drawMargin+rulerWidth+m.Lane*width, topOf(r, low, high), (high-low+1)*unitHeight
@@ -162,7 +163,7 @@ func (d *drawing) host(r inventory.Rack, m inventory.Mounted, face inventory.Fac
 		safe(m.Host.Name, 63), safe(string(m.Host.State), 20), x+1, y+1, width-2, h-2, l.fill, stroke, x+6, y+h/2+4, mark, l.glyph, safe(m.Host.Name, max(room, 3)), more)
 }
 
-func statesOf(e inventory.Elevation) (states []inventory.State) {
+func statesOf(e elevation.Elevation) (states []inventory.State) {
 	have := map[inventory.State]bool{}
 	for _, m := range e.Mounted {
 		have[m.Host.State] = true
@@ -175,7 +176,7 @@ func statesOf(e inventory.Elevation) (states []inventory.State) {
 	return states
 }
 
-func isFaulty(e inventory.Elevation, host string) bool {
+func isFaulty(e elevation.Elevation, host string) bool {
 	for _, f := range e.Faults {
 		for _, h := range f.Hosts {
 			if h == host {
@@ -187,7 +188,7 @@ func isFaulty(e inventory.Elevation, host string) bool {
 }
 
 // noteLines are what stands below the drawing: faults, and what has no unit.
-func noteLines(e inventory.Elevation) (lines []string) {
+func noteLines(e elevation.Elevation) (lines []string) {
 	for i, f := range e.Faults {
 		if i == 5 {
 			lines = append(lines, fmt.Sprintf("⚠ and %d more", len(e.Faults)-i))

@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/elevation"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
 )
@@ -19,7 +20,7 @@ type Rack struct {
 	inventory.Rack
 	ID     string                 `json:"id" readOnly:"true" doc:"NAME, or SITE/ROW/NAME; a slash in a part is %2F"`
 	HostN  int                    `json:"hostN" readOnly:"true" doc:"How many hosts are placed in it"`
-	Faults []inventory.PlaceFault `json:"faults" readOnly:"true" doc:"Places that cannot be so"`
+	Faults []elevation.PlaceFault `json:"faults" readOnly:"true" doc:"Places that cannot be so"`
 }
 
 // rackOps answers the requests about racks and cables.
@@ -102,9 +103,9 @@ func prepareRack(tx inventory.Tx, in *Rack, id string, old *Rack) error {
 
 // fill says of a rack what is in it.
 func (r *Rack) fill(hosts []inventory.Host) {
-	r.ID, r.HostN, r.Faults = r.Rack.ID(), len(hosts), r.Elevate(hosts, "").Faults
+	r.ID, r.HostN, r.Faults = r.Rack.ID(), len(hosts), elevation.Of(&r.Rack, hosts, "").Faults
 	if r.Faults == nil {
-		r.Faults = []inventory.PlaceFault{}
+		r.Faults = []elevation.PlaceFault{}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/inventory/storetest"
 )
@@ -98,7 +99,7 @@ func fillSecrets(tx inventory.Tx) error {
 
 func fillNetworks(tx inventory.Tx) error {
 	rack1 := storetest.Subnet("rack1", 1)
-	rack1.Options = []inventory.Option{{Name: "tftp-server-name", Value: "boot.example"}}
+	rack1.Options = []option.Option{{Name: "tftp-server-name", Value: "boot.example"}}
 	six := inventory.Subnet{
 		Name: "six", CIDR: netip.MustParsePrefix("fd00:1::/64"), Interface: "eno1", Mode: inventory.ModeFull, Unknown: inventory.UnknownWait,
 		LeaseFor: inventory.Duration(time.Hour), BootLeaseFor: inventory.Duration(time.Minute), Advertise: inventory.AdvertiseManaged,
@@ -114,7 +115,7 @@ func fillNetworks(tx inventory.Tx) error {
 		func() error {
 			return tx.CreateReservation(&inventory.Reservation{
 				Address: at("10.1.0.50"), Subnet: "rack1", MAC: storetest.MAC(100), Hostname: "printer",
-				Options: []inventory.Option{{Code: 252, Type: inventory.OptionText, Value: "http://wpad/", IsAlways: true}},
+				Options: []option.Option{{Code: 252, Type: option.Text, Value: "http://wpad/", IsAlways: true}},
 			}, then)
 		},
 		func() error {
@@ -123,7 +124,7 @@ func fillNetworks(tx inventory.Tx) error {
 		func() error {
 			return tx.Classes().Create(&inventory.Class{
 				Name: "phones", VendorClasses: []string{"acme*"}, MACPrefixes: []string{"00:04:f2"}, Priority: 3,
-				Options: []inventory.Option{{Name: "tftp-server-name", Value: "phones.example"}},
+				Options: []option.Option{{Name: "tftp-server-name", Value: "phones.example"}},
 			}, then)
 		},
 		func() error { return tx.SaveLease(lease) },

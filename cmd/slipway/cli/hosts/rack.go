@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/elevation"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -59,7 +60,7 @@ func (c *rackShow) Run(s *cli.Session, api *client.Client) error {
 		for _, cable := range r.Cables {
 			t.Field("cable", fmt.Sprintf("U%d %s to %s port %s", cable.Unit, cable.Port, cable.Switch, cable.To))
 		}
-		e := r.Elevate(in, "")
+		e := elevation.Of(&r.Rack, in, "")
 		for i := len(e.Mounted) - 1; i >= 0; i-- {
 			m := e.Mounted[i]
 			t.Field(unitsOf(m), strings.TrimSpace(fmt.Sprintf("%s  %s  %s", m.Host.Name, m.Host.State, m.Host.Place.Face)))
@@ -74,7 +75,7 @@ func (c *rackShow) Run(s *cli.Session, api *client.Client) error {
 	})
 }
 
-func unitsOf(m inventory.Mounted) string {
+func unitsOf(m elevation.Mounted) string {
 	if m.High > m.Low {
 		return fmt.Sprintf("U%d-U%d", m.Low, m.High)
 	}

@@ -7,6 +7,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/option"
 )
 
 // ClassCommand is slipway class.
@@ -87,7 +88,7 @@ func setList(to *[]string, given []string) {
 }
 
 // setOptions replaces options by what flags say; a single empty flag takes all away.
-func setOptions(to *[]inventory.Option, given []string) error {
+func setOptions(to *[]option.Option, given []string) error {
 	if given == nil {
 		return nil
 	}
@@ -106,7 +107,7 @@ func setOptions(to *[]inventory.Option, given []string) error {
 }
 
 // optionTexts writes options as the flags take them.
-func optionTexts(list []inventory.Option) (out []string) {
+func optionTexts(list []option.Option) (out []string) {
 	for i := range list {
 		out = append(out, list[i].Text())
 	}

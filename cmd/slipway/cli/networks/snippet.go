@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
-	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/usage"
 	"slipway.dev/slipway/web/client"
 	"slipway.dev/slipway/web/wire"
 )
@@ -16,9 +16,9 @@ type subnetUsage struct {
 
 // Run counts the addresses of a subnet, range by range.
 func (c *subnetUsage) Run(s *cli.Session, api *client.Client) error {
-	return cli.Answered(api.SubnetUse(s.Ctx, c.Subnet)).Show(s, func(t *cli.TableWriter, u inventory.SubnetUse) {
+	return cli.Answered(api.SubnetUse(s.Ctx, c.Subnet)).Show(s, func(t *cli.TableWriter, u usage.SubnetUse) {
 		t.Row("RANGE", "ADDRESSES", "FREE", "LEASED", "KEPT", "RESERVED", "CONFLICT")
-		row := func(name string, r inventory.RangeUse) {
+		row := func(name string, r usage.RangeUse) {
 			t.Row(name, fmt.Sprint(r.Total), fmt.Sprint(r.Free), fmt.Sprint(r.Leased), fmt.Sprint(r.Kept), fmt.Sprint(r.Reserved), fmt.Sprint(r.Conflict))
 		}
 		for _, r := range u.Ranges {

@@ -1,15 +1,19 @@
-package inventory
+// Package auditchain makes the hashes that chain the entries of the audit, and checks them. Whoever changes or takes out an entry breaks
+// the chain.
+package auditchain
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"slipway.dev/slipway/inventory"
 )
 
 // HashAfter returns the hash of an entry whose predecessor has a hash, "" for the first of all. It is over everything that is
 // stored of the entry.
-func (a *Audit) HashAfter(before string) string {
+func HashAfter(a *inventory.Audit, before string) string {
 	text, _ := json.Marshal([]any{ // of texts and numbers
 		before, a.ID, a.At.UnixMilli(), a.Actor, a.Role, a.Via, a.Source, a.RequestID, a.Operation, a.Noun, a.Name, string(a.HostID),
 		string(a.Change), a.Status, a.Detail, string(a.Before), string(a.After), a.Version, a.UndoOf, a.Fixed,
@@ -30,9 +34,9 @@ type AuditChain struct {
 	UnhashedN int64  `json:"unhashedN,omitempty" doc:"Entries of versions without the chain; the first hash covers them, too"`
 }
 
-// CheckAudits reads all entries in their order, a few at a time, and looks whether each fits the one before. Noted is a hash
+// Check reads all entries in their order, a few at a time, and looks whether each fits the one before. Noted is a hash
 // that the chain had at an earlier time, "" for none.
-func CheckAudits(noted string, read func(after int64) ([]Audit, error)) (c AuditChain, err error) {
+func Check(noted string, read func(after int64) ([]inventory.Audit, error)) (c AuditChain, err error) {
 	broken := func(id int64, format string, args ...any) (AuditChain, error) {
 		c.BrokenID, c.Reason = id, fmt.Sprintf(format, args...)
 		return c, nil
@@ -47,7 +51,7 @@ func CheckAudits(noted string, read func(after int64) ([]Audit, error)) (c Audit
 			if a.ID != c.HeadID+1 {
 				return broken(c.HeadID+1, "entry %d is missing", c.HeadID+1)
 			}
-			c.EntryN, c.HeadID, c.Head = c.EntryN+1, a.ID, a.HashAfter(c.Head)
+			c.EntryN, c.HeadID, c.Head = c.EntryN+1, a.ID, HashAfter(a, c.Head)
 			switch {
 			case a.Hash == "" && c.UnhashedN+1 == c.EntryN:
 				c.UnhashedN++

@@ -1,9 +1,12 @@
-package inventory
+// Package usage counts what the addresses of a subnet are doing: free, leased, kept, reserved, or used by somebody else.
+package usage
 
 import (
 	"encoding/binary"
 	"net/netip"
 	"time"
+
+	"slipway.dev/slipway/inventory"
 )
 
 // RangeUse says what the addresses of a range are doing; each is counted once.
@@ -24,11 +27,11 @@ type SubnetUse struct {
 	Outside RangeUse   `json:"outside" doc:"Those that lie in no range; only what is used or reserved is counted"`
 }
 
-// Use counts what the addresses of a subnet are doing.
-func (s *Subnet) Use(leases []Lease, reservations []Reservation, now time.Time) SubnetUse {
+// Of counts what the addresses of a subnet are doing.
+func Of(s *inventory.Subnet, leases []inventory.Lease, reservations []inventory.Reservation, now time.Time) SubnetUse {
 	u := SubnetUse{Ranges: make([]RangeUse, len(s.Ranges))}
 	for i, r := range s.Ranges {
-		n := r.Size()
+		n := sizeOf(r)
 		u.Ranges[i] = RangeUse{First: r.First, Last: r.Last, Total: n, Free: n}
 	}
 	at := func(a netip.Addr) *RangeUse {
@@ -45,16 +48,16 @@ func (s *Subnet) Use(leases []Lease, reservations []Reservation, now time.Time) 
 	keptFor := map[netip.Addr]bool{}
 	for _, l := range leases {
 		switch {
-		case l.State != LeaseReleased && now.Before(l.ExpiresAt):
+		case l.State != inventory.LeaseReleased && now.Before(l.ExpiresAt):
 			isUsed[l.Address] = true
 			r := at(l.Address)
 			r.Free--
-			if l.State == LeaseDeclined {
+			if l.State == inventory.LeaseDeclined {
 				r.Conflict++
 			} else {
 				r.Leased++
 			}
-		case l.State != LeaseDeclined:
+		case l.State != inventory.LeaseDeclined:
 			keptFor[l.Address] = true
 		}
 	}
@@ -77,8 +80,8 @@ func (s *Subnet) Use(leases []Lease, reservations []Reservation, now time.Time) 
 // mostAddresses is the largest number of addresses that is told: more than JSON numbers hold exactly are as many.
 const mostAddresses = 1 << 53
 
-// Size is how many addresses are in the range, at most mostAddresses.
-func (r Range) Size() int {
+// sizeOf is how many addresses are in a range, at most mostAddresses.
+func sizeOf(r inventory.Range) int {
 	first, last := r.First.As16(), r.Last.As16()
 	if [8]byte(first[:8]) != [8]byte(last[:8]) {
 		return mostAddresses
