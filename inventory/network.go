@@ -54,7 +54,7 @@ type Subnet struct {
 	Unknown      UnknownPolicy `json:"unknown"`
 	Ranges       []Range       `json:"ranges,omitempty"`
 	// StaticRanges are the addresses that machines are given for good, which DHCP never leases.
-	StaticRanges []Range  `json:"staticRanges,omitempty" doc:"Addresses that machines are given for as long as they live, one each; DHCP never leases them"`
+	StaticRanges []Range         `json:"staticRanges,omitempty" doc:"Addresses that machines are given for as long as they live, one each; DHCP never leases them"`
 	Options      []option.Option `json:"options,omitempty"` // that answers carry besides
 
 	Advertise Advertise `json:"advertise,omitempty"` // of an IPv6 subnet: managed, slaac or off
@@ -310,17 +310,17 @@ func hostIn6(p netip.Prefix, a netip.Addr) bool {
 
 // Reservation gives one machine one address permanently. Exactly one of MAC, ClientID, UUID and Port says which machine.
 type Reservation struct {
-	Address   netip.Addr `json:"address"`
-	Subnet    string     `json:"subnet"`
-	MAC       MAC        `json:"mac,omitempty"`
-	ClientID  string     `json:"clientID,omitempty"` // option 61 in hex, as leases show it
-	UUID      string     `json:"uuid,omitempty"`     // option 97, lower case
-	Port      string     `json:"port,omitempty"`     // switch port: CIRCUIT@SWITCH, or CIRCUIT alone; see PortName
-	Hostname  string     `json:"hostname,omitempty"`
-	Options   []option.Option   `json:"options,omitempty"` // before those of its classes and its subnet
-	CreatedAt time.Time  `json:"createdAt"`
-	UpdatedAt time.Time  `json:"updatedAt"`
-	Version   int64      `json:"version"`
+	Address   netip.Addr      `json:"address"`
+	Subnet    string          `json:"subnet"`
+	MAC       MAC             `json:"mac,omitempty"`
+	ClientID  string          `json:"clientID,omitempty"` // option 61 in hex, as leases show it
+	UUID      string          `json:"uuid,omitempty"`     // option 97, lower case
+	Port      string          `json:"port,omitempty"`     // switch port: CIRCUIT@SWITCH, or CIRCUIT alone; see PortName
+	Hostname  string          `json:"hostname,omitempty"`
+	Options   []option.Option `json:"options,omitempty"` // before those of its classes and its subnet
+	CreatedAt time.Time       `json:"createdAt"`
+	UpdatedAt time.Time       `json:"updatedAt"`
+	Version   int64           `json:"version"`
 }
 
 // Validate checks a reservation against its subnet.

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -16,9 +18,10 @@ const (
 	deleteTokenSQL     = `DELETE FROM tokens WHERE name = $1`
 )
 
-func readToken(s scan) (k inventory.Token, err error) {
+func readToken(s sqlite.Scan) (k inventory.Token, err error) {
 	k.Grants = inventory.Grants{}
-	err = s(&k.Name, &k.Hash, &k.User, jsonColumn(&k.Grants), &k.Cluster, jsonColumn(&k.Namespaces), timeColumn(&k.CreatedAt), timeColumn(&k.ExpiresAt), timeColumn(&k.LastUsedAt))
+	err = s(&k.Name, &k.Hash, &k.User, column.JSON(&k.Grants), &k.Cluster, column.JSON(&k.Namespaces), column.Time(&k.CreatedAt),
+		column.Time(&k.ExpiresAt), column.Time(&k.LastUsedAt))
 	return k, err
 }
 
@@ -54,7 +57,7 @@ func (t accessTx) CreateToken(k *inventory.Token, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	if _, err := t.write(insertTokenSQL, k.Name, k.Hash, k.User, texts[0], k.Cluster, texts[1], ms(now), ms(k.ExpiresAt), ms(k.LastUsedAt)); err != nil {
+	if _, err := t.Write(insertTokenSQL, k.Name, k.Hash, k.User, texts[0], k.Cluster, texts[1], column.MS(now), column.MS(k.ExpiresAt), column.MS(k.LastUsedAt)); err != nil {
 		return err
 	}
 	k.CreatedAt = now
@@ -63,16 +66,16 @@ func (t accessTx) CreateToken(k *inventory.Token, now time.Time) error {
 
 // TouchToken implements inventory.AccessTx.
 func (t accessTx) TouchToken(name string, now time.Time) error {
-	n, err := t.write(touchTokenSQL, ms(now), name)
+	n, err := t.Write(touchTokenSQL, column.MS(now), name)
 	return changed(n, err, "token", name)
 }
 
 // DeleteToken implements inventory.AccessTx.
 func (t accessTx) DeleteToken(name string) error {
-	if _, err := t.write(deleteLoginsOfTokenSQL, name); err != nil {
+	if _, err := t.Write(deleteLoginsOfTokenSQL, name); err != nil {
 		return err
 	}
-	n, err := t.write(deleteTokenSQL, name)
+	n, err := t.Write(deleteTokenSQL, name)
 	return changed(n, err, "token", name)
 }
 
@@ -94,8 +97,9 @@ ORDER BY created_at DESC, id`
 	forgetLoginsSQL        = `DELETE FROM logins WHERE id IN (SELECT id FROM logins WHERE expires_at <= $1 OR seen_at < $2 LIMIT $3)`
 )
 
-func readLogin(s scan) (l inventory.Login, err error) {
-	err = s(&l.ID, &l.Hash, &l.User, &l.Token, &l.Source, &l.Agent, timeColumn(&l.CreatedAt), timeColumn(&l.SeenAt), timeColumn(&l.ExpiresAt))
+func readLogin(s sqlite.Scan) (l inventory.Login, err error) {
+	err = s(&l.ID, &l.Hash, &l.User, &l.Token, &l.Source, &l.Agent, column.Time(&l.CreatedAt), column.Time(&l.SeenAt),
+		column.Time(&l.ExpiresAt))
 	return l, err
 }
 
@@ -117,7 +121,7 @@ func (t accessTx) CreateLogin(l *inventory.Login, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	if _, err := t.write(insertLoginSQL, l.ID, l.Hash, l.User, l.Token, l.Source, l.Agent, ms(now), ms(now), ms(l.ExpiresAt)); err != nil {
+	if _, err := t.Write(insertLoginSQL, l.ID, l.Hash, l.User, l.Token, l.Source, l.Agent, column.MS(now), column.MS(now), column.MS(l.ExpiresAt)); err != nil {
 		return err
 	}
 	l.CreatedAt, l.SeenAt = now, now
@@ -126,19 +130,19 @@ func (t accessTx) CreateLogin(l *inventory.Login, now time.Time) error {
 
 // TouchLogin implements inventory.AccessTx.
 func (t accessTx) TouchLogin(id string, now time.Time) error {
-	n, err := t.write(touchLoginSQL, ms(stamp(now)), id)
+	n, err := t.Write(touchLoginSQL, column.MS(stamp(now)), id)
 	return changed(n, err, "login", id)
 }
 
 // DeleteLogin implements inventory.AccessTx.
 func (t accessTx) DeleteLogin(id string) error {
-	n, err := t.write(deleteLoginSQL, id)
+	n, err := t.Write(deleteLoginSQL, id)
 	return changed(n, err, "login", id)
 }
 
 // ForgetLogins implements inventory.AccessTx.
 func (t accessTx) ForgetLogins(now, idle time.Time, limit int) (int, error) {
-	n, err := t.write(forgetLoginsSQL, ms(now), ms(idle), limit)
+	n, err := t.Write(forgetLoginsSQL, column.MS(now), column.MS(idle), limit)
 	return int(n), err
 }
 
@@ -151,13 +155,13 @@ func (t accessTx) FindUserBySubject(issuer, subject string) (inventory.User, err
 
 // SaveFactors implements inventory.AccessTx.
 func (t accessTx) SaveFactors(user string, sealed []byte) error {
-	n, err := t.write(saveFactorsSQL, blob(sealed), user)
+	n, err := t.Write(saveFactorsSQL, column.Blob(sealed), user)
 	return changed(n, err, "user", user)
 }
 
 // NoteLogin implements inventory.AccessTx.
 func (t accessTx) NoteLogin(name string, now time.Time) error {
-	n, err := t.write(noteLoginSQL, ms(stamp(now)), name)
+	n, err := t.Write(noteLoginSQL, column.MS(stamp(now)), name)
 	return changed(n, err, "user", name)
 }
 
@@ -174,8 +178,8 @@ takes_over = $7 WHERE name = $8`
 	deleteAccessSQL = `DELETE FROM cluster_access WHERE uid = $1`
 )
 
-func readAccess(s scan) (a inventory.ClusterAccess, err error) {
-	err = s(&a.UID, jsonColumn(&a.TakesFrom), jsonColumn(&a.Pools), jsonColumn(&a.Authority), timeColumn(&a.UpdatedAt))
+func readAccess(s sqlite.Scan) (a inventory.ClusterAccess, err error) {
+	err = s(&a.UID, column.JSON(&a.TakesFrom), column.JSON(&a.Pools), column.JSON(&a.Authority), column.Time(&a.UpdatedAt))
 	return a, err
 }
 
@@ -197,19 +201,19 @@ func (t clusterTx) ListClusterAccess() ([]inventory.ClusterAccess, error) {
 func (t clusterTx) SaveClusterAccess(a *inventory.ClusterAccess, now time.Time) error {
 	a.UpdatedAt = stamp(now)
 	if a.IsZero() {
-		_, err := t.write(deleteAccessSQL, a.UID)
+		_, err := t.Write(deleteAccessSQL, a.UID)
 		return err
 	}
 	texts, err := t.jsonTexts(a.TakesFrom, a.Pools, a.Authority)
 	if err != nil {
 		return err
 	}
-	_, err = t.write(saveAccessSQL, a.UID, texts[0], texts[1], texts[2], ms(a.UpdatedAt))
+	_, err = t.Write(saveAccessSQL, a.UID, texts[0], texts[1], texts[2], column.MS(a.UpdatedAt))
 	return err
 }
 
 // NoteCluster implements inventory.ClusterTx.
 func (t clusterTx) NoteCluster(c *inventory.Cluster) error {
-	n, err := t.write(noteClusterSQL, string(c.State), c.Reason, c.Hint, c.UID, c.Kubernetes, ms(c.SeenAt), c.TakesOver, c.Name)
+	n, err := t.Write(noteClusterSQL, string(c.State), c.Reason, c.Hint, c.UID, c.Kubernetes, column.MS(c.SeenAt), c.TakesOver, c.Name)
 	return changed(n, err, "cluster", c.Name)
 }

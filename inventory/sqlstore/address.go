@@ -1,12 +1,13 @@
 package sqlstore
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -34,18 +35,6 @@ x.path, x.source FROM holdings AS x LEFT JOIN machines AS m ON m.uid = x.machine
 	deleteHoldingsSQL = `DELETE FROM holdings WHERE owner = $1`
 )
 
-// wideColumn reads an address of either family that is kept as 16 bytes.
-func wideColumn(a *netip.Addr) column {
-	return func(v any) error {
-		b, isBytes := v.([]byte)
-		if !isBytes || len(b) != 16 {
-			return fmt.Errorf("address column holds %T", v)
-		}
-		*a = netip.AddrFrom16([16]byte(b)).Unmap()
-		return nil
-	}
-}
-
 // orNull is a text for a column whose foreign key may be absent.
 func orNull(s string) any {
 	if s == "" {
@@ -54,14 +43,15 @@ func orNull(s string) any {
 	return s
 }
 
-func readAllocation(s scan) (a inventory.Allocation, err error) {
-	err = s(wideColumn(&a.Address), &a.Subnet, &a.MachineUID, &a.Machine, &a.HostID, &a.Host, &a.IsFixed, &a.Note, timeColumn(&a.CreatedAt))
+func readAllocation(s sqlite.Scan) (a inventory.Allocation, err error) {
+	err = s(column.Address16(&a.Address), &a.Subnet, &a.MachineUID, &a.Machine, &a.HostID, &a.Host, &a.IsFixed, &a.Note,
+		column.Time(&a.CreatedAt))
 	return a, err
 }
 
 // FindAllocation implements inventory.AddressTx.
 func (t addressTx) FindAllocation(a netip.Addr) (inventory.Allocation, error) {
-	return find(t.tx, readAllocation, "address", a.String(), findAllocationSQL, addressBytes(a))
+	return find(t.tx, readAllocation, "address", a.String(), findAllocationSQL, column.Bytes16(a))
 }
 
 // ListAllocations implements inventory.AddressTx.
@@ -122,7 +112,7 @@ func (t addressTx) CreateAllocation(a *inventory.Allocation, now time.Time) erro
 		host = ""
 	}
 	now = stamp(now)
-	_, err = t.write(insertAllocationSQL, addressBytes(a.Address), a.Subnet, orNull(a.MachineUID), orNull(host), bit(a.IsFixed), a.Note, ms(now))
+	_, err = t.Write(insertAllocationSQL, column.Bytes16(a.Address), a.Subnet, orNull(a.MachineUID), orNull(host), column.Bit(a.IsFixed), a.Note, column.MS(now))
 	if err == nil {
 		a.CreatedAt = now
 	}
@@ -131,13 +121,13 @@ func (t addressTx) CreateAllocation(a *inventory.Allocation, now time.Time) erro
 
 // DeleteAllocation implements inventory.AddressTx.
 func (t addressTx) DeleteAllocation(a netip.Addr) error {
-	n, err := t.write(deleteAllocationSQL, addressBytes(a))
+	n, err := t.Write(deleteAllocationSQL, column.Bytes16(a))
 	return changed(n, err, "address", a.String())
 }
 
 // LeaveAllocations implements inventory.AddressTx.
 func (t addressTx) LeaveAllocations(machineUID string, h inventory.HostID, note string) error {
-	_, err := t.write(leaveAllocationsSQL, string(h), note, machineUID)
+	_, err := t.Write(leaveAllocationsSQL, string(h), note, machineUID)
 	return err
 }
 
@@ -165,7 +155,7 @@ func (t addressTx) keepsAddresses(n *inventory.Subnet) error {
 	return nil
 }
 
-func readHolding(s scan) (h inventory.Holding, err error) {
+func readHolding(s sqlite.Scan) (h inventory.Holding, err error) {
 	err = s(&h.Kind, &h.Value, &h.MachineUID, &h.Machine, &h.HostID, &h.Host, &h.Domain, &h.Subnet, &h.Path, &h.Source)
 	return h, err
 }
@@ -203,7 +193,7 @@ func (t addressTx) SaveHoldings(h inventory.Holder, all []inventory.Holding) err
 	if slices.EqualFunc(old, wanted, isOld) {
 		return nil
 	}
-	if _, err := t.write(deleteHoldingsSQL, h.Key()); err != nil {
+	if _, err := t.Write(deleteHoldingsSQL, h.Key()); err != nil {
 		return err
 	}
 	host := string(h.HostID)
@@ -211,7 +201,7 @@ func (t addressTx) SaveHoldings(h inventory.Holder, all []inventory.Holding) err
 		host = ""
 	}
 	for _, x := range wanted {
-		if _, err := t.write(insertHoldingSQL, string(x.Kind), x.Value, h.Key(), orNull(h.MachineUID), orNull(host), x.Domain, x.Subnet, x.Path, x.Source); err != nil {
+		if _, err := t.Write(insertHoldingSQL, string(x.Kind), x.Value, h.Key(), orNull(h.MachineUID), orNull(host), x.Domain, x.Subnet, x.Path, x.Source); err != nil {
 			return err
 		}
 	}
@@ -237,7 +227,7 @@ func (t addressTx) ListHeldTwice() (all []inventory.Holding, err error) {
 		kind  inventory.HoldingKind
 		value string
 	}
-	twice, err := list(t.tx, func(s scan) (p pair, err error) {
+	twice, err := list(t.tx, func(s sqlite.Scan) (p pair, err error) {
 		err = s(&p.kind, &p.value)
 		return p, err
 	}, heldTwiceSQL)

@@ -6,6 +6,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/auditchain"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -21,29 +23,29 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 // auditDest are the columns that lists have, too.
 func auditDest(a *inventory.Audit) []any {
 	return []any{
-		&a.ID, timeColumn(&a.At), &a.Actor, &a.Role, &a.Via, &a.Source, &a.RequestID, &a.Operation, &a.Noun, &a.Name, &a.HostID,
-		&a.Change, &a.Status, &a.Detail, &a.Version, &a.UndoOf, &a.Fixed, &a.Hash, jsonColumn(&a.Refs),
+		&a.ID, column.Time(&a.At), &a.Actor, &a.Role, &a.Via, &a.Source, &a.RequestID, &a.Operation, &a.Noun, &a.Name, &a.HostID,
+		&a.Change, &a.Status, &a.Detail, &a.Version, &a.UndoOf, &a.Fixed, &a.Hash, column.JSON(&a.Refs),
 	}
 }
 
-func readAuditLine(s scan) (a inventory.Audit, err error) {
+func readAuditLine(s sqlite.Scan) (a inventory.Audit, err error) {
 	err = s(auditDest(&a)...)
 	return a, err
 }
 
-func readAudit(s scan) (a inventory.Audit, err error) {
-	err = s(append(auditDest(&a), rawColumn(&a.Before), rawColumn(&a.After))...)
+func readAudit(s sqlite.Scan) (a inventory.Audit, err error) {
+	err = s(append(auditDest(&a), column.Raw(&a.Before), column.Raw(&a.After))...)
 	return a, err
 }
 
 // AddAudit implements inventory.AuditTx. The store has one writer, so that no other entry comes between the last hash and this
 // one. An entry that is rolled back leaves no gap in the chain.
 func (t auditTx) AddAudit(a *inventory.Audit) error {
-	before, err := rawText(a.Before)
+	before, err := column.RawText(a.Before)
 	if err != nil {
 		return err
 	}
-	after, err := rawText(a.After)
+	after, err := column.RawText(a.After)
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func (t auditTx) AddAudit(a *inventory.Audit) error {
 	}
 	a.At, a.ID = stamp(a.At), last+1
 	a.Hash = auditchain.HashAfter(a, hash)
-	_, err = t.write(addAuditSQL, a.ID, ms(a.At), a.Actor, a.Role, a.Via, a.Source, a.RequestID, a.Operation, a.Noun, a.Name,
+	_, err = t.Write(addAuditSQL, a.ID, column.MS(a.At), a.Actor, a.Role, a.Via, a.Source, a.RequestID, a.Operation, a.Noun, a.Name,
 		string(a.HostID), string(a.Change), a.Status, a.Detail, a.Version, a.UndoOf, a.Fixed, a.Hash, refs[0], before, after)
 	return err
 }
@@ -65,7 +67,7 @@ func (t auditTx) AddAudit(a *inventory.Audit) error {
 // lastAudit returns the newest entry and the hash of the chain there. Entries of versions without the chain have none: what they
 // would have goes into that of the first that has.
 func (t auditTx) lastAudit() (id int64, hash string, err error) {
-	found, err := t.row([]any{&id, &hash}, lastAuditSQL)
+	found, err := t.Row([]any{&id, &hash}, lastAuditSQL)
 	if err != nil || !found || hash != "" {
 		return id, hash, err
 	}
@@ -121,10 +123,10 @@ func auditsSQL(f inventory.AuditFilter) (query string, args []any) {
 		}
 	}
 	if !f.Since.IsZero() {
-		term("at", ">=", ms(f.Since))
+		term("at", ">=", column.MS(f.Since))
 	}
 	if !f.Until.IsZero() {
-		term("at", "<", ms(f.Until))
+		term("at", "<", column.MS(f.Until))
 	}
 	if f.IsRefused {
 		where += "status >= 400 AND "

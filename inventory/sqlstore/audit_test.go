@@ -46,12 +46,12 @@ VALUES (2, 1, 'x', '', '', '', '', '', '', '', '', '', 0, 'after', 0, 0, '', '',
 		`INSERT OR REPLACE INTO audit ` + row,
 		`INSERT INTO audit ` + row + ` ON CONFLICT (id) DO UPDATE SET detail = 'after'`,
 	} {
-		if _, err := s.writer.run(sql); err == nil || !strings.Contains(err.Error(), "append-only") {
+		if _, err := run(t, s, sql); err == nil || !strings.Contains(err.Error(), "append-only") {
 			t.Errorf("%s: got %v", sql, err)
 		}
 	}
 	var n int
-	if err := s.writer.value(&n, `SELECT COUNT(*) FROM audit WHERE detail = 'before'`); err != nil || n != 3 {
+	if err := value(t, s, &n, `SELECT COUNT(*) FROM audit WHERE detail = 'before'`); err != nil || n != 3 {
 		t.Errorf("%d of 3 entries are as they were (%v)", n, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestTheAuditIsAChain(t *testing.T) {
 	}
 	// Entries of a version without hashes, as its migration leaves them.
 	for id := 1; id <= 3; id++ {
-		if _, err := s.writer.run(fmt.Sprintf(`INSERT INTO audit VALUES (%d, 1000, 'old', '', '', '', '', 'x', '', '', '', '', 200, 'before', 0, 0, '', '', '', '', '')`, id)); err != nil {
+		if _, err := run(t, s, fmt.Sprintf(`INSERT INTO audit VALUES (%d, 1000, 'old', '', '', '', '', 'x', '', '', '', '', 200, 'before', 0, 0, '', '', '', '', '')`, id)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,7 +111,7 @@ func TestTheAuditIsAChain(t *testing.T) {
 		{"the end cut off", `DELETE FROM audit WHERE id >= 7`, "", 6},
 	} {
 		for _, sql := range []string{`DROP TRIGGER IF EXISTS audit_is_not_changed`, `DROP TRIGGER IF EXISTS audit_is_not_deleted`, tc.do} {
-			if _, err := s.writer.run(sql); err != nil {
+			if _, err := run(t, s, sql); err != nil {
 				t.Fatalf("%s: %v", tc.name, err)
 			}
 		}
@@ -119,7 +119,7 @@ func TestTheAuditIsAChain(t *testing.T) {
 			t.Errorf("%s: %+v, want a break at %d", tc.name, c, tc.brokenID)
 		}
 		if tc.undo != "" {
-			if _, err := s.writer.run(tc.undo); err != nil {
+			if _, err := run(t, s, tc.undo); err != nil {
 				t.Fatal(err)
 			}
 			if c := look(noted.Hash); !c.IsWhole {

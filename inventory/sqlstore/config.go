@@ -9,6 +9,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const layerKeysSQL = `SELECT key FROM layers`
@@ -17,10 +19,10 @@ var layerTable = newTable(noun.Layers, table[inventory.Layer]{
 	key: "key", isDerived: true,
 	fixed:  columns(`scope name`),
 	edited: columns(`config revision saved_by saved_by_admin`),
-	cells: func(l *inventory.Layer) []cell {
-		return []cell{
-			textCell(&l.Scope), textCell(&l.Name), textCell(&l.Config), numberCell(&l.Revision), textCell(&l.SavedBy),
-			boolean{&l.SavedByAdmin},
+	cells: func(l *inventory.Layer) []column.Column {
+		return []column.Column{
+			column.Text(&l.Scope), column.Text(&l.Name), column.Text(&l.Config), column.Number(&l.Revision), column.Text(&l.SavedBy),
+			column.Bool(&l.SavedByAdmin),
 		}
 	},
 })
@@ -60,7 +62,7 @@ func (x layers) Update(l *inventory.Layer, now time.Time) error {
 // mayBeLayer refuses the layer of a host that is not stored, and keeps the text as a revision.
 func (t recordTx) mayBeLayer(l *inventory.Layer, isNew bool) error {
 	if isNew && l.Scope == inventory.ScopeHost {
-		if found, err := t.row([]any{new(int64)}, hostVersionSQL, l.Name); err != nil {
+		if found, err := t.Row([]any{new(int64)}, hostVersionSQL, l.Name); err != nil {
 			return err
 		} else if !found {
 			return inventory.Errorf(inventory.Invalid, "layer %s names host %s, which does not exist", l.Key(), l.Name).
@@ -73,7 +75,7 @@ func (t recordTx) mayBeLayer(l *inventory.Layer, isNew bool) error {
 // layerKeys are the keys of all layers.
 func (t configTx) layerKeys() (map[string]bool, error) {
 	all := map[string]bool{}
-	return all, t.each(func(s scan) error {
+	return all, t.Each(func(s sqlite.Scan) error {
 		var key string
 		err := s(&key)
 		all[key] = true
@@ -88,8 +90,8 @@ WHERE kind = $1 AND name = $2 AND n < $3 ORDER BY n DESC LIMIT $4`
 	insertRevisionSQL = `INSERT INTO revisions (kind, name, n, body, created_at) VALUES ($1, $2, $3, $4, $5)`
 )
 
-func readRevision(s scan) (r inventory.Revision, err error) {
-	err = s(&r.Kind, &r.Name, &r.N, jsonColumn(&r.Body), timeColumn(&r.CreatedAt))
+func readRevision(s sqlite.Scan) (r inventory.Revision, err error) {
+	err = s(&r.Kind, &r.Name, &r.N, column.JSON(&r.Body), column.Time(&r.CreatedAt))
 	return r, err
 }
 
@@ -150,7 +152,7 @@ func revise[T any](t *tx, k inventory.RevisionKind, name string, v *T, now time.
 	if err != nil {
 		return fmt.Errorf("encode %s %s: %w", k, name, err)
 	}
-	_, err = t.write(insertRevisionSQL, string(k), name, *number, string(body), ms(now))
+	_, err = t.Write(insertRevisionSQL, string(k), name, *number, string(body), column.MS(now))
 	return err
 }
 
@@ -184,9 +186,10 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (session_id, document) DO UPDATE
 fetch_n = excluded.fetch_n, first_at = excluded.first_at, last_at = excluded.last_at, is_burnt = excluded.is_burnt`
 )
 
-func readRendering(s scan) (r inventory.Rendering, err error) {
-	err = s(&r.Digest, &r.HostID, &r.Profile, &r.Revision, &r.Image, &r.Format, jsonColumn(&r.Documents), jsonColumn(&r.Args), jsonColumn(&r.Uses),
-		timeColumn(&r.CreatedAt))
+func readRendering(s sqlite.Scan) (r inventory.Rendering, err error) {
+	err = s(&r.Digest, &r.HostID, &r.Profile, &r.Revision, &r.Image, &r.Format, column.JSON(&r.Documents), column.JSON(&r.Args),
+		column.JSON(&r.Uses),
+		column.Time(&r.CreatedAt))
 	return r, err
 }
 
@@ -203,14 +206,14 @@ func (t configTx) ListRenderings(host inventory.HostID, n int) ([]inventory.Rend
 // HasRendering implements inventory.ConfigTx.
 func (t configTx) HasRendering(host inventory.HostID, d inventory.Digest) (bool, error) {
 	var one int
-	return t.row([]any{&one}, hasRenderingSQL, string(d), string(host))
+	return t.Row([]any{&one}, hasRenderingSQL, string(d), string(host))
 }
 
 // SaveRendering implements inventory.ConfigTx. If the content equals the newest revision, nothing is written.
 func (t configTx) SaveRendering(r inventory.Rendering) error {
 	var newest string
 	var last int64
-	if _, err := t.row([]any{&newest, &last}, lastRenderingSQL, string(r.HostID)); err != nil {
+	if _, err := t.Row([]any{&newest, &last}, lastRenderingSQL, string(r.HostID)); err != nil {
 		return err
 	}
 	if newest == string(r.Digest) {
@@ -220,22 +223,23 @@ func (t configTx) SaveRendering(r inventory.Rendering) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.write(insertRenderingSQL, string(r.Digest), string(r.HostID), r.Profile, r.Revision, r.Image, r.Format,
-		texts[0], texts[1], texts[2], ms(r.CreatedAt), last+1)
+	_, err = t.Write(insertRenderingSQL, string(r.Digest), string(r.HostID), r.Profile, r.Revision, r.Image, r.Format,
+		texts[0], texts[1], texts[2], column.MS(r.CreatedAt), last+1)
 	return err
 }
 
 // FindDelivery implements inventory.SecretTx.
 func (t secretTx) FindDelivery(s inventory.SessionID, document string) (inventory.Delivery, error) {
-	return find(t.tx, func(s scan) (d inventory.Delivery, err error) {
-		err = s(&d.SessionID, &d.Document, textColumn(&d.Source), &d.FetchN, timeColumn(&d.FirstAt), timeColumn(&d.LastAt), &d.IsBurnt)
+	return find(t.tx, func(s sqlite.Scan) (d inventory.Delivery, err error) {
+		err = s(&d.SessionID, &d.Document, column.Address(&d.Source), &d.FetchN, column.Time(&d.FirstAt), column.Time(&d.LastAt),
+			&d.IsBurnt)
 		return d, err
 	}, "delivery", document, findDeliverySQL, string(s), document)
 }
 
 // SaveDelivery implements inventory.SecretTx.
 func (t secretTx) SaveDelivery(d inventory.Delivery) error {
-	_, err := t.write(saveDeliverySQL, string(d.SessionID), d.Document, addressText(d.Source), d.FetchN, ms(d.FirstAt),
-		ms(d.LastAt), bit(d.IsBurnt))
+	_, err := t.Write(saveDeliverySQL, string(d.SessionID), d.Document, column.AddressText(d.Source), d.FetchN, column.MS(d.FirstAt),
+		column.MS(d.LastAt), column.Bit(d.IsBurnt))
 	return err
 }

@@ -90,7 +90,7 @@ func TestNoAcknowledgedLeaseIsLostToKill9(t *testing.T) {
 			t.Errorf("round %d: %v", round, err)
 		}
 		var verdict string
-		if err := s.writer.value(&verdict, `PRAGMA integrity_check`); err != nil || verdict != "ok" {
+		if err := value(t, s, &verdict, `PRAGMA integrity_check`); err != nil || verdict != "ok" {
 			t.Errorf("round %d: integrity check says %q, %v", round, verdict, err)
 		}
 		if err := s.Close(); err != nil {
@@ -267,7 +267,7 @@ func TestAnotherProgramThatHoldsTheDatabaseIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "slipway.db")
 	s := openTest(t, path)
 	other := openTest(t, path)
-	if _, err := s.writer.run(`PRAGMA busy_timeout = 1`); err != nil && !strings.Contains(err.Error(), "row") {
+	if _, err := run(t, s, `PRAGMA busy_timeout = 1`); err != nil && !strings.Contains(err.Error(), "row") {
 		t.Fatal(err)
 	}
 	held, hold := make(chan struct{}), make(chan struct{})
@@ -291,7 +291,7 @@ func TestAFullDiskFailsTheWriteAndTheStoreGoesOn(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
 	limitPages := func(n int) {
 		var now int
-		if err := s.writer.value(&now, fmt.Sprintf(`PRAGMA max_page_count = %d`, n)); err != nil {
+		if err := value(t, s, &now, fmt.Sprintf(`PRAGMA max_page_count = %d`, n)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 // family is how reservations, leases and ranges of IPv4 or IPv6 are kept. Each has tables of its own: addresses of IPv4 are numbers
 // there, and those of IPv6 blobs of 16 bytes.
 type family struct {
-	column func(*netip.Addr) column
+	column func(*netip.Addr) column.Column
 	key    func(netip.Addr) (any, error)
 	first  any // below every key
 
@@ -26,8 +28,8 @@ type family struct {
 type addressQueries struct{ find, list, ofSubnet, delete string }
 
 var (
-	ipv4 = newFamily("", addressColumn, func(a netip.Addr) (any, error) { return addressNumber(a) }, int64(-1))
-	ipv6 = newFamily("6", blobColumn, func(a netip.Addr) (any, error) { return addressBytes(a), nil }, []byte{})
+	ipv4 = newFamily("", column.Address4, func(a netip.Addr) (any, error) { return column.Number4(a) }, int64(-1))
+	ipv6 = newFamily("6", column.Address16, func(a netip.Addr) (any, error) { return column.Bytes16(a), nil }, []byte{})
 
 	families = []*family{ipv4, ipv6}
 )
@@ -39,13 +41,13 @@ const (
 	macLeases6SQL = `SELECT ` + leaseColumns + `, iaid FROM leases6 WHERE mac = $1 ORDER BY starts_at DESC, address`
 )
 
-func newFamily(suffix string, column func(*netip.Addr) column, key func(netip.Addr) (any, error), first any) *family {
+func newFamily(suffix string, of func(*netip.Addr) column.Column, key func(netip.Addr) (any, error), first any) *family {
 	reservations, leases, columnsOfLease := "reservations"+suffix, "leases"+suffix, leaseColumns
 	if suffix == "6" {
 		columnsOfLease += ", iaid"
 	}
 	f := &family{
-		column: column, key: key, first: first,
+		column: of, key: key, first: first,
 		reservations:       newAddressQueries(reservations, reservationColumns+", version"),
 		leases:             newAddressQueries(leases, columnsOfLease),
 		reservationVersion: `SELECT version FROM ` + reservations + ` WHERE address = $1`,
@@ -102,31 +104,16 @@ func familyOf(a netip.Addr) *family {
 // is6 reports whether an address is kept in the tables for IPv6.
 func is6(a netip.Addr) bool { return a.Is6() && !a.Is4In6() }
 
-// addressBytes is an IPv6 address as the database keeps it.
-func addressBytes(a netip.Addr) []byte { b := a.As16(); return b[:] }
-
-// blobColumn reads an IPv6 address kept as its bytes.
-func blobColumn(a *netip.Addr) column {
-	return func(v any) (err error) {
-		b, isBytes := v.([]byte)
-		if !isBytes || len(b) != 16 {
-			return fmt.Errorf("IPv6 address column holds %T", v)
-		}
-		*a = netip.AddrFrom16([16]byte(b))
-		return nil
-	}
-}
-
-func (f *family) readReservation(s scan) (r inventory.Reservation, err error) {
+func (f *family) readReservation(s sqlite.Scan) (r inventory.Reservation, err error) {
 	err = s(f.column(&r.Address), &r.Subnet, &r.MAC, &r.ClientID, &r.UUID, &r.Port, &r.Hostname,
-		jsonColumn(&r.Options), timeColumn(&r.CreatedAt), timeColumn(&r.UpdatedAt), &r.Version)
+		column.JSON(&r.Options), column.Time(&r.CreatedAt), column.Time(&r.UpdatedAt), &r.Version)
 	return r, err
 }
 
-func (f *family) readLease(s scan) (l inventory.Lease, err error) {
+func (f *family) readLease(s sqlite.Scan) (l inventory.Lease, err error) {
 	var iaid int64
 	into := append(make([]any, 0, 11), f.column(&l.Address), &l.Subnet, &l.MAC, &l.ClientID, &l.Hostname, &l.Port, &l.State, &l.IsBoot,
-		timeColumn(&l.StartsAt), timeColumn(&l.ExpiresAt))
+		column.Time(&l.StartsAt), column.Time(&l.ExpiresAt))
 	if f == ipv6 {
 		into = append(into, &iaid)
 	}
@@ -137,7 +124,7 @@ func (f *family) readLease(s scan) (l inventory.Lease, err error) {
 
 // pageOf returns a page of what is kept by address, of a subnet or of all. IPv4 comes first.
 func pageOf[T any](
-	t *tx, subnet string, p inventory.Page, of func(*family) (read func(scan) (T, error), q *addressQueries),
+	t *tx, subnet string, p inventory.Page, of func(*family) (read func(sqlite.Scan) (T, error), q *addressQueries),
 ) (page []T, err error) {
 	var last netip.Addr
 	if p.After != "" {

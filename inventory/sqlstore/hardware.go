@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -29,10 +31,11 @@ WHERE host_id = $23 AND version = $24`
 	deleteBMCSQL = `DELETE FROM bmcs WHERE host_id = $1`
 )
 
-func readBMC(s scan) (b inventory.BMC, err error) {
+func readBMC(s sqlite.Scan) (b inventory.BMC, err error) {
 	err = s(&b.HostID, &b.Driver, &b.Address, &b.Username, &b.Sealed, &b.System, &b.InsecureSkipVerify, &b.Fingerprint, &b.MAC,
-		jsonColumn(&b.Options), &b.Power, timeColumn(&b.PowerAt), &b.IsReachable, &b.Reason, &b.Vendor, &b.Model, &b.Firmware,
-		jsonColumn(&b.Capabilities), timeColumn(&b.CheckedAt), jsonColumn(&b.LastCheck), timeColumn(&b.CreatedAt), timeColumn(&b.UpdatedAt), &b.Version, jsonColumn(&b.Others), jsonColumn(&b.Refs))
+		column.JSON(&b.Options), &b.Power, column.Time(&b.PowerAt), &b.IsReachable, &b.Reason, &b.Vendor, &b.Model, &b.Firmware,
+		column.JSON(&b.Capabilities), column.Time(&b.CheckedAt), column.JSON(&b.LastCheck), column.Time(&b.CreatedAt),
+		column.Time(&b.UpdatedAt), &b.Version, column.JSON(&b.Others), column.JSON(&b.Refs))
 	return b, err
 }
 
@@ -58,18 +61,18 @@ func (t hardwareTx) SaveBMC(b *inventory.BMC, now time.Time) error {
 	now = stamp(now)
 	id := string(b.HostID)
 	args := []any{
-		string(b.Driver), b.Address, b.Username, blob(b.Sealed), b.System, bit(b.InsecureSkipVerify), b.Fingerprint,
-		string(b.MAC), texts[0], string(b.Power), ms(b.PowerAt), bit(b.IsReachable), b.Reason, b.Vendor, b.Model, b.Firmware,
-		texts[1], ms(b.CheckedAt), texts[2],
+		string(b.Driver), b.Address, b.Username, column.Blob(b.Sealed), b.System, column.Bit(b.InsecureSkipVerify), b.Fingerprint,
+		string(b.MAC), texts[0], string(b.Power), column.MS(b.PowerAt), column.Bit(b.IsReachable), b.Reason, b.Vendor, b.Model, b.Firmware,
+		texts[1], column.MS(b.CheckedAt), texts[2],
 	}
 	if b.Version == 0 {
 		args = append([]any{id}, args...)
-		if _, err := t.write(insertBMCSQL, append(args, ms(now), ms(now), texts[3], texts[4])...); err != nil {
+		if _, err := t.Write(insertBMCSQL, append(args, column.MS(now), column.MS(now), texts[3], texts[4])...); err != nil {
 			return err
 		}
 		b.CreatedAt = now
 	} else {
-		n, err := t.write(updateBMCSQL, append(args, ms(now), texts[3], texts[4], id, b.Version)...)
+		n, err := t.Write(updateBMCSQL, append(args, column.MS(now), texts[3], texts[4], id, b.Version)...)
 		if err := t.updated(n, err, "bmc", "of host "+id, b.Version, bmcVersionSQL, id); err != nil {
 			return err
 		}
@@ -83,7 +86,7 @@ func (t hardwareTx) SaveBMC(b *inventory.BMC, now time.Time) error {
 func (t hardwareTx) checkBMC(b *inventory.BMC) error {
 	var id inventory.HostID
 	var name string
-	found, err := t.row([]any{&id, &name}, bmcHolderSQL, string(b.Driver), b.Address, b.System)
+	found, err := t.Row([]any{&id, &name}, bmcHolderSQL, string(b.Driver), b.Address, b.System)
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (t hardwareTx) checkBMC(b *inventory.BMC) error {
 		return err
 	}
 	var version int64
-	found, err = t.row([]any{&version}, bmcVersionSQL, string(b.HostID))
+	found, err = t.Row([]any{&version}, bmcVersionSQL, string(b.HostID))
 	if err == nil && found {
 		err = inventory.Errorf(inventory.Conflict, "host %s has a BMC already", t.hostName(b.HostID)).
 			WithHint("change that one, with its version")
@@ -108,7 +111,7 @@ func (t hardwareTx) checkBMC(b *inventory.BMC) error {
 
 // DeleteBMC implements inventory.HardwareTx.
 func (t hardwareTx) DeleteBMC(h inventory.HostID) error {
-	n, err := t.write(deleteBMCSQL, string(h))
+	n, err := t.Write(deleteBMCSQL, string(h))
 	return changed(n, err, "bmc", "of host "+string(h))
 }
 
@@ -131,8 +134,8 @@ const (
 SELECT i.host_id, i.n FROM inspections AS i WHERE i.is_old = 1 AND i.at < $1 ORDER BY i.at LIMIT $2)`
 )
 
-func readInspection(s scan) (i inventory.Inspection, err error) {
-	err = s(&i.HostID, &i.N, timeColumn(&i.At), jsonColumn(&i.Hardware), jsonColumn(&i.Changes), jsonColumn(&i.Faults),
+func readInspection(s sqlite.Scan) (i inventory.Inspection, err error) {
+	err = s(&i.HostID, &i.N, column.Time(&i.At), column.JSON(&i.Hardware), column.JSON(&i.Changes), column.JSON(&i.Faults),
 		&i.Golden, &i.Operation)
 	return i, err
 }
@@ -152,31 +155,31 @@ func (t hardwareTx) ListInspections(h inventory.HostID, n int) ([]inventory.Insp
 
 // LastInspection implements inventory.HardwareTx.
 func (t hardwareTx) LastInspection(h inventory.HostID) (n int, err error) {
-	_, err = t.row([]any{&n}, lastInspectionSQL, string(h))
+	_, err = t.Row([]any{&n}, lastInspectionSQL, string(h))
 	return n, err
 }
 
 // ListHeard implements inventory.HardwareTx. Cables seldom move: if both inspections heard the same, it decodes that once.
 func (t hardwareTx) ListHeard() (map[inventory.HostID]inventory.Heard, error) {
 	all := map[inventory.HostID]inventory.Heard{}
-	err := t.each(func(s scan) error {
+	err := t.Each(func(s sqlite.Scan) error {
 		var (
 			id          inventory.HostID
 			h           inventory.Heard
 			now, before string
 		)
-		if err := s(&id, timeColumn(&h.At), &now, &before); err != nil {
+		if err := s(&id, column.Time(&h.At), &now, &before); err != nil {
 			return err
 		}
 		if now == "" {
 			h.At = time.Time{}
 		}
-		if err := jsonColumn(&h.Now)(now); err != nil {
+		if err := column.JSON(&h.Now).Read(now); err != nil {
 			return err
 		}
 		if h.Before = h.Now; before != now {
 			h.Before = nil
-			if err := jsonColumn(&h.Before)(before); err != nil {
+			if err := column.JSON(&h.Before).Read(before); err != nil {
 				return err
 			}
 		}
@@ -194,15 +197,15 @@ func (t hardwareTx) saveHeard(i *inventory.Inspection) error {
 			heard = append(heard, inventory.Port{Name: p.Name, MAC: p.MAC, SpeedMbps: p.SpeedMbps, Neighbour: p.Neighbour})
 		}
 	}
-	text, err := jsonText(heard)
+	text, err := column.JSONText(heard)
 	if err != nil {
 		return err
 	}
-	n, err := t.write(heardAgainSQL, text, ms(i.At), string(i.HostID))
+	n, err := t.Write(heardAgainSQL, text, column.MS(i.At), string(i.HostID))
 	if err != nil || n > 0 || text == "" {
 		return err
 	}
-	_, err = t.write(heardFirstSQL, string(i.HostID), ms(i.At), text)
+	_, err = t.Write(heardFirstSQL, string(i.HostID), column.MS(i.At), text)
 	return err
 }
 
@@ -219,12 +222,12 @@ func (t hardwareTx) SaveInspection(i *inventory.Inspection) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.write(addInspectionSQL, string(i.HostID), last+1, ms(i.At), texts[0], texts[1], texts[2], i.Golden, i.Operation)
+	_, err = t.Write(addInspectionSQL, string(i.HostID), last+1, column.MS(i.At), texts[0], texts[1], texts[2], i.Golden, i.Operation)
 	if err != nil {
 		return err
 	}
 	i.N = last + 1
-	if _, err = t.write(oldInspectionSQL, string(i.HostID), i.N-keptInspections); err != nil {
+	if _, err = t.Write(oldInspectionSQL, string(i.HostID), i.N-keptInspections); err != nil {
 		return err
 	}
 	return t.saveHeard(i)
@@ -233,7 +236,7 @@ func (t hardwareTx) SaveInspection(i *inventory.Inspection) error {
 // hasHost is NotFound when there is no such host.
 func (t *tx) hasHost(id inventory.HostID) error {
 	var version int64
-	found, err := t.row([]any{&version}, hostVersionSQL, string(id))
+	found, err := t.Row([]any{&version}, hostVersionSQL, string(id))
 	if err == nil && !found {
 		err = absent("host", string(id))
 	}
@@ -251,18 +254,18 @@ body = excluded.body, created_at = excluded.created_at`
 ORDER BY created_at DESC, id DESC LIMIT $3`
 )
 
-func readReport(s scan) (r inventory.Report, err error) {
-	err = s(&r.ID, &r.HostID, &r.Kind, &r.Machine, rawColumn(&r.Body), timeColumn(&r.CreatedAt))
+func readReport(s sqlite.Scan) (r inventory.Report, err error) {
+	err = s(&r.ID, &r.HostID, &r.Kind, &r.Machine, column.Raw(&r.Body), column.Time(&r.CreatedAt))
 	return r, err
 }
 
 // SaveReport implements inventory.HardwareTx.
 func (t hardwareTx) SaveReport(r inventory.Report) error {
-	body, err := rawText(r.Body)
+	body, err := column.RawText(r.Body)
 	if err != nil {
 		return err
 	}
-	_, err = t.write(saveReportSQL, r.ID, string(r.HostID), r.Kind, r.Machine, body, ms(r.CreatedAt))
+	_, err = t.Write(saveReportSQL, r.ID, string(r.HostID), r.Kind, r.Machine, body, column.MS(r.CreatedAt))
 	return err
 }
 

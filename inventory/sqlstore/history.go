@@ -10,6 +10,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/ref/pooled"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -45,10 +47,10 @@ operation = excluded.operation, machine_uuid = COALESCE(NULLIF(excluded.machine_
 port = excluded.port, proof = excluded.proof, refs = excluded.refs`
 )
 
-func readSession(s scan) (b inventory.BootSession, err error) {
-	err = s(&b.ID, &b.HostID, &b.MAC, textColumn(&b.Address), &b.Arch, &b.Firmware, &b.Subnet, &b.Boot, &b.Reason,
-		&b.Profile, &b.Image, &b.Config, &b.Step, &b.Outcome, timeColumn(&b.StartedAt), timeColumn(&b.LastAt), timeColumn(&b.EndedAt),
-		&b.Operation, &b.MachineUUID, &b.Port, &b.Proof, jsonColumn(&b.Refs))
+func readSession(s sqlite.Scan) (b inventory.BootSession, err error) {
+	err = s(&b.ID, &b.HostID, &b.MAC, column.Address(&b.Address), &b.Arch, &b.Firmware, &b.Subnet, &b.Boot, &b.Reason,
+		&b.Profile, &b.Image, &b.Config, &b.Step, &b.Outcome, column.Time(&b.StartedAt), column.Time(&b.LastAt), column.Time(&b.EndedAt),
+		&b.Operation, &b.MachineUUID, &b.Port, &b.Proof, column.JSON(&b.Refs))
 	return b, err
 }
 
@@ -70,7 +72,7 @@ func (t historyTx) ListSessions(host inventory.HostID, p inventory.Page) ([]inve
 		if err != nil {
 			return nil, err
 		}
-		startedMS = ms(last.StartedAt)
+		startedMS = column.MS(last.StartedAt)
 	}
 	if host == "" {
 		return list(t.tx, readSession, listSessionsSQL, startedMS, id, limit(p.Limit))
@@ -80,7 +82,7 @@ func (t historyTx) ListSessions(host inventory.HostID, p inventory.Page) ([]inve
 
 // ListOpenSessions implements inventory.HistoryTx.
 func (t historyTx) ListOpenSessions(before time.Time) ([]inventory.BootSession, error) {
-	return list(t.tx, readSession, listOpenSessionsSQL, ms(before), ms(before))
+	return list(t.tx, readSession, listOpenSessionsSQL, column.MS(before), column.MS(before))
 }
 
 // SaveSession implements inventory.HistoryTx.
@@ -90,20 +92,20 @@ func (t historyTx) SaveSession(b inventory.BootSession) error {
 		return err
 	}
 	args := []any{
-		addressText(b.Address), string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile,
-		b.Image, b.Step, ms(b.LastAt), ms(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0],
-		string(b.Config), string(b.ID), string(b.HostID), string(b.MAC), string(b.Outcome), ms(b.StartedAt),
+		column.AddressText(b.Address), string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile,
+		b.Image, b.Step, column.MS(b.LastAt), column.MS(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0],
+		string(b.Config), string(b.ID), string(b.HostID), string(b.MAC), string(b.Outcome), column.MS(b.StartedAt),
 	}
-	n, err := t.write(goOnSQL, args...) // nearly always this one suffices: a boot that goes on
+	n, err := t.Write(goOnSQL, args...) // nearly always this one suffices: a boot that goes on
 	if err == nil && n == 0 && b.Config != "" {
-		n, err = t.write(giveConfigSQL, args...)
+		n, err = t.Write(giveConfigSQL, args...)
 	}
 	if err != nil || n > 0 {
 		return err
 	}
-	_, err = t.write(saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), addressText(b.Address),
+	_, err = t.Write(saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), column.AddressText(b.Address),
 		string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile, b.Image, string(b.Config), b.Step, string(b.Outcome),
-		ms(b.StartedAt), ms(b.LastAt), ms(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0])
+		column.MS(b.StartedAt), column.MS(b.LastAt), column.MS(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0])
 	return err
 }
 
@@ -137,8 +139,9 @@ OR r.position < (SELECT MAX(n.position) FROM renderings AS n WHERE n.host_id = r
 ORDER BY r.created_at, r.digest, r.host_id LIMIT $2)`
 )
 
-func readEvent(s scan) (e inventory.Event, err error) {
-	err = s(&e.ID, timeColumn(&e.At), &e.Kind, &e.HostID, &e.SessionID, &e.MAC, &e.Subject, &e.Detail, jsonColumn(&e.Data), jsonColumn(&e.Refs))
+func readEvent(s sqlite.Scan) (e inventory.Event, err error) {
+	err = s(&e.ID, column.Time(&e.At), &e.Kind, &e.HostID, &e.SessionID, &e.MAC, &e.Subject, &e.Detail, column.JSON(&e.Data),
+		column.JSON(&e.Refs))
 	return e, err
 }
 
@@ -168,20 +171,21 @@ func (t historyTx) AddEvent(events ...*inventory.Event) error {
 			if err != nil {
 				return err
 			}
-			args = append(args, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject, e.Detail, texts[0], texts[1])
+			args = append(args, column.MS(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject,
+				e.Detail, texts[0], texts[1])
 		}
 		query := addEventSQL
 		if len(pair) == 2 {
 			query = addTwoEventsSQL
 		}
-		last, err := t.insert(query, args...)
+		last, err := t.Insert(query, args...)
 		if err != nil {
 			return err
 		}
 		for i, e := range pair { // rows get their ids as they come
 			e.ID = last - int64(len(pair)-1-i)
 		}
-		t.eventN += len(pair)
+		t.Wake()
 	}
 	return nil
 }
@@ -225,7 +229,7 @@ func (t historyTx) kindsOf(part string) (kinds []string, err error) {
 	kinds = []string{part}
 	for after := part + "."; ; {
 		var kind string
-		found, err := t.row([]any{&kind}, nextKindSQL, after)
+		found, err := t.Row([]any{&kind}, nextKindSQL, after)
 		if err != nil || !found || kind >= part+"/" {
 			return kinds, err
 		}
@@ -271,10 +275,12 @@ func eventWhere(f inventory.EventFilter) (where string, args []any) {
 	return where, args
 }
 
-// ForgetHistory implements inventory.HistoryTx. After the sessions, it deletes what belonged to them.
+// ForgetHistory implements inventory.HistoryTx. After the sessions, it deletes what belonged to them. The limit bounds the time for which
+// other writes wait; callers call it again until nothing is left. If the process dies in between, what belonged to a session that is gone
+// waits for the next call: it is found by that.
 func (t historyTx) ForgetHistory(before time.Time, n int) (forgotten int, err error) {
 	for _, query := range []string{forgetEventsSQL, forgetSessionsSQL, forgetIssuesSQL} {
-		gone, err := t.write(query, n, ms(before))
+		gone, err := t.Write(query, n, column.MS(before))
 		if err != nil {
 			return forgotten, err
 		}
@@ -284,13 +290,13 @@ func (t historyTx) ForgetHistory(before time.Time, n int) (forgotten int, err er
 		query string
 		args  []any
 	}{
-		{forgetDeliveriesSQL, []any{ms(before), n}},
-		{forgetJoinTokensSQL, []any{ms(before), ms(before), n}},
-		{forgetRenderingsSQL, []any{ms(before), n}},
-		{forgetOperationsSQL, []any{ms(before), n}},
-		{forgetInspectionsSQL, []any{ms(before), n}},
+		{forgetDeliveriesSQL, []any{column.MS(before), n}},
+		{forgetJoinTokensSQL, []any{column.MS(before), column.MS(before), n}},
+		{forgetRenderingsSQL, []any{column.MS(before), n}},
+		{forgetOperationsSQL, []any{column.MS(before), n}},
+		{forgetInspectionsSQL, []any{column.MS(before), n}},
 	} {
-		gone, err := t.write(of.query, of.args...)
+		gone, err := t.Write(of.query, of.args...)
 		if err != nil {
 			return forgotten, err
 		}
@@ -301,13 +307,14 @@ func (t historyTx) ForgetHistory(before time.Time, n int) (forgotten int, err er
 
 // LastEventID implements inventory.HistoryTx.
 func (t historyTx) LastEventID() (id int64, err error) {
-	_, err = t.row([]any{&id}, lastEventIDSQL)
+	_, err = t.Row([]any{&id}, lastEventIDSQL)
 	return id, err
 }
 
 const (
 	issueColumns = `id, key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs`
 
+	// One statement opens an issue or finds it open: of two that see the same at once, neither makes a second one.
 	openIssueSQL = `INSERT INTO issues (key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, 0, $10)
 ON CONFLICT (key) WHERE closed_at = 0 DO UPDATE SET severity = excluded.severity, host_ids = excluded.host_ids,
@@ -326,15 +333,15 @@ RETURNING id, opened_at, seen_n`
 	deleteIssueHostsSQL = `DELETE FROM issue_hosts WHERE issue_id = $1`
 )
 
-func readIssue(s scan) (i inventory.Issue, err error) {
-	err = s(&i.ID, &i.Key, &i.Type, &i.Severity, jsonColumn(&i.HostIDs), &i.Subnet, &i.Cause, &i.Hint,
-		timeColumn(&i.OpenedAt), timeColumn(&i.SeenAt), &i.SeenN, timeColumn(&i.ClosedAt), jsonColumn(&i.Refs))
+func readIssue(s sqlite.Scan) (i inventory.Issue, err error) {
+	err = s(&i.ID, &i.Key, &i.Type, &i.Severity, column.JSON(&i.HostIDs), &i.Subnet, &i.Cause, &i.Hint,
+		column.Time(&i.OpenedAt), column.Time(&i.SeenAt), &i.SeenN, column.Time(&i.ClosedAt), column.JSON(&i.Refs))
 	return i, err
 }
 
 // OpenIssue implements inventory.HistoryTx. Seen again, an issue takes over the newer cause, hint and hosts.
 func (t historyTx) OpenIssue(i *inventory.Issue, now time.Time) (bool, error) {
-	if t.isRead {
+	if t.IsRead() {
 		return false, inventory.Errorf(inventory.Internal, "a Read must not write")
 	}
 	hosts := slices.Compact(slices.Sorted(slices.Values(i.HostIDs)))
@@ -343,8 +350,8 @@ func (t historyTx) OpenIssue(i *inventory.Issue, now time.Time) (bool, error) {
 		return false, err
 	}
 	now = stamp(now)
-	found, err := t.row([]any{&i.ID, timeColumn(&i.OpenedAt), &i.SeenN}, openIssueSQL, i.Key, i.Type, string(i.Severity),
-		texts[0], i.Subnet, i.Cause, i.Hint, ms(now), ms(now), texts[1])
+	found, err := t.Row([]any{&i.ID, column.Time(&i.OpenedAt), &i.SeenN}, openIssueSQL, i.Key, i.Type, string(i.Severity),
+		texts[0], i.Subnet, i.Cause, i.Hint, column.MS(now), column.MS(now), texts[1])
 	if err != nil {
 		return false, err
 	}
@@ -356,18 +363,18 @@ func (t historyTx) OpenIssue(i *inventory.Issue, now time.Time) (bool, error) {
 }
 
 func (t historyTx) saveIssueHosts(i *inventory.Issue) error {
-	has, err := list(t.tx, func(s scan) (id inventory.HostID, err error) {
+	has, err := list(t.tx, func(s sqlite.Scan) (id inventory.HostID, err error) {
 		err = s(&id)
 		return id, err
 	}, issueHostsSQL, i.ID)
 	if err != nil || slices.Equal(has, i.HostIDs) { // an issue is seen again and again with the same hosts
 		return err
 	}
-	if _, err := t.write(deleteIssueHostsSQL, i.ID); err != nil {
+	if _, err := t.Write(deleteIssueHostsSQL, i.ID); err != nil {
 		return err
 	}
 	for _, id := range i.HostIDs {
-		if _, err := t.write(insertIssueHostSQL, i.ID, string(id)); err != nil {
+		if _, err := t.Write(insertIssueHostSQL, i.ID, string(id)); err != nil {
 			return err
 		}
 	}
@@ -376,7 +383,7 @@ func (t historyTx) saveIssueHosts(i *inventory.Issue) error {
 
 // CloseIssue implements inventory.HistoryTx.
 func (t historyTx) CloseIssue(key string, now time.Time) (bool, error) {
-	n, err := t.write(closeIssueSQL, ms(now), key)
+	n, err := t.Write(closeIssueSQL, column.MS(now), key)
 	return n > 0, err
 }
 

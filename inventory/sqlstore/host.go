@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -43,13 +45,15 @@ WHERE id = $1 AND version = $2`
 	deleteHostLabelsSQL = `DELETE FROM host_labels WHERE host_id = $1`
 )
 
-func readHost(s scan) (h inventory.Host, err error) {
-	err = s(&h.ID, &h.Name, &h.State, &h.StateReason, timeColumn(&h.StateSinceAt), &h.InMaintenance, &h.IsProtected,
+func readHost(s sqlite.Scan) (h inventory.Host, err error) {
+	err = s(&h.ID, &h.Name, &h.State, &h.StateReason, column.Time(&h.StateSinceAt), &h.InMaintenance, &h.IsProtected,
 		&h.IsAdopted, &h.IsCordoned, &h.IsRetained, &h.UUID, &h.Serial, &h.AssetTag, &h.Manufacturer, &h.Product, &h.Arch, &h.Firmware, &h.MemoryMiB,
-		&h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face, jsonColumn(&h.Labels), jsonColumn(&h.Facts),
-		&h.Profile, &h.ProfileRevision, &h.DiskBoot, &h.Port, &h.IsArmed, jsonColumn(&h.Taints), jsonColumn(&h.RootDisk),
-		jsonColumn(&h.KeepDisks), &h.IsDirty, &h.FailureN, &h.ReuseKey, timeColumn(&h.FreedAt), &h.ClaimID, &h.Machine, timeColumn(&h.CreatedAt), timeColumn(&h.UpdatedAt),
-		timeColumn(&h.LastSeenAt), timeColumn(&h.IdentifiedAt), &h.Version, jsonColumn(&h.Refs))
+		&h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face, column.JSON(&h.Labels),
+		column.JSON(&h.Facts),
+		&h.Profile, &h.ProfileRevision, &h.DiskBoot, &h.Port, &h.IsArmed, column.JSON(&h.Taints), column.JSON(&h.RootDisk),
+		column.JSON(&h.KeepDisks), &h.IsDirty, &h.FailureN, &h.ReuseKey, column.Time(&h.FreedAt), &h.ClaimID, &h.Machine,
+		column.Time(&h.CreatedAt), column.Time(&h.UpdatedAt),
+		column.Time(&h.LastSeenAt), column.Time(&h.IdentifiedAt), &h.Version, column.JSON(&h.Refs))
 	return h, err
 }
 
@@ -83,7 +87,7 @@ func (t hostTx) findHost(query, key string) (inventory.Host, error) {
 }
 
 func (t hostTx) hostNICs(id inventory.HostID) ([]inventory.NIC, error) {
-	return list(t.tx, func(s scan) (n inventory.NIC, err error) {
+	return list(t.tx, func(s sqlite.Scan) (n inventory.NIC, err error) {
 		err = s(&n.MAC, &n.Name, &n.Vendor, &n.IsBoot, &n.Port)
 		return n, err
 	}, hostNICsSQL, string(id))
@@ -92,7 +96,7 @@ func (t hostTx) hostNICs(id inventory.HostID) ([]inventory.NIC, error) {
 // IsPortShared implements inventory.HostTx.
 func (t hostTx) IsPortShared(port string, h inventory.HostID) (bool, error) {
 	var mac string
-	return t.row([]any{&mac}, sharedPortSQL, port, string(h))
+	return t.Row([]any{&mac}, sharedPortSQL, port, string(h))
 }
 
 // FindHostsByHint implements inventory.HostTx.
@@ -116,7 +120,7 @@ func (t hostTx) ListHosts(f inventory.HostFilter, p inventory.Page) ([]inventory
 
 // ListPlaces implements inventory.HostTx.
 func (t hostTx) ListPlaces() ([]inventory.HostPlace, error) {
-	return list(t.tx, func(s scan) (h inventory.HostPlace, err error) {
+	return list(t.tx, func(s sqlite.Scan) (h inventory.HostPlace, err error) {
 		err = s(&h.ID, &h.Name, &h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face)
 		return h, err
 	}, listPlacesSQL)
@@ -138,7 +142,7 @@ func countHostsSQL(f inventory.HostFilter) (query string, args []any) {
 // CountHosts implements inventory.HostTx.
 func (t hostTx) CountHosts(f inventory.HostFilter) (n int, err error) {
 	query, args := countHostsSQL(f)
-	_, err = t.row([]any{&n}, query, args...)
+	_, err = t.Row([]any{&n}, query, args...)
 	return n, err
 }
 
@@ -222,7 +226,7 @@ func (t hostTx) attachNICs(hosts []inventory.Host) error {
 		for i := range args {
 			args[i] = string(part[min(i, len(part)-1)].ID)
 		}
-		err := t.each(func(s scan) error {
+		err := t.Each(func(s sqlite.Scan) error {
 			var id inventory.HostID
 			var n inventory.NIC
 			if err := s(&id, &n.MAC, &n.Name, &n.Vendor, &n.IsBoot, &n.Port); err != nil {
@@ -249,8 +253,8 @@ func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 		return err
 	}
 	args = append([]any{string(h.ID)}, args...)
-	args = append(args, ms(now), ms(now), ms(h.LastSeenAt), ms(h.IdentifiedAt))
-	if _, err := t.write(insertHostSQL, args...); err != nil {
+	args = append(args, column.MS(now), column.MS(now), column.MS(h.LastSeenAt), column.MS(h.IdentifiedAt))
+	if _, err := t.Write(insertHostSQL, args...); err != nil {
 		return err
 	}
 	if err := t.insertNICs(h); err != nil {
@@ -269,7 +273,7 @@ func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	var has inventory.Host
 	var labels string
-	found, err := t.row([]any{&has.Name, &has.State, &has.Port, &has.Profile, &has.ProfileRevision, &has.UUID, &has.Serial, &has.Place.Rack, &labels},
+	found, err := t.Row([]any{&has.Name, &has.State, &has.Port, &has.Profile, &has.ProfileRevision, &has.UUID, &has.Serial, &has.Place.Rack, &labels},
 		hostKeysSQL, string(h.ID), h.Version)
 	if err != nil {
 		return err
@@ -295,22 +299,22 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	case h.State != has.State:
 		update = &updateHostState
 	}
-	args = append(args, ms(now), ms(h.LastSeenAt), ms(h.IdentifiedAt), string(h.ID), h.Version)
-	if _, err := t.write(update.query, update.args(args)...); err != nil {
+	args = append(args, column.MS(now), column.MS(h.LastSeenAt), column.MS(h.IdentifiedAt), string(h.ID), h.Version)
+	if _, err := t.Write(update.query, update.args(args)...); err != nil {
 		return err
 	}
 	if !slices.Equal(has.NICs, h.NICs) {
-		if _, err := t.write(deleteNICsSQL, string(h.ID)); err != nil {
+		if _, err := t.Write(deleteNICsSQL, string(h.ID)); err != nil {
 			return err
 		}
 		if err := t.insertNICs(h); err != nil {
 			return err
 		}
 	}
-	if text, err := jsonText(h.Labels); err != nil {
+	if text, err := column.JSONText(h.Labels); err != nil {
 		return err
 	} else if text != labels {
-		if _, err := t.write(deleteHostLabelsSQL, string(h.ID)); err != nil {
+		if _, err := t.Write(deleteHostLabelsSQL, string(h.ID)); err != nil {
 			return err
 		}
 		if err := t.insertLabels(h); err != nil {
@@ -329,11 +333,11 @@ func (t hostTx) hostArgs(h *inventory.Host) ([]any, error) {
 		return nil, err
 	}
 	return []any{
-		h.Name, string(h.State), h.StateReason, ms(h.StateSinceAt), bit(h.InMaintenance), bit(h.IsProtected),
-		bit(h.IsAdopted), h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product, string(h.Arch), string(h.Firmware),
+		h.Name, string(h.State), h.StateReason, column.MS(h.StateSinceAt), column.Bit(h.InMaintenance), column.Bit(h.IsProtected),
+		column.Bit(h.IsAdopted), h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product, string(h.Arch), string(h.Firmware),
 		h.MemoryMiB, h.Place.Site, h.Place.Row, h.Place.Rack, h.Place.Unit, texts[0], texts[1], h.Profile,
-		h.ProfileRevision, string(h.DiskBoot), bit(h.IsArmed), texts[2], texts[3], texts[4], bit(h.IsDirty),
-		h.FailureN, h.ReuseKey, ms(h.FreedAt), searchText(h), bit(h.IsCordoned), bit(h.IsRetained),
+		h.ProfileRevision, string(h.DiskBoot), column.Bit(h.IsArmed), texts[2], texts[3], texts[4], column.Bit(h.IsDirty),
+		h.FailureN, h.ReuseKey, column.MS(h.FreedAt), searchText(h), column.Bit(h.IsCordoned), column.Bit(h.IsRetained),
 		h.Place.Height, string(h.Place.Face), h.Port, texts[5],
 	}, nil
 }
@@ -344,7 +348,7 @@ func (t hostTx) checkHost(h, has *inventory.Host) error {
 	var id inventory.HostID
 	var name string
 	if h.Name != has.Name {
-		found, err := t.row([]any{&id}, holderNameSQL, h.Name)
+		found, err := t.Row([]any{&id}, holderNameSQL, h.Name)
 		if err != nil {
 			return err
 		}
@@ -356,7 +360,7 @@ func (t hostTx) checkHost(h, has *inventory.Host) error {
 		if slices.ContainsFunc(has.NICs, func(own inventory.NIC) bool { return own.MAC == n.MAC }) {
 			continue
 		}
-		found, err := t.row([]any{&id, &name}, holderMACSQL, string(n.MAC))
+		found, err := t.Row([]any{&id, &name}, holderMACSQL, string(n.MAC))
 		if err != nil {
 			return err
 		}
@@ -366,7 +370,7 @@ func (t hostTx) checkHost(h, has *inventory.Host) error {
 		}
 	}
 	if h.Port != has.Port {
-		found, err := t.row([]any{&id, &name}, holderPortSQL, h.Port)
+		found, err := t.Row([]any{&id, &name}, holderPortSQL, h.Port)
 		if err != nil {
 			return err
 		}
@@ -390,7 +394,7 @@ func (t hostTx) checkPin(h *inventory.Host) error {
 		return nil
 	}
 	var name string
-	found, err := t.row([]any{&name}, hasProfileSQL, h.Profile)
+	found, err := t.Row([]any{&name}, hasProfileSQL, h.Profile)
 	if err != nil {
 		return err
 	}
@@ -411,7 +415,7 @@ func (t hostTx) checkPin(h *inventory.Host) error {
 
 func (t hostTx) insertNICs(h *inventory.Host) error {
 	for i, n := range h.NICs {
-		if _, err := t.write(insertNICSQL, string(n.MAC), string(h.ID), i, n.Name, n.Vendor, bit(n.IsBoot), n.Port); err != nil {
+		if _, err := t.Write(insertNICSQL, string(n.MAC), string(h.ID), i, n.Name, n.Vendor, column.Bit(n.IsBoot), n.Port); err != nil {
 			return err
 		}
 	}
@@ -420,7 +424,7 @@ func (t hostTx) insertNICs(h *inventory.Host) error {
 
 func (t hostTx) insertLabels(h *inventory.Host) error {
 	for _, key := range slices.Sorted(maps.Keys(h.Labels)) {
-		if _, err := t.write(insertHostLabelSQL, string(h.ID), key, h.Labels[key]); err != nil {
+		if _, err := t.Write(insertHostLabelSQL, string(h.ID), key, h.Labels[key]); err != nil {
 			return err
 		}
 	}
@@ -436,9 +440,9 @@ func (t hostTx) DeleteHost(id inventory.HostID) error {
 		return err
 	}
 	l := inventory.Layer{Scope: inventory.ScopeHost, Name: string(id)}
-	if _, err := t.write(layerTable.delete, l.Key()); err != nil {
+	if _, err := t.Write(layerTable.delete, l.Key()); err != nil {
 		return err
 	}
-	n, err := t.write(deleteHostSQL, string(id))
+	n, err := t.Write(deleteHostSQL, string(id))
 	return changed(n, err, "host", string(id))
 }

@@ -7,6 +7,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -25,8 +27,8 @@ const (
 	deleteImageFilesSQL = `DELETE FROM image_files WHERE image = $1`
 )
 
-func readArtefact(s scan) (a inventory.Artefact, err error) {
-	err = s(&a.Digest, &a.SizeBytes, &a.Source, timeColumn(&a.CreatedAt))
+func readArtefact(s sqlite.Scan) (a inventory.Artefact, err error) {
+	err = s(&a.Digest, &a.SizeBytes, &a.Source, column.Time(&a.CreatedAt))
 	return a, err
 }
 
@@ -42,7 +44,7 @@ func (t imageTx) ListArtefacts(p inventory.Page) ([]inventory.Artefact, error) {
 
 // SaveArtefact implements inventory.ImageTx. The first source and time of a digest stay.
 func (t imageTx) SaveArtefact(a inventory.Artefact) error {
-	_, err := t.write(saveArtefactSQL, string(a.Digest), a.SizeBytes, a.Source, ms(a.CreatedAt))
+	_, err := t.Write(saveArtefactSQL, string(a.Digest), a.SizeBytes, a.Source, column.MS(a.CreatedAt))
 	return err
 }
 
@@ -51,14 +53,14 @@ func (t imageTx) DeleteArtefact(d inventory.Digest) error {
 	if err := t.unused("artefact", string(d), "image", artefactUserSQL); err != nil {
 		return err
 	}
-	n, err := t.write(deleteArtefactSQL, string(d))
+	n, err := t.Write(deleteArtefactSQL, string(d))
 	return changed(n, err, "artefact", string(d))
 }
 
 // unused refuses to delete what something else refers to, which the query finds.
 func (t *tx) unused(noun, key, userNoun, userQuery string) error {
 	var user string
-	found, err := t.row([]any{&user}, userQuery, key)
+	found, err := t.Row([]any{&user}, userQuery, key)
 	if err != nil || !found {
 		return err
 	}
@@ -74,13 +76,14 @@ var imageTable = newTable(noun.Images, table[inventory.Image]{
 	fixed: columns(`name`),
 	edited: columns(`os release arch kernel_args configs config_args memory_mib is_installer disk_format disk_bytes remote seed_label
 cpu_level`),
-	cells: func(i *inventory.Image) []cell {
-		return []cell{
-			textCell(&i.Name), textCell(&i.OS), textCell(&i.Release), textCell(&i.Arch),
-			jsonCell(&i.KernelArgs), jsonCell(&i.Configs), jsonCell(&i.ConfigArgs),
-			numberCell(&i.MemoryMiB),
-			boolean{&i.IsInstaller},
-			textCell(&i.DiskFormat), numberCell(&i.DiskBytes), textCell(&i.Remote), textCell(&i.SeedLabel), textCell(&i.CPULevel),
+	cells: func(i *inventory.Image) []column.Column {
+		return []column.Column{
+			column.Text(&i.Name), column.Text(&i.OS), column.Text(&i.Release), column.Text(&i.Arch),
+			column.JSON(&i.KernelArgs), column.JSON(&i.Configs), column.JSON(&i.ConfigArgs),
+			column.Number(&i.MemoryMiB),
+			column.Bool(&i.IsInstaller),
+			column.Text(&i.DiskFormat), column.Number(&i.DiskBytes), column.Text(&i.Remote), column.Text(&i.SeedLabel),
+			column.Text(&i.CPULevel),
 		}
 	},
 })
@@ -115,7 +118,7 @@ func (x images) Find(name string) (inventory.Image, error) {
 
 func (x images) files(image string) ([]inventory.ImageArtefact, error) {
 	files := []inventory.ImageArtefact{} // a list in JSON, also for an image that agents fetch themselves
-	err := x.tx.each(func(s scan) error {
+	err := x.tx.Each(func(s sqlite.Scan) error {
 		var f inventory.ImageArtefact
 		err := s(&f.Role, &f.Name, &f.Digest)
 		files = append(files, f)
@@ -152,7 +155,7 @@ func (x images) Update(i *inventory.Image, now time.Time) error {
 	if err != nil || slices.Equal(has, i.Files) {
 		return err
 	}
-	if _, err := x.tx.write(deleteImageFilesSQL, i.Name); err != nil {
+	if _, err := x.tx.Write(deleteImageFilesSQL, i.Name); err != nil {
 		return err
 	}
 	return x.insertFiles(i)
@@ -160,7 +163,7 @@ func (x images) Update(i *inventory.Image, now time.Time) error {
 
 func (x images) insertFiles(i *inventory.Image) error {
 	for at, f := range i.Files {
-		if _, err := x.tx.write(insertImageFileSQL, i.Name, at, string(f.Role), f.Name, string(f.Digest)); err != nil {
+		if _, err := x.tx.Write(insertImageFileSQL, i.Name, at, string(f.Role), f.Name, string(f.Digest)); err != nil {
 			return err
 		}
 	}
@@ -193,15 +196,16 @@ var profileTable = newTable(noun.Profiles, table[inventory.Profile]{
 	fixed:  columns(`name`),
 	edited: columns(`image selector priority kernel_args parameters extends config document format accepts isolated revision saved_by
 saved_by_admin`),
-	cells: func(p *inventory.Profile) []cell {
-		return []cell{
-			textCell(&p.Name), textCell(&p.Image), textCell(&p.Selector),
-			numberCell(&p.Priority),
-			jsonCell(&p.KernelArgs), jsonCell(&p.Parameters), textCell(&p.Extends), textCell(&p.Config), jsonCell(&p.Document),
-			textCell(&p.Format), jsonCell(&p.Accepts),
-			boolean{&p.Isolated},
-			numberCell(&p.Revision), textCell(&p.SavedBy),
-			boolean{&p.SavedByAdmin},
+	cells: func(p *inventory.Profile) []column.Column {
+		return []column.Column{
+			column.Text(&p.Name), column.Text(&p.Image), column.Text(&p.Selector),
+			column.Number(&p.Priority),
+			column.JSON(&p.KernelArgs), column.JSON(&p.Parameters), column.Text(&p.Extends), column.Text(&p.Config),
+			column.JSON(&p.Document),
+			column.Text(&p.Format), column.JSON(&p.Accepts),
+			column.Bool(&p.Isolated),
+			column.Number(&p.Revision), column.Text(&p.SavedBy),
+			column.Bool(&p.SavedByAdmin),
 		}
 	},
 })
@@ -268,7 +272,7 @@ func (t recordTx) checkParents(p *inventory.Profile) error {
 		}
 		chain = append(chain, parent)
 		var next string
-		found, err := t.row([]any{&next}, profileParentSQL, parent)
+		found, err := t.Row([]any{&next}, profileParentSQL, parent)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -40,7 +42,7 @@ func (t networkTx) FindReservation(a netip.Addr) (inventory.Reservation, error) 
 
 // ListReservations implements inventory.NetworkTx.
 func (t networkTx) ListReservations(subnet string, p inventory.Page) ([]inventory.Reservation, error) {
-	return pageOf(t.tx, subnet, p, func(f *family) (func(scan) (inventory.Reservation, error), *addressQueries) {
+	return pageOf(t.tx, subnet, p, func(f *family) (func(sqlite.Scan) (inventory.Reservation, error), *addressQueries) {
 		return f.readReservation, &f.reservations
 	})
 }
@@ -64,13 +66,13 @@ func (t networkTx) CreateReservation(r *inventory.Reservation, now time.Time) er
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
-	options, err := jsonText(r.Options)
+	options, err := column.JSONText(r.Options)
 	if err != nil {
 		return err
 	}
 	now = stamp(now)
-	_, err = t.write(f.insertReservation, address, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options,
-		ms(now), ms(now))
+	_, err = t.Write(f.insertReservation, address, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options,
+		column.MS(now), column.MS(now))
 	if err != nil {
 		return err
 	}
@@ -85,13 +87,13 @@ func (t networkTx) UpdateReservation(r *inventory.Reservation, now time.Time) er
 	if err != nil {
 		return err
 	}
-	options, err := jsonText(r.Options)
+	options, err := column.JSONText(r.Options)
 	if err != nil {
 		return err
 	}
 	now = stamp(now)
-	n, err := t.write(f.updateReservation, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options,
-		ms(now), address, r.Version)
+	n, err := t.Write(f.updateReservation, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options,
+		column.MS(now), address, r.Version)
 	if err := t.updated(n, err, "reservation", r.Address.String(), r.Version, f.reservationVersion, address); err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (t networkTx) checkReservation(f *family, r *inventory.Reservation) (any, e
 	}
 	for i, key := range []string{string(r.MAC), r.ClientID, r.UUID, r.Port} {
 		var other netip.Addr
-		found, err := t.row([]any{f.column(&other)}, f.reservationBy[i], r.Subnet, key, address)
+		found, err := t.Row([]any{f.column(&other)}, f.reservationBy[i], r.Subnet, key, address)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +145,7 @@ func (t networkTx) deleteAt(a netip.Addr, noun string, query func(*family) strin
 	if err != nil {
 		return err
 	}
-	n, err := t.write(query(f), address)
+	n, err := t.Write(query(f), address)
 	return changed(n, err, noun, a.String())
 }
 
@@ -159,7 +161,9 @@ func (t networkTx) FindLease(a netip.Addr) (inventory.Lease, error) {
 
 // ListLeases implements inventory.NetworkTx.
 func (t networkTx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, error) {
-	return pageOf(t.tx, subnet, p, func(f *family) (func(scan) (inventory.Lease, error), *addressQueries) { return f.readLease, &f.leases })
+	return pageOf(t.tx, subnet, p, func(f *family) (func(sqlite.Scan) (inventory.Lease, error), *addressQueries) {
+		return f.readLease, &f.leases
+	})
 }
 
 // ListLeasesOf implements inventory.NetworkTx.
@@ -177,7 +181,8 @@ func (t networkTx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
 }
 
 // SaveLease implements inventory.NetworkTx. It is the hottest write there is: one statement, and only when the
-// database refuses it a second one that says why.
+// database refuses it a second one that says why. The DHCP server sends its ACK when the Write of this has returned: the lease is on the
+// disk then, and a server that was killed in between has promised nothing.
 func (t networkTx) SaveLease(l inventory.Lease) error {
 	f := familyOf(l.Address)
 	address, err := f.key(l.Address)
@@ -185,11 +190,11 @@ func (t networkTx) SaveLease(l inventory.Lease) error {
 		return err
 	}
 	args := append(make([]any, 0, 11), address, l.Subnet, string(l.MAC), l.ClientID, l.Hostname, l.Port, string(l.State),
-		bit(l.IsBoot), ms(l.StartsAt), ms(l.ExpiresAt))
+		column.Bit(l.IsBoot), column.MS(l.StartsAt), column.MS(l.ExpiresAt))
 	if f == ipv6 {
 		args = append(args, int64(l.IAID))
 	}
-	_, err = t.write(f.saveLease, args...)
+	_, err = t.Write(f.saveLease, args...)
 	if inventory.IsKind(err, inventory.Conflict) {
 		if err := t.hasSubnet(l.Subnet); err != nil {
 			return err

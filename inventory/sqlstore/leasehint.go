@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 // leaseHints say on which IPv4 addresses a network card may have leases. They stand in for an index by MAC: MACs come in
@@ -17,13 +18,13 @@ type leaseHints struct {
 	latest  map[uint64]uint32   // address by the hash of a MAC
 	earlier map[uint64][]uint32 // others that it has had
 	n       int
-	limit   int // of hints, before they are read again from the leases
+	limit   int // of hints, before they are read again from the leases; 0 before they were read at all
 }
 
-const spareHints = 1 << 16
+const spareHints = 1 << 16 // how many come between two readings at least
 
 func newLeaseHints() *leaseHints {
-	return &leaseHints{seed: maphash.MakeSeed(), latest: map[uint64]uint32{}, earlier: map[uint64][]uint32{}, limit: spareHints}
+	return &leaseHints{seed: maphash.MakeSeed(), latest: map[uint64]uint32{}, earlier: map[uint64][]uint32{}}
 }
 
 // add says that a network card may have a lease on an address.
@@ -67,13 +68,15 @@ func (h *leaseHints) isFull() bool {
 	return h.n >= h.limit
 }
 
-// readHints makes the hints again from the leases. It must run between two transactions of the writer: what is undone
-// later must not count.
-func (s *Store) readHints() error {
+// readHints makes the hints again from the leases, when there are too many of them. It must run between two transactions of the writer:
+// what is undone later must not count.
+func (s *Store) readHints(t *sqlite.Tx) error {
+	if !s.hints.isFull() {
+		return nil
+	}
 	// Built apart and then exchanged, so that no reader finds half of them.
 	fresh := newLeaseHints()
-	t := &tx{store: s, conn: s.writer, isRead: true}
-	err := t.each(func(scan scan) error {
+	err := t.Each(func(scan sqlite.Scan) error {
 		var (
 			address int64
 			mac     inventory.MAC

@@ -7,6 +7,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/inventory/ref/pooled"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 var machines = newTable(noun.Noun[inventory.Machine]{
@@ -21,23 +23,23 @@ var machines = newTable(noun.Noun[inventory.Machine]{
 hooks phase reason hint attempt_n avoid deleted_at is_forced next_at image kernel_args config bootstrap_from drain saved_by
 saved_by_admin offered_to refs`),
 	orNull: columns(`host_id claim_id image`),
-	cells: func(m *inventory.Machine) []cell {
-		return []cell{
-			textCell(&m.Name), textCell(&m.HostID), textCell(&m.ClaimID),
-			textCell(&m.UID), textCell(&m.Owner), textCell(&m.Profile),
-			numberCell(&m.ProfileRevision),
-			textCell(&m.Pool), jsonCell(&m.Placement), textCell(&m.Hostname), jsonCell(&m.Parameters), jsonCell(&m.RootDisk),
-			jsonCell(&m.KeepDisks), textCell(&m.Clean), textCell(&m.ReleaseAfter), jsonCell(&m.Hooks),
-			textCell(&m.Phase), textCell(&m.Reason), textCell(&m.Hint),
-			numberCell(&m.AttemptN),
-			jsonCell(&m.Avoid),
-			moment{&m.DeletedAt},
-			boolean{&m.IsForced},
-			moment{&m.NextAt},
-			textCell(&m.Image), jsonCell(&m.KernelArgs), textCell(&m.Config), textCell(&m.BootstrapFrom), jsonCell(&m.Drain),
-			textCell(&m.SavedBy),
-			boolean{&m.SavedByAdmin},
-			textCell(&m.OfferedTo), jsonCell(&m.Refs),
+	cells: func(m *inventory.Machine) []column.Column {
+		return []column.Column{
+			column.Text(&m.Name), column.Text(&m.HostID), column.Text(&m.ClaimID),
+			column.Text(&m.UID), column.Text(&m.Owner), column.Text(&m.Profile),
+			column.Number(&m.ProfileRevision),
+			column.Text(&m.Pool), column.JSON(&m.Placement), column.Text(&m.Hostname), column.JSON(&m.Parameters), column.JSON(&m.RootDisk),
+			column.JSON(&m.KeepDisks), column.Text(&m.Clean), column.Text(&m.ReleaseAfter), column.JSON(&m.Hooks),
+			column.Text(&m.Phase), column.Text(&m.Reason), column.Text(&m.Hint),
+			column.Number(&m.AttemptN),
+			column.JSON(&m.Avoid),
+			column.Time(&m.DeletedAt),
+			column.Bool(&m.IsForced),
+			column.Time(&m.NextAt),
+			column.Text(&m.Image), column.JSON(&m.KernelArgs), column.Text(&m.Config), column.Text(&m.BootstrapFrom), column.JSON(&m.Drain),
+			column.Text(&m.SavedBy),
+			column.Bool(&m.SavedByAdmin),
+			column.Text(&m.OfferedTo), column.JSON(&m.Refs),
 		}
 	},
 })
@@ -125,7 +127,7 @@ func machinesSQL(f inventory.MachineFilter) (query string, args []any) {
 
 // ListDueMachines implements inventory.MachineTx.
 func (t machineTx) ListDueMachines(now time.Time, n int) ([]inventory.Machine, error) {
-	return list(t.tx, machines.readOne, listDueMachinesSQL, ms(now), limit(n))
+	return list(t.tx, machines.readOne, listDueMachinesSQL, column.MS(now), limit(n))
 }
 
 // CreateMachine implements inventory.MachineTx.
@@ -150,7 +152,7 @@ func (t machineTx) checkMachine(m *inventory.Machine) error {
 		if u.noun != "profile" && u.key == "" || u.noun == "pool" && u.key == inventory.DefaultPool {
 			continue
 		}
-		if found, err := t.row([]any{&name}, u.query, u.key); err != nil {
+		if found, err := t.Row([]any{&name}, u.query, u.key); err != nil {
 			return err
 		} else if !found {
 			return inventory.Errorf(inventory.Invalid, "machine %s names %s %s, which does not exist", m.Name, u.noun, u.key).
@@ -169,7 +171,7 @@ func (t machineTx) checkMachine(m *inventory.Machine) error {
 		{"UID", m.UID, uidMachineSQL},
 		{"owner", m.Owner, ownerMachineSQL},
 	} {
-		if found, err := t.row([]any{&name}, u.query, u.key); err != nil {
+		if found, err := t.Row([]any{&name}, u.query, u.key); err != nil {
 			return err
 		} else if found && name != m.Name {
 			return inventory.Errorf(inventory.Conflict, "the %s %s has machine %s already", u.what, u.key, inventory.MachineRef(name)).
@@ -215,8 +217,8 @@ AND NOT EXISTS (SELECT 1 FROM operations AS o WHERE o.host_id = hosts.id AND o.i
 	hostNameSQL = `SELECT name FROM hosts WHERE id = $1`
 )
 
-func readClaim(s scan) (c inventory.Claim, err error) {
-	err = s(&c.ID, &c.MachineUID, &c.Machine, &c.HostID, timeColumn(&c.CreatedAt))
+func readClaim(s sqlite.Scan) (c inventory.Claim, err error) {
+	err = s(&c.ID, &c.MachineUID, &c.Machine, &c.HostID, column.Time(&c.CreatedAt))
 	return c, err
 }
 
@@ -253,18 +255,18 @@ func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	n, err := t.write(claimHostSQL, string(c.ID), m.Name, ms(now), string(c.HostID))
+	n, err := t.Write(claimHostSQL, string(c.ID), m.Name, column.MS(now), string(c.HostID))
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		return t.claimed(c.HostID) // another claim was faster, in this commit or before
 	}
-	n, err = t.write(claimMachineSQL, string(c.ID), string(c.HostID), ms(now), c.MachineUID)
+	n, err = t.Write(claimMachineSQL, string(c.ID), string(c.HostID), column.MS(now), c.MachineUID)
 	if err := changed(n, err, "machine", m.Name); err != nil {
 		return err
 	}
-	if _, err := t.write(insertClaimSQL, string(c.ID), c.MachineUID, m.Name, string(c.HostID), ms(now)); err != nil {
+	if _, err := t.Write(insertClaimSQL, string(c.ID), c.MachineUID, m.Name, string(c.HostID), column.MS(now)); err != nil {
 		return err
 	}
 	c.Machine, c.CreatedAt = m.Name, now
@@ -284,14 +286,14 @@ func (t machineTx) claimed(id inventory.HostID) error {
 // hostName returns a host's name for a message, or the id when there is no such host.
 func (t *tx) hostName(id inventory.HostID) string {
 	name := string(id)
-	_, _ = t.row([]any{&name}, hostNameSQL, string(id)) // a lost transaction shows at the caller's next statement
+	_, _ = t.Row([]any{&name}, hostNameSQL, string(id)) // a lost transaction shows at the caller's next statement
 	return name
 }
 
 // ListClaimable implements inventory.HostTx.
 func (t hostTx) ListClaimable() ([]inventory.Claimable, error) {
 	var numbers []int
-	hosts, err := list(t.tx, func(s scan) (inventory.Host, error) {
+	hosts, err := list(t.tx, func(s sqlite.Scan) (inventory.Host, error) {
 		var n int
 		h, err := readHost(func(dest ...any) error { return s(append(dest, &n)...) })
 		numbers = append(numbers, n)
@@ -310,18 +312,19 @@ func (t hostTx) ListClaimable() ([]inventory.Claimable, error) {
 	return all, nil
 }
 
-// DeleteClaim implements inventory.MachineTx. The versions of host and machine grow.
+// DeleteClaim implements inventory.MachineTx. The versions of host and machine grow. The statements name the claim, so that a host or a
+// machine that has another one by now keeps it.
 func (t machineTx) DeleteClaim(id inventory.ClaimID) error {
 	c, err := t.FindClaim(id)
 	if err != nil {
 		return err
 	}
-	if _, err := t.write(freeHostSQL, string(c.HostID), string(id)); err != nil {
+	if _, err := t.Write(freeHostSQL, string(c.HostID), string(id)); err != nil {
 		return err
 	}
-	if _, err := t.write(freeMachineSQL, c.MachineUID, string(id)); err != nil {
+	if _, err := t.Write(freeMachineSQL, c.MachineUID, string(id)); err != nil {
 		return err
 	}
-	n, err := t.write(deleteClaimSQL, string(id))
+	n, err := t.Write(deleteClaimSQL, string(id))
 	return changed(n, err, "claim", string(id))
 }

@@ -21,7 +21,7 @@ import (
 func databaseAt(t *testing.T, schema int64, rows ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "slipway.db")
-	db, err := sql.Open("sqlite3", dsn(path))
+	db, err := sql.Open("sqlite3", "file:"+path+"?_foreign_keys=1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -33,11 +35,11 @@ ended_at = $24, refs = $25, updated_at = $26, version = version + 1 WHERE id = $
 SELECT o.id FROM operations AS o WHERE o.is_open = 0 AND o.ended_at < $1 ORDER BY o.ended_at, o.id LIMIT $2)`
 )
 
-func readOperation(s scan) (o inventory.Operation, err error) {
+func readOperation(s sqlite.Scan) (o inventory.Operation, err error) {
 	err = s(&o.ID, &o.Kind, &o.HostID, &o.Machine, &o.MachineUID, &o.ClaimID, &o.Pool, &o.Step, &o.State, &o.Reason, &o.Hint,
-		&o.AttemptN, &o.Task, &o.TaskN, jsonColumn(&o.Progress), rawColumn(&o.Params), rawColumn(&o.Result), &o.By,
-		timeColumn(&o.StartedAt), timeColumn(&o.GrantedAt), timeColumn(&o.StepAt), timeColumn(&o.DeadlineAt), timeColumn(&o.NextAt),
-		timeColumn(&o.UpdatedAt), timeColumn(&o.EndedAt), &o.Version, jsonColumn(&o.Refs))
+		&o.AttemptN, &o.Task, &o.TaskN, column.JSON(&o.Progress), column.Raw(&o.Params), column.Raw(&o.Result), &o.By,
+		column.Time(&o.StartedAt), column.Time(&o.GrantedAt), column.Time(&o.StepAt), column.Time(&o.DeadlineAt), column.Time(&o.NextAt),
+		column.Time(&o.UpdatedAt), column.Time(&o.EndedAt), &o.Version, column.JSON(&o.Refs))
 	return o, err
 }
 
@@ -67,7 +69,7 @@ func (t operationTx) ListOperations(f inventory.OperationFilter, p inventory.Pag
 		if err != nil {
 			return nil, err
 		}
-		startedMS = ms(last.StartedAt)
+		startedMS = column.MS(last.StartedAt)
 	}
 	query, args := operationsSQL(f)
 	return list(t.tx, readOperation, query, append(args, startedMS, id, limit(p.Limit))...)
@@ -96,14 +98,14 @@ func operationsSQL(f inventory.OperationFilter) (query string, args []any) {
 
 // ListDueOperations implements inventory.OperationTx.
 func (t operationTx) ListDueOperations(now time.Time, n int) ([]inventory.Operation, error) {
-	return list(t.tx, readOperation, listDueOperationsSQL, ms(now), limit(n))
+	return list(t.tx, readOperation, listDueOperationsSQL, column.MS(now), limit(n))
 }
 
 // NextDueAt implements inventory.OperationTx.
 func (t operationTx) NextDueAt() (next time.Time, err error) {
 	for _, query := range []string{nextOperationSQL, nextMachineSQL} {
 		var at time.Time
-		found, err := t.row([]any{timeColumn(&at)}, query)
+		found, err := t.Row([]any{column.Time(&at)}, query)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -123,11 +125,11 @@ func (t operationTx) CountOpenOperations(pool string, kinds ...inventory.Operati
 	for _, kind := range kinds {
 		count, last, args := grantedSQL(pool, kind)
 		var more int
-		if _, err := t.row([]any{&more}, count, args...); err != nil {
+		if _, err := t.Row([]any{&more}, count, args...); err != nil {
 			return 0, time.Time{}, err
 		}
 		var at time.Time
-		if _, err := t.row([]any{timeColumn(&at)}, last, args...); err != nil {
+		if _, err := t.Row([]any{column.Time(&at)}, last, args...); err != nil {
 			return 0, time.Time{}, err
 		}
 		if n += more; at.After(lastAt) {
@@ -152,10 +154,11 @@ func grantedSQL(pool string, kind inventory.OperationKind) (count, last string, 
 		`SELECT COALESCE(MAX(granted_at), 0) FROM operations WHERE ` + where + `granted_at > 0`, args
 }
 
-// CreateOperation implements inventory.OperationTx.
+// CreateOperation implements inventory.OperationTx. The row is all that is known of an operation: after a restart the engine goes on at
+// its step, so that the row is written before what it orders is done.
 func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) error {
 	var version int64
-	if found, err := t.row([]any{&version}, operationVersionSQL, o.ID); err != nil {
+	if found, err := t.Row([]any{&version}, operationVersionSQL, o.ID); err != nil {
 		return err
 	} else if found {
 		return taken("operation", o.ID)
@@ -173,7 +176,7 @@ func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) erro
 		return err
 	}
 	t.idle = ""
-	if _, err := t.write(insertOperationSQL, append([]any{o.ID}, args...)...); err != nil {
+	if _, err := t.Write(insertOperationSQL, append([]any{o.ID}, args...)...); err != nil {
 		return err
 	}
 	next.Version = 1
@@ -189,7 +192,7 @@ func (t operationTx) UpdateOperation(o *inventory.Operation, now time.Time) erro
 		return err
 	}
 	t.idle = ""
-	n, err := t.write(updateOperationSQL, append(args, o.ID, o.Version)...)
+	n, err := t.Write(updateOperationSQL, append(args, o.ID, o.Version)...)
 	if err := t.updated(n, err, "operation", o.ID, o.Version, operationVersionSQL, o.ID); err != nil {
 		return err
 	}
@@ -213,18 +216,19 @@ func (t operationTx) operationArgs(o *inventory.Operation, now time.Time) ([]any
 	if err != nil {
 		return nil, err
 	}
-	params, err := rawText(o.Params)
+	params, err := column.RawText(o.Params)
 	if err != nil {
 		return nil, err
 	}
-	result, err := rawText(o.Result)
+	result, err := column.RawText(o.Result)
 	if err != nil {
 		return nil, err
 	}
 	return []any{
 		string(o.Kind), string(o.HostID), o.Machine, o.MachineUID, string(o.ClaimID), o.Pool, string(o.Step), string(o.State),
-		bit(o.IsOpen()), o.Reason, o.Hint, o.AttemptN, o.Task, o.TaskN, texts[0], params, result, o.By, ms(o.StartedAt),
-		ms(o.GrantedAt), ms(o.StepAt), ms(o.DeadlineAt), ms(o.NextAt), ms(o.EndedAt), texts[1], ms(now),
+		column.Bit(o.IsOpen()), o.Reason, o.Hint, o.AttemptN, o.Task, o.TaskN, texts[0], params, result, o.By, column.MS(o.StartedAt),
+		column.MS(o.GrantedAt), column.MS(o.StepAt), column.MS(o.DeadlineAt), column.MS(o.NextAt), column.MS(o.EndedAt), texts[1],
+		column.MS(now),
 	}, nil
 }
 
@@ -232,7 +236,7 @@ func (t operationTx) operationArgs(o *inventory.Operation, now time.Time) ([]any
 // cannot name the other one.
 func (t operationTx) checkIdle(o *inventory.Operation) error {
 	var id, kind string
-	found, err := t.row([]any{&id, &kind}, openOperationSQL, string(o.HostID))
+	found, err := t.Row([]any{&id, &kind}, openOperationSQL, string(o.HostID))
 	if err != nil || !found || id == o.ID {
 		return err
 	}

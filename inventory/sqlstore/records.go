@@ -6,6 +6,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/inventory/sqlstore/column"
 )
 
 // The plain nouns. Each is a table and an accessor.
@@ -14,7 +15,9 @@ var acceptRules = newTable(noun.AcceptRules, table[inventory.AcceptRule]{
 	kept:   "accept rules",
 	fixed:  columns(`name`),
 	edited: columns(`selector`),
-	cells:  func(r *inventory.AcceptRule) []cell { return []cell{textCell(&r.Name), textCell(&r.Selector)} },
+	cells: func(r *inventory.AcceptRule) []column.Column {
+		return []column.Column{column.Text(&r.Name), column.Text(&r.Selector)}
+	},
 })
 
 // AcceptRules implements inventory.RecordTx.
@@ -26,12 +29,12 @@ var classes = newTable(noun.Classes, table[inventory.Class]{
 	kept:   "classes",
 	fixed:  columns(`name`),
 	edited: columns(`vendor_classes user_classes archs mac_prefixes priority options options6`),
-	cells: func(c *inventory.Class) []cell {
-		return []cell{
-			textCell(&c.Name),
-			jsonCell(&c.VendorClasses), jsonCell(&c.UserClasses), jsonCell(&c.Archs), jsonCell(&c.MACPrefixes),
-			numberCell(&c.Priority),
-			jsonCell(&c.Options), jsonCell(&c.Options6),
+	cells: func(c *inventory.Class) []column.Column {
+		return []column.Column{
+			column.Text(&c.Name),
+			column.JSON(&c.VendorClasses), column.JSON(&c.UserClasses), column.JSON(&c.Archs), column.JSON(&c.MACPrefixes),
+			column.Number(&c.Priority),
+			column.JSON(&c.Options), column.JSON(&c.Options6),
 		}
 	},
 })
@@ -44,12 +47,13 @@ func (t recordTx) Classes() inventory.Records[inventory.Class] {
 var clusters = newTable(noun.Clusters, table[inventory.Cluster]{
 	fixed:  columns(`name state reason hint uid kubernetes seen_at`),
 	edited: columns(`kubeconfig modes namespaces watch_filter takes_over`),
-	cells: func(c *inventory.Cluster) []cell {
-		return []cell{
-			textCell(&c.Name), textCell(&c.State), textCell(&c.Reason), textCell(&c.Hint), textCell(&c.UID), textCell(&c.Kubernetes),
-			moment{&c.SeenAt},
-			textCell(&c.Kubeconfig), jsonCell(&c.Modes), jsonCell(&c.Namespaces), textCell(&c.WatchFilter),
-			boolean{&c.TakesOver},
+	cells: func(c *inventory.Cluster) []column.Column {
+		return []column.Column{
+			column.Text(&c.Name), column.Text(&c.State), column.Text(&c.Reason), column.Text(&c.Hint), column.Text(&c.UID),
+			column.Text(&c.Kubernetes),
+			column.Time(&c.SeenAt),
+			column.Text(&c.Kubeconfig), column.JSON(&c.Modes), column.JSON(&c.Namespaces), column.Text(&c.WatchFilter),
+			column.Bool(&c.TakesOver),
 		}
 	},
 })
@@ -69,14 +73,14 @@ func (t recordTx) Clusters() inventory.Records[inventory.Cluster] {
 var goldens = newTable(noun.Goldens, table[inventory.Golden]{
 	fixed:  columns(`name`),
 	edited: columns(`selector requirements firmware disk_n port_n dimm_n is_strict`),
-	cells: func(g *inventory.Golden) []cell {
-		return []cell{
-			textCell(&g.Name),
-			textCell(&g.Selector), jsonCell(&g.Requirements), jsonCell(&g.Firmware),
-			numberCell(&g.DiskN),
-			numberCell(&g.PortN),
-			numberCell(&g.DIMMN),
-			boolean{&g.IsStrict},
+	cells: func(g *inventory.Golden) []column.Column {
+		return []column.Column{
+			column.Text(&g.Name),
+			column.Text(&g.Selector), column.JSON(&g.Requirements), column.JSON(&g.Firmware),
+			column.Number(&g.DiskN),
+			column.Number(&g.PortN),
+			column.Number(&g.DIMMN),
+			column.Bool(&g.IsStrict),
 		}
 	},
 })
@@ -92,18 +96,18 @@ var joinTargets = newTable(noun.JoinTargets, table[inventory.JoinTarget]{
 	edited: columns(`endpoint kubernetes ca kubeconfig token pki certificate_key token_for vip vip_interface vip_image pod_cidr service_cidr
 worker_parallelism owner is_init initialized_at consumers`),
 	orNull: columns(`kubeconfig token pki certificate_key`),
-	cells: func(j *inventory.JoinTarget) []cell {
-		return []cell{
-			textCell(&j.Name), textCell(&j.Endpoint), textCell(&j.Kubernetes), textCell(&j.CA),
-			textCell(&j.Kubeconfig), textCell(&j.Token), textCell(&j.PKI), textCell(&j.CertificateKey),
-			span{&j.TokenFor},
-			address{&j.VIP},
-			textCell(&j.VIPInterface), textCell(&j.VIPImage), textCell(&j.PodCIDR), textCell(&j.ServiceCIDR),
-			numberCell(&j.WorkerParallelism),
-			textCell(&j.Owner),
-			boolean{&j.IsInit},
-			moment{&j.InitializedAt},
-			jsonCell(&j.Consumers),
+	cells: func(j *inventory.JoinTarget) []column.Column {
+		return []column.Column{
+			column.Text(&j.Name), column.Text(&j.Endpoint), column.Text(&j.Kubernetes), column.Text(&j.CA),
+			column.Text(&j.Kubeconfig), column.Text(&j.Token), column.Text(&j.PKI), column.Text(&j.CertificateKey),
+			column.Duration(&j.TokenFor),
+			column.Address(&j.VIP),
+			column.Text(&j.VIPInterface), column.Text(&j.VIPImage), column.Text(&j.PodCIDR), column.Text(&j.ServiceCIDR),
+			column.Number(&j.WorkerParallelism),
+			column.Text(&j.Owner),
+			column.Bool(&j.IsInit),
+			column.Time(&j.InitializedAt),
+			column.JSON(&j.Consumers),
 		}
 	},
 })
@@ -134,13 +138,13 @@ func (t recordTx) JoinTargets() inventory.Records[inventory.JoinTarget] {
 var pools = newTable(noun.Pools, table[inventory.Pool]{
 	fixed:  columns(`name`),
 	edited: columns(`selector requirements budget clean min_spare burn_in_for allowed_namespaces owner`),
-	cells: func(p *inventory.Pool) []cell {
-		return []cell{
-			textCell(&p.Name),
-			textCell(&p.Selector), jsonCell(&p.Requirements), jsonCell(&p.Budget), textCell(&p.Clean),
-			numberCell(&p.MinSpare),
-			span{&p.BurnInFor},
-			textCell(&p.AllowedNamespaces), textCell(&p.Owner),
+	cells: func(p *inventory.Pool) []column.Column {
+		return []column.Column{
+			column.Text(&p.Name),
+			column.Text(&p.Selector), column.JSON(&p.Requirements), column.JSON(&p.Budget), column.Text(&p.Clean),
+			column.Number(&p.MinSpare),
+			column.Duration(&p.BurnInFor),
+			column.Text(&p.AllowedNamespaces), column.Text(&p.Owner),
 		}
 	},
 })
@@ -156,11 +160,11 @@ var racks = newTable(noun.Racks, table[inventory.Rack]{
 	key: "id", isDerived: true, order: "site, row, name",
 	fixed:  columns(`site row name`),
 	edited: columns(`height numbering notes cables`),
-	cells: func(r *inventory.Rack) []cell {
-		return []cell{
-			textCell(&r.Site), textCell(&r.Row), textCell(&r.Name),
-			numberCell(&r.Height),
-			textCell(&r.Numbering), textCell(&r.Notes), jsonCell(&r.Cables),
+	cells: func(r *inventory.Rack) []column.Column {
+		return []column.Column{
+			column.Text(&r.Site), column.Text(&r.Row), column.Text(&r.Name),
+			column.Number(&r.Height),
+			column.Text(&r.Numbering), column.Text(&r.Notes), column.JSON(&r.Cables),
 		}
 	},
 })
@@ -174,8 +178,8 @@ var secrets = newTable(noun.Secrets, table[inventory.Secret]{
 	unlisted: "sealed", kept: "secrets",
 	fixed:  columns(`name`),
 	edited: columns(`about owner consumers sealed`),
-	cells: func(s *inventory.Secret) []cell {
-		return []cell{textCell(&s.Name), textCell(&s.About), textCell(&s.Owner), jsonCell(&s.Consumers), sealed{&s.Sealed}}
+	cells: func(s *inventory.Secret) []column.Column {
+		return []column.Column{column.Text(&s.Name), column.Text(&s.About), column.Text(&s.Owner), column.JSON(&s.Consumers), column.Bytes(&s.Sealed)}
 	},
 })
 
@@ -197,15 +201,15 @@ func (t recordTx) Secrets() inventory.Records[inventory.Secret] {
 var users = newTable(noun.Users, table[inventory.User]{
 	fixed:  columns(`name login_at factors`),
 	edited: columns(`display_name password_hash grants is_disabled issuer subject needs_factor`),
-	cells: func(u *inventory.User) []cell {
-		return []cell{
-			textCell(&u.Name),
-			moment{&u.LoginAt},
-			sealed{&u.SealedFactors},
-			textCell(&u.DisplayName), textCell(&u.PasswordHash), jsonCell(&u.Grants),
-			boolean{&u.IsDisabled},
-			textCell(&u.Issuer), textCell(&u.Subject),
-			boolean{&u.NeedsSecondFactor},
+	cells: func(u *inventory.User) []column.Column {
+		return []column.Column{
+			column.Text(&u.Name),
+			column.Time(&u.LoginAt),
+			column.Bytes(&u.SealedFactors),
+			column.Text(&u.DisplayName), column.Text(&u.PasswordHash), column.JSON(&u.Grants),
+			column.Bool(&u.IsDisabled),
+			column.Text(&u.Issuer), column.Text(&u.Subject),
+			column.Bool(&u.NeedsSecondFactor),
 		}
 	},
 	complete: func(u *inventory.User) {
@@ -254,7 +258,7 @@ func (t recordTx) leaveUser(name string) error {
 			return err
 		}
 	}
-	_, err = t.write(deleteLoginsOfUserSQL, name)
+	_, err = t.Write(deleteLoginsOfUserSQL, name)
 	return err
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 	"slipway.dev/slipway/migrations"
 )
 
@@ -35,7 +36,7 @@ func TestMigrationsBuildTheGoldenSchema(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
 	var got strings.Builder
 	got.WriteString("-- The schema after all migrations. Written by: go test ./inventory/sqlstore -run GoldenSchema -update\n")
-	err := s.writer.query(func(row scan) error {
+	err := query(t, s, func(row sqlite.Scan) error {
 		var sql string
 		err := row(&sql)
 		got.WriteString("\n" + sql + ";\n")
@@ -218,8 +219,8 @@ func TestEveryStatementFitsTheSchema(t *testing.T) {
 		t.Fatalf("found only %d statements", len(all))
 	}
 	for name, sql := range all {
-		if _, err := s.writer.prepare(sql); err != nil {
-			t.Errorf("%s: %v\n%s", name, err, sql)
+		if planOf(t, s, sql); t.Failed() {
+			t.Fatalf("%s does not fit", name)
 		}
 	}
 }
@@ -279,7 +280,7 @@ func TestADatabaseOfANewerSlipwayIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.writer.run(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (299901010000, 1)`); err != nil {
+	if _, err := run(t, s, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (299901010000, 1)`); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -21,9 +23,9 @@ node_name = excluded.node_name, sealed = excluded.sealed, state = excluded.state
 created_at = excluded.created_at, expires_at = excluded.expires_at`
 )
 
-func readJoinToken(s scan) (k inventory.JoinToken, err error) {
+func readJoinToken(s sqlite.Scan) (k inventory.JoinToken, err error) {
 	err = s(&k.ID, &k.Target, &k.HostID, &k.SessionID, &k.NodeName, &k.Sealed, &k.State, &k.CSR,
-		timeColumn(&k.CreatedAt), timeColumn(&k.ExpiresAt))
+		column.Time(&k.CreatedAt), column.Time(&k.ExpiresAt))
 	return k, err
 }
 
@@ -52,8 +54,8 @@ func (t secretTx) ListJoinTokens(target string, states ...inventory.JoinTokenSta
 
 // SaveJoinToken implements inventory.SecretTx.
 func (t secretTx) SaveJoinToken(k inventory.JoinToken) error {
-	_, err := t.write(saveJoinTokenSQL, k.ID, k.Target, string(k.HostID), string(k.SessionID), k.NodeName, blob(k.Sealed),
-		string(cmp.Or(k.State, inventory.TokenMinted)), k.CSR, ms(k.CreatedAt), ms(k.ExpiresAt))
+	_, err := t.Write(saveJoinTokenSQL, k.ID, k.Target, string(k.HostID), string(k.SessionID), k.NodeName, column.Blob(k.Sealed),
+		string(cmp.Or(k.State, inventory.TokenMinted)), k.CSR, column.MS(k.CreatedAt), column.MS(k.ExpiresAt))
 	return err
 }
 
@@ -65,8 +67,8 @@ ON CONFLICT (name) DO UPDATE SET host_id = excluded.host_id, session_id = exclud
 	deleteLockSQL = `DELETE FROM locks WHERE name = $1`
 )
 
-func readLock(s scan) (l inventory.Lock, err error) {
-	err = s(&l.Name, &l.HostID, &l.SessionID, timeColumn(&l.SinceAt))
+func readLock(s sqlite.Scan) (l inventory.Lock, err error) {
+	err = s(&l.Name, &l.HostID, &l.SessionID, column.Time(&l.SinceAt))
 	return l, err
 }
 
@@ -80,12 +82,12 @@ func (t secretTx) ListLocks() ([]inventory.Lock, error) { return list(t.tx, read
 
 // SaveLock implements inventory.SecretTx.
 func (t secretTx) SaveLock(l inventory.Lock) error {
-	_, err := t.write(saveLockSQL, l.Name, string(l.HostID), string(l.SessionID), ms(l.SinceAt))
+	_, err := t.Write(saveLockSQL, l.Name, string(l.HostID), string(l.SessionID), column.MS(l.SinceAt))
 	return err
 }
 
 // DeleteLock implements inventory.SecretTx.
 func (t secretTx) DeleteLock(name string) error {
-	n, err := t.write(deleteLockSQL, name)
+	n, err := t.Write(deleteLockSQL, name)
 	return changed(n, err, "lock", name)
 }

@@ -4,43 +4,26 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 
 	"slipway.dev/slipway/inventory"
 )
 
 // settings keeps what was read of the tables that people edit now and then and that every boot reads: profiles, images,
-// layers, subnets, classes, accept rules, secrets, join targets. What a transaction gets from here is what its snapshot holds.
+// layers, subnets, classes, accept rules, secrets, join targets. What a transaction gets from here is what its snapshot holds:
+// sqlite.Tx.Changes decides that.
 type settings struct {
-	// count is odd from the first statement of a transaction that changes one of these tables until it has ended. What
-	// was read while it was even and stayed the same is right for each transaction that sees the same number.
-	count atomic.Uint64
-
 	mu   sync.RWMutex
-	asOf uint64         // the count that kept was read at
+	asOf uint64         // the count of changes that kept was read at
 	kept map[string]any // by the key of the question; NotFound is kept as its error
 }
 
 // keptSettings bounds the memory. Beyond it, settings forget all and read it again.
 const keptSettings = 4096
 
-// settingTables are the tables, as statements that change one begin with their names.
+// settingTables are the tables. Nothing cascades into them: see sqlite.Changes.
 var settingTables = []string{
 	"profiles", "images", "image_files", "layers", "subnets", "classes", "ranges", "ranges6", "accept_rules", "secrets", "join_targets",
-}
-
-// changesSettings reports whether a statement changes one of the tables. Nothing cascades into them.
-func changesSettings(query string) bool {
-	// The name of the table is among the first words of a statement that changes it.
-	words := strings.Fields(query[:min(len(query), 80)])
-	for i, w := range words {
-		if i > 0 && i < 4 && (strings.EqualFold(words[i-1], "INTO") || strings.EqualFold(words[i-1], "UPDATE") || strings.EqualFold(words[i-1], "FROM")) {
-			return !strings.EqualFold(words[0], "SELECT") && slices.Contains(settingTables, strings.TrimRight(w, "("))
-		}
-	}
-	return false
 }
 
 // find returns what is kept for a key as of a count.
@@ -66,7 +49,7 @@ func (s *settings) keep(key string, count uint64, v any) {
 
 // setting returns what read returns, from memory while it has not changed. own makes the copy that the caller may change.
 func setting[T any](t *tx, key string, own func(T) T, read func() (T, error)) (T, error) {
-	count, ok := t.settingsCount()
+	count, ok := t.Changes()
 	if !ok {
 		return read()
 	}
@@ -80,7 +63,7 @@ func setting[T any](t *tx, key string, own func(T) T, read func() (T, error)) (T
 	v, err := read()
 	var said *inventory.Error
 	isAbsent := errors.As(err, &said) && said.Kind == inventory.NotFound
-	if now := s.count.Load(); now != count || err != nil && !isAbsent { // changed while it was read: good for the caller, not for others
+	if now := t.store.DB.Changes(); now != count || err != nil && !isAbsent { // changed while it was read: good for the caller, not for others
 		return v, err
 	}
 	if err != nil {
@@ -89,40 +72,6 @@ func setting[T any](t *tx, key string, own func(T) T, read func() (T, error)) (T
 	}
 	s.keep(key, count, v)
 	return own(v), nil
-}
-
-// settingsCount returns the count whose settings this transaction reads; ok is false when it has to read them itself.
-// A Read has its snapshot from its first statement on: nothing has changed between that and now, if nothing has since it
-// began.
-func (t *tx) settingsCount() (count uint64, ok bool) {
-	if t.isRead && !t.hasRead {
-		if _, err := t.row([]any{new(int64)}, takeSnapshot); err != nil { // a snapshot begins with the first statement, not with BEGIN
-			return 0, false
-		}
-	}
-	count = t.store.settings.count.Load()
-	// Something changed since the read began, and its snapshot may have the old rows.
-	if t.isRead && count != t.began {
-		return 0, false
-	}
-	return count, count%2 == 0
-}
-
-// changing is called before each statement of the writer.
-func (s *Store) changing(isSetting bool) {
-	// Once in a transaction: the count has to stay odd until that ends.
-	if isSetting && !s.isChanging {
-		s.isChanging = true
-		s.settings.count.Add(1)
-	}
-}
-
-// changed is called when a transaction of the writer has ended in whatever way.
-func (s *Store) changed() {
-	if s.isChanging { // also after a rollback: what others read meanwhile is read again
-		s.isChanging = false
-		s.settings.count.Add(1)
-	}
 }
 
 // ownProfile copies what a caller may change: the kept value is shared by all transactions.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
@@ -20,9 +21,9 @@ func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
 		ipv6.insertRange: true, ipv4.deleteRanges: true, acceptRules.insert: true, secrets.insert: true, secrets.update: true,
 		joinTargets.insert: true, joinTargets.delete: true,
 		profileTable.find: false, subnetTable.list: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
-		ipv4.saveLease: false, saveJoinTokenSQL: false, beginWrite: false, commit: false,
+		ipv4.saveLease: false, saveJoinTokenSQL: false, `BEGIN IMMEDIATE`: false, `COMMIT`: false,
 	} {
-		if got := changesSettings(query); got != want {
+		if got := sqlite.Changes(query, settingTables); got != want {
 			t.Errorf("%t: %.60s", got, query)
 		}
 	}

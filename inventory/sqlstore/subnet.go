@@ -8,6 +8,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 var subnetTable = newTable(noun.Subnets, table[inventory.Subnet]{
@@ -15,22 +17,22 @@ var subnetTable = newTable(noun.Subnets, table[inventory.Subnet]{
 	fixed: columns(`name`),
 	edited: columns(`cidr first_address last_address interface mode gateway dns ntp domain mtu routes lease_for boot_lease_for
 unknown advertise is_router static_ranges options`),
-	cells: func(n *inventory.Subnet) []cell {
-		return []cell{
-			textCell(&n.Name),
-			network{&n.CIDR},
-			computed(func() (any, error) { first, _, err := bounds(n.CIDR); return first, err }),
-			computed(func() (any, error) { _, last, err := bounds(n.CIDR); return last, err }),
-			textCell(&n.Interface), textCell(&n.Mode),
-			address{&n.Gateway},
-			jsonCell(&n.DNS), jsonCell(&n.NTP), textCell(&n.Domain),
-			numberCell(&n.MTU),
-			jsonCell(&n.Routes),
-			span{&n.LeaseFor},
-			span{&n.BootLeaseFor},
-			textCell(&n.Unknown), textCell(&n.Advertise),
-			boolean{&n.IsRouter},
-			jsonCell(&n.StaticRanges), jsonCell(&n.Options),
+	cells: func(n *inventory.Subnet) []column.Column {
+		return []column.Column{
+			column.Text(&n.Name),
+			column.Network(&n.CIDR),
+			column.Computed(func() (any, error) { first, _, err := bounds(n.CIDR); return first, err }),
+			column.Computed(func() (any, error) { _, last, err := bounds(n.CIDR); return last, err }),
+			column.Text(&n.Interface), column.Text(&n.Mode),
+			column.Address(&n.Gateway),
+			column.JSON(&n.DNS), column.JSON(&n.NTP), column.Text(&n.Domain),
+			column.Number(&n.MTU),
+			column.JSON(&n.Routes),
+			column.Duration(&n.LeaseFor),
+			column.Duration(&n.BootLeaseFor),
+			column.Text(&n.Unknown), column.Text(&n.Advertise),
+			column.Bool(&n.IsRouter),
+			column.JSON(&n.StaticRanges), column.JSON(&n.Options),
 		}
 	},
 })
@@ -62,7 +64,7 @@ func (t subnets) Find(name string) (inventory.Subnet, error) {
 
 func (t networkTx) ranges(n *inventory.Subnet) ([]inventory.Range, error) {
 	f := familyOf(n.CIDR.Addr())
-	return list(t.tx, func(s scan) (r inventory.Range, err error) {
+	return list(t.tx, func(s sqlite.Scan) (r inventory.Range, err error) {
 		err = s(f.column(&r.First), f.column(&r.Last))
 		return r, err
 	}, f.ranges, n.Name)
@@ -84,7 +86,7 @@ func (t subnets) read() ([]inventory.Subnet, error) {
 		at[subnets[i].Name] = &subnets[i]
 	}
 	for _, f := range families {
-		err := t.each(func(s scan) error {
+		err := t.Each(func(s sqlite.Scan) error {
 			var name string
 			var r inventory.Range
 			if err := s(&name, f.column(&r.First), f.column(&r.Last)); err != nil {
@@ -118,7 +120,7 @@ func (t subnets) Update(n *inventory.Subnet, now time.Time) error {
 		return err
 	}
 	for _, f := range families {
-		if _, err := t.write(f.deleteRanges, n.Name); err != nil {
+		if _, err := t.Write(f.deleteRanges, n.Name); err != nil {
 			return err
 		}
 	}
@@ -141,7 +143,7 @@ func (t networkTx) mayBeSubnet(n *inventory.Subnet, isNew bool) error {
 	if n.Is6() {
 		name, cidr, found, err = t.overlap6(n)
 	} else {
-		found, err = t.row([]any{&name, &cidr}, overlapSQL, last, first, n.Name)
+		found, err = t.Row([]any{&name, &cidr}, overlapSQL, last, first, n.Name)
 	}
 	if err == nil && found {
 		err = inventory.Errorf(inventory.Conflict, "subnet %s (%s) overlaps subnet %s (%s)", n.Name, n.CIDR, name, cidr).
@@ -174,7 +176,7 @@ func (t networkTx) insertRanges(n *inventory.Subnet) error {
 		if err != nil {
 			return err
 		}
-		if _, err := t.write(f.insertRange, n.Name, first, last); err != nil {
+		if _, err := t.Write(f.insertRange, n.Name, first, last); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 // table describes a plain noun: the columns of its table, and the fields that they hold. All plain nouns share the
@@ -26,8 +28,8 @@ type table[R any] struct {
 	order         string   // of lists; "" is that of the key
 	kept          string   // what settings keep the whole list by; "" keeps none
 
-	cells    func(*R) []cell // of fixed, then edited
-	complete func(*R)        // fills in what follows from the columns; may be nil
+	cells    func(*R) []column.Column // of fixed, then edited
+	complete func(*R)                 // fills in what follows from the columns; may be nil
 
 	queries
 }
@@ -89,7 +91,7 @@ func newTable[R any](n noun.Noun[R], t table[R]) *table[R] {
 }
 
 // read reads a row, or one of a list.
-func (t *table[R]) read(s scan, isListed bool) (r R, err error) {
+func (t *table[R]) read(s sqlite.Scan, isListed bool) (r R, err error) {
 	into := make([]any, 0, len(t.fixed)+len(t.edited)+3)
 	for i, c := range t.cells(&r) {
 		if isListed && t.unlisted != "" && t.column(i) == t.unlisted {
@@ -98,14 +100,14 @@ func (t *table[R]) read(s scan, isListed bool) (r R, err error) {
 		into = append(into, c)
 	}
 	at := t.Stamps(&r)
-	if err = s(append(into, timeColumn(at.Created), timeColumn(at.Updated), at.Version)...); err == nil && t.complete != nil {
+	if err = s(append(into, column.Time(at.Created), column.Time(at.Updated), at.Version)...); err == nil && t.complete != nil {
 		t.complete(&r)
 	}
 	return r, err
 }
 
-func (t *table[R]) readOne(s scan) (R, error)    { return t.read(s, false) }
-func (t *table[R]) readListed(s scan) (R, error) { return t.read(s, true) }
+func (t *table[R]) readOne(s sqlite.Scan) (R, error)    { return t.read(s, false) }
+func (t *table[R]) readListed(s sqlite.Scan) (R, error) { return t.read(s, true) }
 
 // column is the name of the n-th cell's column.
 func (t *table[R]) column(n int) string {
@@ -118,7 +120,7 @@ func (t *table[R]) column(n int) string {
 // stored returns what the cells from one on hold.
 func (t *table[R]) stored(r *R, from int) (args []any, err error) {
 	for _, c := range t.cells(r)[from:] {
-		v, err := c.stored()
+		v, err := c.Stored()
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +131,7 @@ func (t *table[R]) stored(r *R, from int) (args []any, err error) {
 
 // has reports whether there is a record.
 func (t *table[R]) has(tx *tx, key string) (bool, error) {
-	return tx.row([]any{new(int64)}, t.version, key)
+	return tx.Row([]any{new(int64)}, t.version, key)
 }
 
 // records are those of a plain noun, in a transaction. It implements inventory.Records.
@@ -198,14 +200,15 @@ func (x records[R]) Create(r *R, now time.Time) error {
 	if x.isDerived {
 		args = append([]any{key}, args...)
 	}
-	if _, err := x.tx.write(x.insert, append(args, ms(now), ms(now))...); err != nil {
+	if _, err := x.tx.Write(x.insert, append(args, column.MS(now), column.MS(now))...); err != nil {
 		return err
 	}
 	*r = next
 	return nil
 }
 
-// Update implements inventory.Records.
+// Update implements inventory.Records. The statement itself compares the version: no other write comes between the comparison and the
+// change, and of two people who edit the same version the second gets a Conflict. The caller's record changes only when all went well.
 func (x records[R]) Update(r *R, now time.Time) error {
 	next := *r
 	key, at := x.Key(&next), x.Stamps(&next)
@@ -221,7 +224,7 @@ func (x records[R]) Update(r *R, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	n, err := x.tx.write(x.update, append(args, ms(now), key, version)...)
+	n, err := x.tx.Write(x.update, append(args, column.MS(now), key, version)...)
 	if err := x.tx.updated(n, err, x.One, key, version, x.version, key); err != nil {
 		return err
 	}
@@ -251,6 +254,6 @@ func (x records[R]) Delete(key string) error {
 			return err
 		}
 	}
-	n, err := x.tx.write(x.delete, key)
+	n, err := x.tx.Write(x.delete, key)
 	return changed(n, err, x.One, key)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
+	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
 
 const (
@@ -21,8 +23,9 @@ WHERE owner = $7 AND name = $8 AND version = $9`
 	deleteViewSQL = `DELETE FROM views WHERE owner = $1 AND name = $2`
 )
 
-func readView(s scan) (v inventory.View, err error) {
-	err = s(&v.Name, &v.Owner, &v.Query, jsonColumn(&v.Columns), &v.Group, &v.Sort, jsonColumn(&v.Pools), timeColumn(&v.CreatedAt), timeColumn(&v.UpdatedAt), &v.Version)
+func readView(s sqlite.Scan) (v inventory.View, err error) {
+	err = s(&v.Name, &v.Owner, &v.Query, column.JSON(&v.Columns), &v.Group, &v.Sort, column.JSON(&v.Pools),
+		column.Time(&v.CreatedAt), column.Time(&v.UpdatedAt), &v.Version)
 	return v, err
 }
 
@@ -42,12 +45,12 @@ const viewMax = 200
 // CreateView implements inventory.ViewTx.
 func (t viewTx) CreateView(v *inventory.View, now time.Time) error {
 	var n int
-	if found, err := t.row([]any{&n}, viewVersionSQL, v.Owner, v.Name); err != nil {
+	if found, err := t.Row([]any{&n}, viewVersionSQL, v.Owner, v.Name); err != nil {
 		return err
 	} else if found {
 		return taken("view", v.Name)
 	}
-	if _, err := t.row([]any{&n}, countViewsSQL, v.Owner); err != nil {
+	if _, err := t.Row([]any{&n}, countViewsSQL, v.Owner); err != nil {
 		return err
 	}
 	if n >= viewMax {
@@ -58,7 +61,7 @@ func (t viewTx) CreateView(v *inventory.View, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	if _, err := t.write(insertViewSQL, v.Owner, v.Name, v.Query, texts[0], v.Group, v.Sort, texts[1], ms(now), ms(now)); err != nil {
+	if _, err := t.Write(insertViewSQL, v.Owner, v.Name, v.Query, texts[0], v.Group, v.Sort, texts[1], column.MS(now), column.MS(now)); err != nil {
 		return err
 	}
 	v.CreatedAt, v.UpdatedAt, v.Version = now, now, 1
@@ -72,7 +75,7 @@ func (t viewTx) UpdateView(v *inventory.View, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	n, err := t.write(updateViewSQL, v.Query, texts[0], v.Group, v.Sort, texts[1], ms(now), v.Owner, v.Name, v.Version)
+	n, err := t.Write(updateViewSQL, v.Query, texts[0], v.Group, v.Sort, texts[1], column.MS(now), v.Owner, v.Name, v.Version)
 	if err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (t viewTx) UpdateView(v *inventory.View, now time.Time) error {
 
 // DeleteView implements inventory.ViewTx.
 func (t viewTx) DeleteView(owner, name string) error {
-	n, err := t.write(deleteViewSQL, owner, name)
+	n, err := t.Write(deleteViewSQL, owner, name)
 	return changed(n, err, "view", name)
 }
 
@@ -114,7 +117,7 @@ func (t viewTx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]invento
 		for i := range args {
 			args[i] = string(part[min(i, len(part)-1)])
 		}
-		err := t.each(func(s scan) error {
+		err := t.Each(func(s sqlite.Scan) error {
 			var (
 				id inventory.HostID
 				x  inventory.HostExtra
@@ -139,7 +142,7 @@ func (t viewTx) addAddresses(all map[inventory.HostID]inventory.HostExtra, size 
 		host inventory.HostID
 		mac  inventory.MAC
 	}
-	cards, err := list(t.tx, func(s scan) (c card, err error) {
+	cards, err := list(t.tx, func(s sqlite.Scan) (c card, err error) {
 		err = s(&c.host, &c.mac, new(any), new(any), new(any), new(any))
 		return c, err
 	}, nicsSQL(size), ids...)

@@ -93,7 +93,7 @@ func BenchmarkAddEvents(b *testing.B) {
 		b.Run(map[bool]string{false: "by-kind", true: "without"}[isWithout], func(b *testing.B) {
 			s := openTest(b, filepath.Join(b.TempDir(), "slipway.db"))
 			if isWithout {
-				if _, err := s.writer.run(`DROP INDEX events_by_kind`); err != nil {
+				if _, err := run(b, s, `DROP INDEX events_by_kind`); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/option"
 	"slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/inventory/option"
 	"slipway.dev/slipway/inventory/storetest"
 )
 
