@@ -15,23 +15,23 @@ import (
 // decisionRules are about what was decided here: nothing on the wire is at fault.
 func decisionRules() []Rule {
 	return []Rule{
-		{"boot-refused", "this server refuses its boot", "do what the reason says; the machine asks again by itself", (*story).bootRefused},
-		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept HOST", (*story).notAccepted},
-		{"parked", "the host is quarantined: until somebody releases it, it boots only a screen with the reason", "repair the reason, then: slipway host release HOST", (*story).parked},
-		{"sent-to-disk", "this server sent it to its own disk, and has no network boot for it", "install it (slipway host install HOST), or give it a profile that matches", (*story).sentToDisk},
-		{"no-architecture", "the machine does not say what architecture it is, so it gets no boot loader", "give its subnet or host a quirk that names a loader, or update its firmware", (*story).noArchitecture},
-		{"unknown-architecture", "there is no boot loader for this kind of machine", "let it boot from its own disk, or put a loader for it into a folder named with --loaders", (*story).unknownArchitecture},
+		{"boot-refused", "this server refuses its boot", "do what the reason says; the machine asks again by itself", bootRefused},
+		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept HOST", notAccepted},
+		{"parked", "the host is quarantined: until somebody releases it, it boots only a screen with the reason", "repair the reason, then: slipway host release HOST", parked},
+		{"sent-to-disk", "this server sent it to its own disk, and has no network boot for it", "install it (slipway host install HOST), or give it a profile that matches", sentToDisk},
+		{"no-architecture", "the machine does not say what architecture it is, so it gets no boot loader", "give its subnet or host a quirk that names a loader, or update its firmware", noArchitecture},
+		{"unknown-architecture", "there is no boot loader for this kind of machine", "let it boot from its own disk, or put a loader for it into a folder named with --loaders", unknownArchitecture},
 	}
 }
 
-func (s *story) bootRefused() finding {
+func bootRefused(s *story) finding {
 	if !s.Decision.IsTrap {
 		return finding{}
 	}
 	return finding{weight: certain, sentence: s.Decision.Reason, hint: s.Decision.Hint, evidence: said("decided: %s", s.Decision.Reason)}
 }
 
-func (s *story) notAccepted() finding {
+func notAccepted(s *story) finding {
 	if s.Host == nil || s.Host.State != inventory.Discovered || s.Decision.Boot == pxe.BootImage || s.Decision.Boot == pxe.BootAgent || s.Decision.IsTrap {
 		return finding{}
 	}
@@ -42,7 +42,7 @@ func (s *story) notAccepted() finding {
 	return finding{weight: w, hint: "accept it: slipway host accept " + s.Host.Name, evidence: said("%s is %s", s.Host.Name, s.Host.State)}
 }
 
-func (s *story) parked() finding {
+func parked(s *story) finding {
 	if s.Decision.Boot != pxe.BootPark {
 		return finding{}
 	}
@@ -62,14 +62,14 @@ func (s *story) parked() finding {
 	return f
 }
 
-func (s *story) sentToDisk() finding {
+func sentToDisk(s *story) finding {
 	if s.Decision.Boot != pxe.BootDisk && s.Decision.Boot != pxe.BootIgnore || s.Decision.IsTrap || s.Host == nil || s.Host.State == inventory.Discovered || len(s.boot) == 0 {
 		return finding{}
 	}
 	return finding{weight: possible, evidence: said("decided: %s: %s", s.Decision.Boot, s.Decision.Reason)}
 }
 
-func (s *story) noArchitecture() finding {
+func noArchitecture(s *story) finding {
 	asked := filter(s.discovers, func(p trace.Packet) bool {
 		return p.DHCP.Client.Stage == pxe.StageFirmware && !p.DHCP.Client.ArchCode.IsTold() && p.DHCP.Client.Arch == ""
 	})
@@ -79,7 +79,7 @@ func (s *story) noArchitecture() finding {
 	return finding{weight: strong, evidence: seen(asked...)}
 }
 
-func (s *story) unknownArchitecture() finding {
+func unknownArchitecture(s *story) finding {
 	asked := filter(s.discovers, func(p trace.Packet) bool {
 		c := p.DHCP.Client
 		return c.Stage == pxe.StageFirmware && c.ArchCode.IsTold() && (c.Firmware == "" || c.Arch == "")
@@ -93,17 +93,17 @@ func (s *story) unknownArchitecture() finding {
 // silenceRules are about machines of which nothing, or too little, is heard.
 func silenceRules() []Rule {
 	return []Rule{
-		{"no-packet", "it has sent nothing since it was switched on", "check that network boot is on for this port and first in its boot order, and that its link is up. Its switch port must be in the VLAN of a served subnet, and a router between needs a relay to this server", (*story).noPacket},
-		{"other-port", "it boots from another of its network ports", "cable that port, or make it the boot port: add its MAC to the host (slipway host set HOST)", (*story).otherPort},
-		{"disk-first", "an operating system came up instead of a network boot", "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device", (*story).diskFirst},
-		{"only-ipv6", "its firmware boots over IPv6 only, and nobody answers its DHCPv6", "switch on PXE over IPv4 in its firmware, or serve an IPv6 subnet there", (*story).onlySix},
-		{"six-no-url", "DHCPv6 answers it, and names no boot file", "have the DHCPv6 server send option 59 (boot file URL), or serve the IPv6 subnet from here", (*story).sixNoURL},
-		{"six-refused", "DHCPv6 refuses it an address", "see its timeline and this server's log: slipway host events HOST", (*story).sixRefused},
-		{"six-not-taken", "it does not take the address that DHCPv6 offers it", "see which DHCPv6 servers answer there (slipway subnet probe), and that its switch port passes our answers on", (*story).sixNotTaken},
-		{"slow-port", "its first packets were lost: the switch port was not forwarding yet when the firmware asked", "set the switch port to edge (portfast), and LACP to fall back to single links; firmware gives up after a minute", (*story).slowPort},
-		{"packets-dropped", "this server dropped its packets unanswered", "read the counter slipway_dhcp_drops_total, which has them by reason", (*story).packetsDropped},
-		{"not-supported", "it speaks a kind of DHCP that is not supported here", "boot it over an Ethernet port, with firmware that speaks DHCP (PXE or UEFI)", (*story).notSupported},
-		{"packets-malformed", "its DHCP packets are broken, and were dropped", "update the firmware of its network card, or of the relay between", (*story).packetsMalformed},
+		{"no-packet", "it has sent nothing since it was switched on", "check that network boot is on for this port and first in its boot order, and that its link is up. Its switch port must be in the VLAN of a served subnet, and a router between needs a relay to this server", noPacket},
+		{"other-port", "it boots from another of its network ports", "cable that port, or make it the boot port: add its MAC to the host (slipway host set HOST)", otherPort},
+		{"disk-first", "an operating system came up instead of a network boot", "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device", diskFirst},
+		{"only-ipv6", "its firmware boots over IPv6 only, and nobody answers its DHCPv6", "switch on PXE over IPv4 in its firmware, or serve an IPv6 subnet there", onlySix},
+		{"six-no-url", "DHCPv6 answers it, and names no boot file", "have the DHCPv6 server send option 59 (boot file URL), or serve the IPv6 subnet from here", sixNoURL},
+		{"six-refused", "DHCPv6 refuses it an address", "see its timeline and this server's log: slipway host events HOST", sixRefused},
+		{"six-not-taken", "it does not take the address that DHCPv6 offers it", "see which DHCPv6 servers answer there (slipway subnet probe), and that its switch port passes our answers on", sixNotTaken},
+		{"slow-port", "its first packets were lost: the switch port was not forwarding yet when the firmware asked", "set the switch port to edge (portfast), and LACP to fall back to single links; firmware gives up after a minute", slowPort},
+		{"packets-dropped", "this server dropped its packets unanswered", "read the counter slipway_dhcp_drops_total, which has them by reason", packetsDropped},
+		{"not-supported", "it speaks a kind of DHCP that is not supported here", "boot it over an Ethernet port, with firmware that speaks DHCP (PXE or UEFI)", notSupported},
+		{"packets-malformed", "its DHCP packets are broken, and were dropped", "update the firmware of its network card, or of the relay between", packetsMalformed},
 	}
 }
 
@@ -111,7 +111,7 @@ func silenceRules() []Rule {
 // minutes.
 const powerOnWithin = 3 * time.Minute
 
-func (s *story) noPacket() finding {
+func noPacket(s *story) finding {
 	if s.Host == nil && len(s.Packets) == 0 && len(s.Notes) == 0 {
 		return finding{weight: strong, sentence: "it has sent nothing", evidence: said("no packet of it is in the record")}
 	}
@@ -125,7 +125,7 @@ func (s *story) noPacket() finding {
 	return finding{weight: strong, evidence: join(e)}
 }
 
-func (s *story) otherPort() finding {
+func otherPort(s *story) finding {
 	later := slices.DeleteFunc(slices.Clone(s.OtherPorts), func(p Port) bool {
 		return p.LastAt.Before(s.PowerOnAt) || !s.last.IsZero() && !p.LastAt.After(s.last.Add(2*time.Second))
 	})
@@ -135,7 +135,7 @@ func (s *story) otherPort() finding {
 	return finding{weight: likely, sentence: fmt.Sprintf("it boots from another of its network ports, %s", later[0].MAC), evidence: []Evidence{{At: later[0].LastAt, Text: "a packet of " + string(later[0].MAC)}}}
 }
 
-func (s *story) diskFirst() finding {
+func diskFirst(s *story) finding {
 	systems := since(s.systems, s.PowerOnAt)
 	if !s.WantsNetboot || len(systems) == 0 || len(since(s.discovers, s.PowerOnAt)) > 0 || len(s.gets) > 0 {
 		return finding{}
@@ -143,7 +143,7 @@ func (s *story) diskFirst() finding {
 	return finding{weight: strong, evidence: seen(systems...)}
 }
 
-func (s *story) onlySix() finding {
+func onlySix(s *story) finding {
 	if len(s.solicits) < 2 || len(s.sixAnswers) > 0 || len(s.discovers) > 0 {
 		return finding{}
 	}
@@ -154,7 +154,7 @@ func (s *story) onlySix() finding {
 	return finding{weight: w, evidence: seen(s.solicits...)}
 }
 
-func (s *story) sixNoURL() finding {
+func sixNoURL(s *story) finding {
 	if len(s.solicits) == 0 || len(s.sixAnswers) == 0 || len(s.discovers) > 0 || slices.ContainsFunc(s.sixAnswers, func(p trace.Packet) bool { return p.Six.URL != "" }) {
 		return finding{}
 	}
@@ -170,7 +170,7 @@ var sixHints = map[string]string{
 }
 
 // sixRefused is for servers that answer, and give no address (RFC 8415 section 18.3).
-func (s *story) sixRefused() finding {
+func sixRefused(s *story) finding {
 	refused := filter(s.sixAnswers, func(p trace.Packet) bool { return p.Six.Status != 0 })
 	if len(refused) == 0 || slices.ContainsFunc(since(s.sixAnswers, final(refused).At), func(p trace.Packet) bool { return p.Six.HasAddress }) {
 		return finding{}
@@ -191,7 +191,7 @@ func (s *story) sixRefused() finding {
 }
 
 // sixNotTaken is for machines that go on soliciting after they were offered an address.
-func (s *story) sixNotTaken() finding {
+func sixNotTaken(s *story) finding {
 	offered := slices.IndexFunc(s.sixAnswers, func(p trace.Packet) bool { return p.Six.Type == 2 && p.Six.HasAddress })
 	isTaken := slices.ContainsFunc(s.solicits, func(p trace.Packet) bool { return p.Six.Type == 3 })
 	if offered < 0 || isTaken || len(since(s.solicits, s.sixAnswers[offered].At)) == 0 {
@@ -201,7 +201,7 @@ func (s *story) sixNotTaken() finding {
 }
 
 // slowPort knows from "secs" of the first packet that came (RFC 2131 section 2): EDK2 counts true seconds, iPXE does not.
-func (s *story) slowPort() finding {
+func slowPort(s *story) finding {
 	if len(s.discovers) == 0 {
 		return finding{}
 	}
@@ -227,7 +227,7 @@ var malformed = []string{"short", "too-long", "op", "hardware", "hops", "cookie"
 // overload are those that are ours.
 var overload = []string{"source-limit", "queue-full", "stale", "probe-full", "boot-full", "store-full"}
 
-func (s *story) dropped(isMalformed bool) finding {
+func dropped(s *story, isMalformed bool) finding {
 	n := map[string]int{}
 	var e []Evidence
 	for _, d := range s.Notes {
@@ -243,7 +243,7 @@ func (s *story) dropped(isMalformed bool) finding {
 }
 
 // notSupported knows sound packets that nobody here answers, by the reason's own words.
-func (s *story) notSupported() finding {
+func notSupported(s *story) finding {
 	hints := map[string]string{
 		pxe.NoInfiniBand: "boot it from an Ethernet port, or switch its InfiniBand port to Ethernet (VPI cards: mlxconfig set LINK_TYPE_P1=2)",
 		pxe.NoBOOTP:      "switch its firmware or boot ROM from BOOTP to DHCP or PXE, or boot it with iPXE from a medium",
@@ -257,10 +257,10 @@ func (s *story) notSupported() finding {
 	return finding{}
 }
 
-func (s *story) packetsMalformed() finding { return s.dropped(true) }
+func packetsMalformed(s *story) finding { return dropped(s, true) }
 
-func (s *story) packetsDropped() finding {
-	f := s.dropped(false)
+func packetsDropped(s *story) finding {
+	f := dropped(s, false)
 	if f.weight == 0 {
 		return f
 	}
@@ -278,35 +278,24 @@ func (s *story) packetsDropped() finding {
 // addressRules are about DISCOVERs that we do not answer.
 func addressRules() []Rule {
 	return []Rule{
-		{"no-subnet", "no subnet is known where it asks, so it gets no address", "add the subnet: slipway subnet create", (*story).noSubnet},
-		{"relay-unknown", "its relay's address is in no known subnet, so it gets no address", "add the subnet behind that relay: slipway subnet create", (*story).relayUnknown},
-		{"link-selection", "its relay asks for an address of another network than its own (link selection, option 82.5)", "set the relay's link selection to the network that the machine is in, or add that subnet: slipway subnet create", (*story).linkSelection},
-		{"subnet-off", "its subnet's mode is off: nothing is answered there", "set another mode, full, reservations or proxy: slipway subnet update SUBNET --mode full", (*story).subnetOff},
-		{"no-reservation", "its subnet serves reservations only, and it has none", "give it a reservation (slipway reservation create), or set the subnet's mode to full or proxy", (*story).noReservation},
-		{"no-free-address", "its subnet has no free address left", "add a range: slipway range add SUBNET FIRST-LAST", (*story).noFreeAddress},
-		{"kept-for-known", "it gets no address because its host is not accepted: the free addresses are kept for accepted hosts and reservations", "accept the host (slipway host accept HOST), give its MAC a reservation (slipway reservation create), or add a range (slipway range add SUBNET FIRST-LAST)", (*story).keptForKnown},
-		{"reserved-taken", "the address that is reserved for it is still in use by another machine", "free the address, or reserve another: slipway reservation list", (*story).reservedTaken},
-		{"unanswered", "its questions for an address get no answer from here", "see its timeline and this server's log: slipway host events HOST", (*story).unanswered},
-		{"no-address-server", "nobody gives it an address: in proxy mode another DHCP server has to, and none answers", "start the other DHCP server, or set this subnet's mode to full", (*story).noAddressServer},
-		{"ack-missing", "it took our offer, and got no ACK: leases cannot be stored", "look at this server's log and disk: slipway doctor", (*story).ackMissing},
-		{"nak-repeats", "it asks for an address that it may not have, again and again", "delete its lease (slipway lease delete), or let its operating system forget the address", (*story).nakRepeats},
-		{"address-in-use", "it refused the address because another machine uses it", "find the other machine; the address is set aside for now", (*story).addressInUse},
+		{"no-subnet", "no subnet is known where it asks, so it gets no address", "add the subnet: slipway subnet create", noSubnet},
+		{"relay-unknown", "its relay's address is in no known subnet, so it gets no address", "add the subnet behind that relay: slipway subnet create", relayUnknown},
+		{"link-selection", "its relay asks for an address of another network than its own (link selection, option 82.5)", "set the relay's link selection to the network that the machine is in, or add that subnet: slipway subnet create", linkSelection},
+		{"subnet-off", "its subnet's mode is off: nothing is answered there", "set another mode, full, reservations or proxy: slipway subnet update SUBNET --mode full", subnetOff},
+		{"no-reservation", "its subnet serves reservations only, and it has none", "give it a reservation (slipway reservation create), or set the subnet's mode to full or proxy", noReservation},
+		{"no-free-address", "its subnet has no free address left", "add a range: slipway range add SUBNET FIRST-LAST", noFreeAddress},
+		{"kept-for-known", "it gets no address because its host is not accepted: the free addresses are kept for accepted hosts and reservations", "accept the host (slipway host accept HOST), give its MAC a reservation (slipway reservation create), or add a range (slipway range add SUBNET FIRST-LAST)", keptForKnown},
+		{"reserved-taken", "the address that is reserved for it is still in use by another machine", "free the address, or reserve another: slipway reservation list", reservedTaken},
+		{"unanswered", "its questions for an address get no answer from here", "see its timeline and this server's log: slipway host events HOST", unanswered},
+		{"no-address-server", "nobody gives it an address: in proxy mode another DHCP server has to, and none answers", "start the other DHCP server, or set this subnet's mode to full", noAddressServer},
+		{"ack-missing", "it took our offer, and got no ACK: leases cannot be stored", "look at this server's log and disk: slipway doctor", ackMissing},
+		{"nak-repeats", "it asks for an address that it may not have, again and again", "delete its lease (slipway lease delete), or let its operating system forget the address", nakRepeats},
+		{"address-in-use", "it refused the address because another machine uses it", "find the other machine; the address is set aside for now", addressInUse},
 	}
 }
 
-// why returns the latest note of this boot with one of the reasons.
-func (s *story) why(reasons ...lease.Reason) (trace.Note, bool) {
-	for _, n := range slices.Backward(s.Notes) {
-		isOld := len(s.boot) > 0 && n.At.Before(s.boot[0].At.Add(-time.Second))
-		if !isOld && slices.Contains(reasons, lease.Reason(n.Reason)) {
-			return n, true
-		}
-	}
-	return trace.Note{}, false
-}
-
-// because is what rules find that know a reason of the lease book.
-func (s *story) because(reasons ...lease.Reason) finding {
+// notAnswered is what rules find that know a reason of the lease book.
+func notAnswered(s *story, reasons ...lease.Reason) finding {
 	n, ok := s.why(reasons...)
 	if !ok || len(s.acks) > 0 || len(s.offers) > 0 && s.offers[len(s.offers)-1].At.After(n.At) {
 		return finding{}
@@ -318,27 +307,19 @@ func (s *story) because(reasons ...lease.Reason) finding {
 	return finding{weight: certain, evidence: join(seen(s.discovers...), seen(s.solicits...), e)}
 }
 
-func (s *story) relay() (trace.Packet, bool) {
-	i := slices.IndexFunc(s.discovers, func(p trace.Packet) bool { return p.DHCP.Relay.IsValid() })
-	if i < 0 {
-		return trace.Packet{}, false
-	}
-	return s.discovers[i], true
-}
-
-func (s *story) noSubnet() finding {
+func noSubnet(s *story) finding {
 	if _, isRelayed := s.relay(); isRelayed {
 		return finding{}
 	}
-	return s.because(lease.NoSubnet)
+	return notAnswered(s, lease.NoSubnet)
 }
 
-func (s *story) relayUnknown() finding {
+func relayUnknown(s *story) finding {
 	p, isRelayed := s.relay()
 	if !isRelayed {
 		return finding{}
 	}
-	f := s.because(lease.NoSubnet)
+	f := notAnswered(s, lease.NoSubnet)
 	if p.DHCP.Link.IsValid() {
 		return finding{} // not the relay's address is looked at
 	}
@@ -348,12 +329,12 @@ func (s *story) relayUnknown() finding {
 
 // linkSelection is for relays whose link selection names a network that is not known, or not the one that the machine is
 // in: it cannot use the address then.
-func (s *story) linkSelection() finding {
+func linkSelection(s *story) finding {
 	p, isRelayed := s.relay()
 	if !isRelayed || !p.DHCP.Link.IsValid() {
 		return finding{}
 	}
-	if f := s.because(lease.NoSubnet); f.weight > 0 {
+	if f := notAnswered(s, lease.NoSubnet); f.weight > 0 {
 		f.sentence = fmt.Sprintf("its relay %s asks for an address of %s (link selection), which is in no known subnet", p.DHCP.Relay, p.DHCP.Link)
 		return f
 	}
@@ -366,18 +347,18 @@ func (s *story) linkSelection() finding {
 	}
 }
 
-func (s *story) subnetOff() finding { return s.because(lease.IsOff) }
+func subnetOff(s *story) finding { return notAnswered(s, lease.IsOff) }
 
-func (s *story) noReservation() finding { return s.because(lease.NoReservation) }
+func noReservation(s *story) finding { return notAnswered(s, lease.NoReservation) }
 
-func (s *story) noFreeAddress() finding { return s.because(lease.Exhausted) }
+func noFreeAddress(s *story) finding { return notAnswered(s, lease.Exhausted) }
 
-func (s *story) keptForKnown() finding { return s.because(lease.KeptForKnown, lease.PortFull) }
+func keptForKnown(s *story) finding { return notAnswered(s, lease.KeptForKnown, lease.PortFull) }
 
-func (s *story) reservedTaken() finding { return s.because(lease.ReservedTaken) }
+func reservedTaken(s *story) finding { return notAnswered(s, lease.ReservedTaken) }
 
 // unanswered is for what no other rule knows: nothing of ours came back, and nobody said why.
-func (s *story) unanswered() finding {
+func unanswered(s *story) finding {
 	asked := slices.Concat(s.discovers, s.solicits)
 	isAsked := len(asked) >= 2 || len(asked) == 1 && s.quiet(5*time.Second)
 	if !isAsked || len(s.offers) > 0 || len(s.acks) > 0 || len(s.sixAnswers) > 0 {
@@ -405,7 +386,7 @@ func (s *story) unanswered() finding {
 // answeredElsewhere are the reasons that have rules of their own.
 var answeredElsewhere = []lease.Reason{lease.NoSubnet, lease.IsOff, lease.NoReservation, lease.Exhausted, lease.KeptForKnown, lease.PortFull, lease.ReservedTaken}
 
-func (s *story) noAddressServer() finding {
+func noAddressServer(s *story) finding {
 	hasAddress := func(p trace.Packet) bool { return p.DHCP.Yours.IsValid() }
 	if s.mode() != inventory.ModeProxy || len(s.discovers) < 2 && !s.quiet(10*time.Second) || len(s.offers) == 0 ||
 		slices.ContainsFunc(s.foreign, hasAddress) || slices.ContainsFunc(s.offers, hasAddress) || len(s.requests) > 0 || len(s.asks) > 0 {
@@ -414,7 +395,7 @@ func (s *story) noAddressServer() finding {
 	return finding{weight: likely, evidence: join(seen(s.discovers...), seen(s.offers...))}
 }
 
-func (s *story) ackMissing() finding {
+func ackMissing(s *story) finding {
 	ours := filter(s.requests, func(p trace.Packet) bool { return s.isOurs(p.DHCP.Server) })
 	if len(ours) < 2 && !(len(ours) == 1 && s.quiet(5*time.Second)) || len(s.acks) > 0 || len(s.naks) > 0 {
 		return finding{}
@@ -428,14 +409,14 @@ func (s *story) ackMissing() finding {
 	return f
 }
 
-func (s *story) nakRepeats() finding {
+func nakRepeats(s *story) finding {
 	if len(s.naks) < 2 || len(s.acks) > 0 {
 		return finding{}
 	}
 	return finding{weight: strong, evidence: seen(s.naks...)}
 }
 
-func (s *story) addressInUse() finding {
+func addressInUse(s *story) finding {
 	if len(s.declines) == 0 {
 		return finding{}
 	}

@@ -1,59 +1,18 @@
 // Package diagnosis owns the answer to "why is it not booting?". Its rules read a machine's boot, on the wire and in its
 // timeline, and rank the possible causes. It never reads a clock, a socket or the store, and never changes anything.
 //
-// Start reading at Explain; the rules are in Rules, in the order of a boot.
+// Start reading at Case, which is what callers know, and Rule. A rule is a function of a story: the case with its latest attempt on the
+// wire, sorted by who said what. The rules of a stage of the boot are in one file, in the order of Rules: before, offer, identity, loader,
+// http, system. Explain asks all of them.
 package diagnosis
 
 import (
 	"cmp"
-	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/pxe/trace"
 )
-
-// Case is what is known of a machine that should boot. Fields that are not known stay empty.
-type Case struct {
-	Now      time.Time
-	Packets  []trace.Packet // of the port that it boots from, oldest first
-	Notes    []trace.Note   // why packets of it got no answer
-	Events   []inventory.Event
-	Session  inventory.BootSession // its latest
-	Ours     []netip.Addr          // our addresses
-	BootPort int
-
-	Host     *inventory.Host // nil for a machine that is not listed
-	Subnet   *inventory.Subnet
-	Decision pxe.Decision
-	Image    *inventory.Image
-	Issues   []inventory.Issue // open, of the host
-	// IsLate says that the next step of the boot or of the operation is late.
-	IsLate bool
-	// Operation is the running operation of the host, or else its last one; zero if there was none.
-	Operation inventory.Operation
-	// WantsNetboot says that an operation waits for a network boot of the host. PowerOnAt is when the host was last
-	// switched on for it.
-	WantsNetboot bool
-	PowerOnAt    time.Time
-	OtherPorts   []Port // other ports of the host that were heard lately
-}
-
-// Port is another network port of the host.
-type Port struct {
-	MAC    inventory.MAC
-	LastAt time.Time
-}
-
-// Evidence is something that was seen.
-type Evidence struct {
-	At   time.Time `json:"at,omitzero"`
-	Text string    `json:"text"`
-}
 
 // Cause is what may have stopped a boot.
 type Cause struct {
@@ -88,31 +47,6 @@ func certaintyOf(rank, weight int) Certainty {
 	}
 	return Guess
 }
-
-// Rule is one known reason for which machines do not boot.
-type Rule struct {
-	Code  string
-	Title string // in words; what a finding says unless it says more
-	Hint  string
-	find  func(s *story) finding
-}
-
-// finding is what a rule found; a weight of 0 is nothing.
-type finding struct {
-	weight   int
-	sentence string // instead of the rule's title
-	hint     string // instead of the rule's hint
-	evidence []Evidence
-}
-
-// The weights. What was seen directly goes before what follows from it, and that before what is only common.
-const (
-	certain  = 100
-	strong   = 80
-	likely   = 60
-	possible = 40
-	slow     = 20
-)
 
 // evidenceAtMost bounds what a cause shows.
 const evidenceAtMost = 6
@@ -160,32 +94,4 @@ func (c *Case) named(hint string) string {
 		hint = strings.ReplaceAll(hint, " SUBNET", " "+c.Subnet.Name)
 	}
 	return hint
-}
-
-// seen makes evidence of packets.
-func seen(packets ...trace.Packet) []Evidence {
-	var out []Evidence
-	for _, p := range packets {
-		out = append(out, Evidence{At: p.At, Text: p.String()})
-	}
-	return out
-}
-
-// told makes evidence of events.
-func told(events ...inventory.Event) []Evidence {
-	var out []Evidence
-	for _, e := range events {
-		out = append(out, Evidence{At: e.At, Text: e.Kind + ": " + e.Detail})
-	}
-	return out
-}
-
-func said(format string, args ...any) []Evidence {
-	return []Evidence{{Text: fmt.Sprintf(format, args...)}}
-}
-
-func join(parts ...[]Evidence) []Evidence {
-	all := slices.Concat(parts...)
-	slices.SortStableFunc(all, func(a, b Evidence) int { return a.At.Compare(b.At) })
-	return all
 }

@@ -15,18 +15,18 @@ import (
 // scriptRules are about boot loaders that do not come to their script.
 func scriptRules() []Rule {
 	return []Rule{
-		{"ipxe-no-address", "the boot loader runs, and does not take an address", "its switch port goes down when the loader takes the card over: set the port to edge (portfast). Or the loader's driver is at fault: try the other loader with a quirk", (*story).ipxeNoAddress},
-		{"proxy-wait", "iPXE waits three seconds for a proxy before it takes its address", "the server that gives the address can send option 175.176 with value 1; this server does so in mode full", (*story).proxyWait},
-		{"no-router", "iPXE waits for an IPv6 router advertisement, and nobody sends one", "let this server advertise on its interface (it does unless --no-advertise is set), or a router of yours", (*story).noRouter},
-		{"no-script", "iPXE has its address and does not ask for its script", "the URL that it was given cannot be reached from its subnet; its screen says the error", (*story).noScript},
-		{"http-closed", "HTTP to this server is refused", "see that this server runs and that its boot port is the one in the URL (--boot-port)", (*story).httpClosed},
-		{"http-blocked", "HTTP to this server is not answered", "a firewall drops TCP to the boot port", (*story).httpBlocked},
-		{"router-managed", "a router says that addresses come from DHCPv6 (its M or O flag), and no DHCPv6 answers: iPXE waits for it", "take the flags out of the router's advertisements, or serve an IPv6 subnet there", (*story).routerManaged},
-		{"http-one-way", "our answers over TCP do not reach it", "see the way back: a firewall that keeps state on one way only, or a second router", (*story).httpOneWay},
+		{"ipxe-no-address", "the boot loader runs, and does not take an address", "its switch port goes down when the loader takes the card over: set the port to edge (portfast). Or the loader's driver is at fault: try the other loader with a quirk", ipxeNoAddress},
+		{"proxy-wait", "iPXE waits three seconds for a proxy before it takes its address", "the server that gives the address can send option 175.176 with value 1; this server does so in mode full", proxyWait},
+		{"no-router", "iPXE waits for an IPv6 router advertisement, and nobody sends one", "let this server advertise on its interface (it does unless --no-advertise is set), or a router of yours", noRouter},
+		{"no-script", "iPXE has its address and does not ask for its script", "the URL that it was given cannot be reached from its subnet; its screen says the error", noScript},
+		{"http-closed", "HTTP to this server is refused", "see that this server runs and that its boot port is the one in the URL (--boot-port)", httpClosed},
+		{"http-blocked", "HTTP to this server is not answered", "a firewall drops TCP to the boot port", httpBlocked},
+		{"router-managed", "a router says that addresses come from DHCPv6 (its M or O flag), and no DHCPv6 answers: iPXE waits for it", "take the flags out of the router's advertisements, or serve an IPv6 subnet there", routerManaged},
+		{"http-one-way", "our answers over TCP do not reach it", "see the way back: a firewall that keeps state on one way only, or a second router", httpOneWay},
 	}
 }
 
-func (s *story) ipxeNoAddress() finding {
+func ipxeNoAddress(s *story) finding {
 	asked := filter(s.discovers, func(p trace.Packet) bool { return p.DHCP.Client.Stage == pxe.StageIPXE })
 	taken := slices.ContainsFunc(s.requests, func(p trace.Packet) bool { return p.DHCP.Client.Stage == pxe.StageIPXE })
 	if len(asked) < 3 || taken || len(s.reads) == 0 && len(s.gets) == 0 {
@@ -35,7 +35,7 @@ func (s *story) ipxeNoAddress() finding {
 	return finding{weight: likely, evidence: seen(asked...)}
 }
 
-func (s *story) proxyWait() finding {
+func proxyWait(s *story) finding {
 	for i, p := range s.boot {
 		if p.DHCP == nil || p.DHCP.IsReply || p.DHCP.Type != 1 || p.DHCP.Client.Stage != pxe.StageIPXE {
 			continue
@@ -55,7 +55,7 @@ func (s *story) proxyWait() finding {
 	return finding{}
 }
 
-func (s *story) noRouter() finding {
+func noRouter(s *story) finding {
 	x := s.ipxe()
 	if len(x) == 0 || len(s.adverts) > 0 {
 		return finding{}
@@ -67,7 +67,7 @@ func (s *story) noRouter() finding {
 	return finding{weight: slow, evidence: seen(asked...)}
 }
 
-func (s *story) noScript() finding {
+func noScript(s *story) finding {
 	p, ok := s.grant()
 	if !ok || s.stage != pxe.StageIPXE || !strings.Contains(p.DHCP.File, "://") || hasName(p.DHCP.File) && !p.DHCP.HasDNS ||
 		len(since(s.syns, p.At)) > 0 || len(since(s.gets, p.At)) > 0 || s.Now.Sub(p.At) < 40*time.Second {
@@ -76,16 +76,7 @@ func (s *story) noScript() finding {
 	return finding{weight: likely, evidence: seen(p)}
 }
 
-// toUs returns the segments that were sent to the boot door.
-func (s *story) toUs(packets []trace.Packet) []trace.Packet {
-	return filter(packets, func(p trace.Packet) bool { return s.isOurs(p.Dst.Addr()) })
-}
-
-func (s *story) fromUs(packets []trace.Packet) []trace.Packet {
-	return filter(packets, func(p trace.Packet) bool { return s.isOurs(p.Src.Addr()) })
-}
-
-func (s *story) httpClosed() finding {
+func httpClosed(s *story) finding {
 	refused := filter(s.fromUs(s.resets), func(r trace.Packet) bool {
 		return !slices.ContainsFunc(s.synAcks, func(a trace.Packet) bool { return a.Src == r.Src && a.Dst == r.Dst })
 	})
@@ -95,7 +86,7 @@ func (s *story) httpClosed() finding {
 	return finding{weight: certain, evidence: join(seen(s.toUs(s.syns)...), seen(refused...))}
 }
 
-func (s *story) httpBlocked() finding {
+func httpBlocked(s *story) finding {
 	asked := s.toUs(s.syns)
 	if len(asked) < 2 || len(s.synAcks) > 0 || len(s.resets) > 0 || len(s.gets) > 0 {
 		return finding{}
@@ -103,19 +94,15 @@ func (s *story) httpBlocked() finding {
 	return finding{weight: strong, evidence: seen(asked...)}
 }
 
-func (s *story) httpOneWay() finding {
+func httpOneWay(s *story) finding {
 	if len(s.toUs(s.syns)) < 2 || len(s.fromUs(s.synAcks)) < 2 || len(s.gets) > 0 || len(s.alerts) > 0 || s.isTLS() {
 		return finding{}
 	}
 	return finding{weight: strong, evidence: join(seen(s.syns...), seen(s.synAcks...))}
 }
 
-func (s *story) isTLS() bool {
-	return slices.ContainsFunc(s.boot, func(p trace.Packet) bool { return p.TCP != nil && p.TCP.IsHello })
-}
-
 // routerManaged knows from iPXE's own DHCPv6 that a router sets M or O: without them it does not ask.
-func (s *story) routerManaged() finding {
+func routerManaged(s *story) finding {
 	x := s.ipxe()
 	if len(x) == 0 || len(s.sixAnswers) > 0 {
 		return finding{}
@@ -130,7 +117,7 @@ func (s *story) routerManaged() finding {
 // httpLargeLost counts the large heads of our answers on each connection: more than were asked for are repeats. Short answers
 // are no large packets, and repeats to a machine that is off are no fault of the network: it must have said something since,
 // which also shows that small packets reach it, or somebody on the way must have refused a packet as too big.
-func (s *story) httpLargeLost() finding {
+func httpLargeLost(s *story) finding {
 	type way struct{ from, to netip.AddrPort }
 	open := map[way]int{}
 	var again []trace.Packet
@@ -169,21 +156,21 @@ func (s *story) httpLargeLost() finding {
 // httpRules are about what HTTP and TLS said.
 func httpRules() []Rule {
 	return []Rule{
-		{"http-large-lost", "our answers over HTTP are sent again and again: large packets do not reach it, small ones do", "make the MTU the same on every switch and interface, and let ICMP \"too big\" pass. A tunnel or a VPN takes some of the MTU", (*story).httpLargeLost},
-		{"http-not-found", "it asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script HOST)", (*story).httpNotFound},
-		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events HOST", (*story).httpRefused},
-		{"http-busy", "this server tells it to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", (*story).httpBusy},
-		{"http-redirect", "it was redirected, which boot firmware does not follow", "a proxy or load balancer between must answer itself, without a redirect", (*story).httpRedirect},
-		{"http-old-version", "a request or answer over HTTP/1.0 is between firmware and server; firmware needs HTTP/1.1", "take the proxy between out of the way, or let it speak HTTP/1.1", (*story).httpOldVersion},
-		{"head-only", "its firmware asked for the size of the loader, and did not fetch it", "its firmware does not take plain HTTP (it may want HTTPS), or has no memory for the file: switch HTTP connections on in its firmware", (*story).headOnly},
-		{"tls-untrusted", "it does not trust this server's certificate", "build the boot loader with ca.crt from the data directory of this server, or boot over HTTP", (*story).tlsUntrusted},
-		{"tls-clock", "it takes this server's certificate as expired", "set the clock of the machine or of this server", (*story).tlsClock},
-		{"tls-no-common", "it and this server have no TLS version or cipher in common", "iPXE takes RSA certificates and TLS 1.2 at most, older builds less: slipway doctor", (*story).tlsNoCommon},
+		{"http-large-lost", "our answers over HTTP are sent again and again: large packets do not reach it, small ones do", "make the MTU the same on every switch and interface, and let ICMP \"too big\" pass. A tunnel or a VPN takes some of the MTU", httpLargeLost},
+		{"http-not-found", "it asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script HOST)", httpNotFound},
+		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events HOST", httpRefused},
+		{"http-busy", "this server tells it to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", httpBusy},
+		{"http-redirect", "it was redirected, which boot firmware does not follow", "a proxy or load balancer between must answer itself, without a redirect", httpRedirect},
+		{"http-old-version", "a request or answer over HTTP/1.0 is between firmware and server; firmware needs HTTP/1.1", "take the proxy between out of the way, or let it speak HTTP/1.1", httpOldVersion},
+		{"head-only", "its firmware asked for the size of the loader, and did not fetch it", "its firmware does not take plain HTTP (it may want HTTPS), or has no memory for the file: switch HTTP connections on in its firmware", headOnly},
+		{"tls-untrusted", "it does not trust this server's certificate", "build the boot loader with ca.crt from the data directory of this server, or boot over HTTP", tlsUntrusted},
+		{"tls-clock", "it takes this server's certificate as expired", "set the clock of the machine or of this server", tlsClock},
+		{"tls-no-common", "it and this server have no TLS version or cipher in common", "iPXE takes RSA certificates and TLS 1.2 at most, older builds less: slipway doctor", tlsNoCommon},
 	}
 }
 
 // statusOf returns the answers with a status in a range, with the request before each.
-func (s *story) statusOf(from, to int) (e []Evidence, last trace.Packet) {
+func statusOf(s *story, from, to int) (e []Evidence, last trace.Packet) {
 	for _, p := range s.fromUs(s.answers) {
 		if p.TCP.Status < from || p.TCP.Status > to {
 			continue
@@ -200,27 +187,8 @@ func (s *story) statusOf(from, to int) (e []Evidence, last trace.Packet) {
 	return e, last
 }
 
-// askedFor returns the request that an answer is for; its kind is Unknown when the record has none.
-func (s *story) askedFor(answer trace.Packet) trace.Packet {
-	for _, q := range slices.Backward(s.gets) {
-		if q.Src == answer.Dst && !q.At.After(answer.At) {
-			return q
-		}
-	}
-	return trace.Packet{TCP: &trace.Segment{}}
-}
-
-// lastStatus is the status of the last answer.
-func (s *story) lastStatus() int {
-	p := final(s.fromUs(s.answers))
-	if p.TCP == nil {
-		return 0
-	}
-	return p.TCP.Status
-}
-
-func (s *story) httpStatus(from, to, weight int) finding {
-	e, p := s.statusOf(from, to)
+func httpStatus(s *story, from, to, weight int) finding {
+	e, p := statusOf(s, from, to)
 	if p.TCP == nil {
 		return finding{}
 	}
@@ -230,25 +198,25 @@ func (s *story) httpStatus(from, to, weight int) finding {
 	return finding{weight: weight, evidence: e}
 }
 
-func (s *story) httpNotFound() finding { return s.httpStatus(404, 404, strong) }
+func httpNotFound(s *story) finding { return httpStatus(s, 404, 404, strong) }
 
-func (s *story) httpRefused() finding {
-	f := s.httpStatus(400, 403, strong)
+func httpRefused(s *story) finding {
+	f := httpStatus(s, 400, 403, strong)
 	if e, ok := s.event(inventory.EventConfigRefused); ok && f.weight > 0 {
 		f.evidence = append(f.evidence, told(e)...)
 	}
 	return f
 }
 
-func (s *story) httpBusy() finding {
-	e, p := s.statusOf(503, 503)
+func httpBusy(s *story) finding {
+	e, p := statusOf(s, 503, 503)
 	if len(e) < 4 || s.lastStatus() != 503 {
 		return finding{}
 	}
 	return finding{weight: likely, sentence: fmt.Sprintf("this server tells it to come back in %d s, again and again", p.TCP.RetryAfter), evidence: e}
 }
 
-func (s *story) httpRedirect() finding {
+func httpRedirect(s *story) finding {
 	moved := filter(s.answers, func(p trace.Packet) bool { return p.TCP.Status >= 300 && p.TCP.Status < 400 && p.TCP.Status != 304 })
 	if len(moved) == 0 {
 		return finding{}
@@ -256,7 +224,7 @@ func (s *story) httpRedirect() finding {
 	return finding{weight: strong, evidence: seen(moved...)}
 }
 
-func (s *story) httpOldVersion() finding {
+func httpOldVersion(s *story) finding {
 	old := filter(slices.Concat(s.gets, s.answers), func(p trace.Packet) bool { return p.TCP.Version == "HTTP/1.0" })
 	if len(old) == 0 || !s.client.IsHTTP() {
 		return finding{}
@@ -264,7 +232,7 @@ func (s *story) httpOldVersion() finding {
 	return finding{weight: strong, evidence: seen(old...)}
 }
 
-func (s *story) headOnly() finding {
+func headOnly(s *story) finding {
 	heads := filter(s.gets, func(p trace.Packet) bool { return p.TCP.Method == "HEAD" })
 	if len(heads) == 0 || slices.ContainsFunc(s.gets, func(p trace.Packet) bool { return p.TCP.Method == "GET" }) || !s.quiet(15*time.Second) || s.lastStatus() != 200 {
 		return finding{}
@@ -273,7 +241,7 @@ func (s *story) headOnly() finding {
 }
 
 // alert returns the TLS alerts with one of the descriptions (RFC 5246 section 7.2).
-func (s *story) alert(codes ...uint8) finding {
+func alerted(s *story, codes ...uint8) finding {
 	bad := filter(s.alerts, func(p trace.Packet) bool { return slices.Contains(codes, p.TCP.Alert) })
 	if len(bad) == 0 {
 		return finding{}
@@ -281,8 +249,8 @@ func (s *story) alert(codes ...uint8) finding {
 	return finding{weight: strong, evidence: seen(bad...)}
 }
 
-func (s *story) tlsUntrusted() finding { return s.alert(42, 43, 44, 46, 48) }
+func tlsUntrusted(s *story) finding { return alerted(s, 42, 43, 44, 46, 48) }
 
-func (s *story) tlsClock() finding { return s.alert(45) }
+func tlsClock(s *story) finding { return alerted(s, 45) }
 
-func (s *story) tlsNoCommon() finding { return s.alert(40, 70, 71, 112) }
+func tlsNoCommon(s *story) finding { return alerted(s, 40, 70, 71, 112) }

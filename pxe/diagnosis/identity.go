@@ -13,14 +13,14 @@ import (
 // identityRules are about machines that are taken for one another.
 func identityRules() []Rule {
 	return []Rule{
-		{"two-ports", "two of its ports ask at the same time, and each is a boot of its own", "switch on network boot for one port only", (*story).twoPorts},
-		{"shared-identity", "another host says that it has the same UUID or serial", "set right which is which: slipway issue list", (*story).sharedIdentity},
-		{"same-mac", "two machines use this MAC: packets with it name two UUIDs", "give one of them another MAC: clones of a virtual machine and some boards in one chassis share theirs", (*story).sameMAC},
-		{"same-xid", "another machine asks with the same transaction id at the same time, and each may take the other's answers", "switch them on one after the other; update the firmware of their network cards", (*story).sameXid},
+		{"two-ports", "two of its ports ask at the same time, and each is a boot of its own", "switch on network boot for one port only", twoPorts},
+		{"shared-identity", "another host says that it has the same UUID or serial", "set right which is which: slipway issue list", sharedIdentity},
+		{"same-mac", "two machines use this MAC: packets with it name two UUIDs", "give one of them another MAC: clones of a virtual machine and some boards in one chassis share theirs", sameMAC},
+		{"same-xid", "another machine asks with the same transaction id at the same time, and each may take the other's answers", "switch them on one after the other; update the firmware of their network cards", sameXid},
 	}
 }
 
-func (s *story) twoPorts() finding {
+func twoPorts(s *story) finding {
 	if len(s.discovers) == 0 {
 		return finding{}
 	}
@@ -33,7 +33,7 @@ func (s *story) twoPorts() finding {
 	return finding{}
 }
 
-func (s *story) sharedIdentity() finding {
+func sharedIdentity(s *story) finding {
 	i := slices.IndexFunc(s.Issues, func(i inventory.Issue) bool { return i.Type == inventory.IssueIdentityConflict })
 	if i < 0 {
 		return finding{}
@@ -43,7 +43,7 @@ func (s *story) sharedIdentity() finding {
 
 // sameMAC compares the UUIDs (option 97) of what asks lately. One machine keeps its own through firmware, boot loader and
 // operating system.
-func (s *story) sameMAC() finding {
+func sameMAC(s *story) finding {
 	var first trace.Packet
 	for _, p := range s.Packets {
 		if m := p.DHCP; m == nil || m.IsReply || m.Client.UUID == "" || s.Now.Sub(p.At) > loopWithin {
@@ -62,7 +62,7 @@ func (s *story) sameMAC() finding {
 	return finding{}
 }
 
-func (s *story) sameXid() finding {
+func sameXid(s *story) finding {
 	for _, n := range slices.Backward(s.Notes) {
 		other, ok := strings.CutPrefix(n.Reason, trace.SameXid)
 		if !ok || len(s.boot) == 0 || n.At.Before(s.boot[0].At.Add(-time.Minute)) {

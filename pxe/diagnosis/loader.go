@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"fmt"
-	"net/netip"
 	"path"
 	"slices"
 	"strconv"
@@ -17,30 +16,18 @@ import (
 // tftpRules are about boot files that do not come over TFTP.
 func tftpRules() []Rule {
 	return []Rule{
-		{"tftp-unanswered", "it asks for its boot file over TFTP, and nothing answers", "a firewall on this server drops UDP 69 (ss -ulnp shows who has the port)", (*story).tftpUnanswered},
-		{"tftp-answers-lost", "our TFTP answers do not reach it", "a firewall drops UDP from the ports above 1023 that TFTP answers from: let its connection tracking know TFTP, or open them", (*story).tftpAnswersLost},
-		{"tftp-large-lost", "large TFTP packets do not reach it, small ones do", "make the MTU the same on every switch and interface of the way (a tunnel or a VLAN takes some of it)", (*story).tftpLargeLost},
-		{"probe-only", "it asked for the size of its boot file, and then not for the file", "its firmware has no space for the file, or is broken there: try the smaller loader, or UEFI HTTP boot; update the firmware", (*story).probeOnly},
-		{"transfer-stopped", "sending its boot file stopped half way", "packets get lost: look at the cable, the duplex and the errors of its switch port; or power failed", (*story).transferStopped},
-		{"small-blocks", "its boot loader fetches the next one in blocks of 512 bytes, as shim does", "it is only slow: let it boot over UEFI HTTP, where that counts", (*story).smallBlocks},
-		{"autoexec-waits", "iPXE asks for autoexec.ipxe and gets no answer, for which it waits half a minute", "the server that it asks (next-server) must answer TFTP, if only with an error", (*story).autoexecWaits},
-		{"transfer-lossy", "packets of its boot file get lost and are sent again", "look at the cable, the duplex and the errors of its switch port", (*story).transferLossy},
+		{"tftp-unanswered", "it asks for its boot file over TFTP, and nothing answers", "a firewall on this server drops UDP 69 (ss -ulnp shows who has the port)", tftpUnanswered},
+		{"tftp-answers-lost", "our TFTP answers do not reach it", "a firewall drops UDP from the ports above 1023 that TFTP answers from: let its connection tracking know TFTP, or open them", tftpAnswersLost},
+		{"tftp-large-lost", "large TFTP packets do not reach it, small ones do", "make the MTU the same on every switch and interface of the way (a tunnel or a VLAN takes some of it)", tftpLargeLost},
+		{"probe-only", "it asked for the size of its boot file, and then not for the file", "its firmware has no space for the file, or is broken there: try the smaller loader, or UEFI HTTP boot; update the firmware", probeOnly},
+		{"transfer-stopped", "sending its boot file stopped half way", "packets get lost: look at the cable, the duplex and the errors of its switch port; or power failed", transferStopped},
+		{"small-blocks", "its boot loader fetches the next one in blocks of 512 bytes, as shim does", "it is only slow: let it boot over UEFI HTTP, where that counts", smallBlocks},
+		{"autoexec-waits", "iPXE asks for autoexec.ipxe and gets no answer, for which it waits half a minute", "the server that it asks (next-server) must answer TFTP, if only with an error", autoexecWaits},
+		{"transfer-lossy", "packets of its boot file get lost and are sent again", "look at the cable, the duplex and the errors of its switch port", transferLossy},
 	}
 }
 
-// replies returns the TFTP packets that the server sent to the sender of a request.
-func (s *story) replies(to netip.AddrPort) []trace.Packet {
-	return filter(s.tftp, func(p trace.Packet) bool { return p.Dst == to })
-}
-
-// repeats returns the read requests for one name that is asked for at least twice from ours, of which fn holds for each.
-func (s *story) repeats(fn func(p trace.Packet) bool) []trace.Packet {
-	return filter(s.reads, func(p trace.Packet) bool {
-		return s.isOurs(p.Dst.Addr()) && !pxe.IsAutoexec(p.TFTP.Name) && fn(p)
-	})
-}
-
-func (s *story) tftpUnanswered() finding {
+func tftpUnanswered(s *story) finding {
 	deaf := s.repeats(func(p trace.Packet) bool { return len(s.replies(p.Src)) == 0 })
 	if len(deaf) < 2 || len(deaf) < len(s.reads) {
 		return finding{}
@@ -49,12 +36,7 @@ func (s *story) tftpUnanswered() finding {
 	return finding{weight: strong, evidence: join(seen(deaf...), seen(refused...))}
 }
 
-// answered returns what the machine said after its request in the same transfer.
-func (s *story) said(from netip.AddrPort) []trace.Packet {
-	return filter(s.tftp, func(p trace.Packet) bool { return p.Src == from })
-}
-
-func (s *story) tftpAnswersLost() finding {
+func tftpAnswersLost(s *story) finding {
 	lost := s.repeats(func(p trace.Packet) bool {
 		return len(s.replies(p.Src)) > 0 && len(s.said(p.Src)) == 0 && !s.hasError(p)
 	})
@@ -71,12 +53,7 @@ func (s *story) tftpAnswersLost() finding {
 	return finding{weight: strong, evidence: join(seen(lost...), seen(s.replies(lost[0].Src)...))}
 }
 
-// hasError reports whether we refused a request.
-func (s *story) hasError(p trace.Packet) bool {
-	return slices.ContainsFunc(s.replies(p.Src), func(r trace.Packet) bool { return r.TFTP.Op == trace.Error })
-}
-
-func (s *story) tftpLargeLost() finding {
+func tftpLargeLost(s *story) finding {
 	for _, r := range s.reads {
 		first := filter(s.replies(r.Src), func(p trace.Packet) bool {
 			return p.TFTP.Op == trace.Data && p.TFTP.Block == 1 && p.Len >= large
@@ -98,7 +75,7 @@ func (s *story) tftpLargeLost() finding {
 	return finding{}
 }
 
-func (s *story) probeOnly() finding {
+func probeOnly(s *story) finding {
 	if len(s.reads) == 0 {
 		return finding{}
 	}
@@ -111,7 +88,7 @@ func (s *story) probeOnly() finding {
 	return finding{weight: likely, evidence: join(seen(r), seen(aborted...))}
 }
 
-func (s *story) transferStopped() finding {
+func transferStopped(s *story) finding {
 	e, ok := s.event(inventory.EventLoaderSent, inventory.EventLoaderFailed, inventory.EventLoaderStarted)
 	switch {
 	case !ok || e.Kind == inventory.EventLoaderSent, e.Kind == inventory.EventLoaderStarted && s.Now.Sub(e.At) < 90*time.Second, s.hasAskedScript():
@@ -127,7 +104,7 @@ func (s *story) transferStopped() finding {
 // lossyFrom is how many packets of one boot file have to be sent again to be worth a word.
 const lossyFrom = 20
 
-func (s *story) transferLossy() finding {
+func transferLossy(s *story) finding {
 	var bad []inventory.Event
 	for _, e := range s.Events {
 		if e.Kind == inventory.EventLoaderSent || e.Kind == inventory.EventLoaderFailed {
@@ -143,7 +120,7 @@ func (s *story) transferLossy() finding {
 }
 
 // smallBlocks looks at what comes after a shim: its second stage, the slower the longer the way.
-func (s *story) smallBlocks() finding {
+func smallBlocks(s *story) finding {
 	i := slices.IndexFunc(s.reads, func(p trace.Packet) bool { return isShim(p.TFTP.Name) })
 	if i < 0 {
 		return finding{}
@@ -157,9 +134,7 @@ func (s *story) smallBlocks() finding {
 	return finding{weight: slow, evidence: seen(s.reads[i], small[0])}
 }
 
-func isShim(name string) bool { return strings.Contains(name, "shim") && isLoaderFile(name) }
-
-func (s *story) autoexecWaits() finding {
+func autoexecWaits(s *story) finding {
 	deaf := filter(s.reads, func(p trace.Packet) bool { return pxe.IsAutoexec(p.TFTP.Name) && len(s.replies(p.Src)) == 0 })
 	if len(deaf) < 2 {
 		return finding{}
@@ -184,15 +159,15 @@ func number(data any, name string) int {
 // loaderRules are about boot loaders that came and do not run, or run again and again.
 func loaderRules() []Rule {
 	return []Rule{
-		{"loader-wrong-kind", "the boot loader that it fetches is for another kind of machine", "see who names that file: another DHCP server, or a quirk that is not for it", (*story).loaderWrongKind},
-		{"secure-boot", "Secure Boot is on, and the boot loader that it fetches is not signed", "install Debian's packages shim-signed and grub-efi-amd64-signed, put iPXE's signed shim into a folder named with --loaders, or switch Secure Boot off", (*story).secureBoot},
-		{"loader-refused", "its firmware fetched the boot loader and refuses to start it", "with Secure Boot on, give it a signed loader or switch Secure Boot off; its screen says which", (*story).loaderRefused},
-		{"loader-silent", "the boot loader came whole, and nothing followed", "Secure Boot refuses the loader (see its screen), or it lacks a driver for this card. Try the other loader with a quirk (ipxe.efi for snponly.efi)", (*story).loaderSilent},
-		{"loader-loop", "iPXE is given a boot loader again instead of a script", "the server that names the file must tell iPXE (option 77 or 175) from firmware", (*story).loaderLoop},
+		{"loader-wrong-kind", "the boot loader that it fetches is for another kind of machine", "see who names that file: another DHCP server, or a quirk that is not for it", loaderWrongKind},
+		{"secure-boot", "Secure Boot is on, and the boot loader that it fetches is not signed", "install Debian's packages shim-signed and grub-efi-amd64-signed, put iPXE's signed shim into a folder named with --loaders, or switch Secure Boot off", secureBoot},
+		{"loader-refused", "its firmware fetched the boot loader and refuses to start it", "with Secure Boot on, give it a signed loader or switch Secure Boot off; its screen says which", loaderRefused},
+		{"loader-silent", "the boot loader came whole, and nothing followed", "Secure Boot refuses the loader (see its screen), or it lacks a driver for this card. Try the other loader with a quirk (ipxe.efi for snponly.efi)", loaderSilent},
+		{"loader-loop", "iPXE is given a boot loader again instead of a script", "the server that names the file must tell iPXE (option 77 or 175) from firmware", loaderLoop},
 	}
 }
 
-func (s *story) loaderWrongKind() finding {
+func loaderWrongKind(s *story) finding {
 	for _, p := range s.reads {
 		l, ok := pxe.LoaderByName(p.TFTP.Name)
 		c := s.client
@@ -219,7 +194,7 @@ func baseFirmware(f inventory.Firmware) inventory.Firmware {
 
 // secureBoot knows from the host what its firmware does with what nobody signed: its agent, its BMC or GRUB said that
 // Secure Boot is on, or it has refused such a loader before.
-func (s *story) secureBoot() finding {
+func secureBoot(s *story) finding {
 	if s.Host == nil || len(s.ipxe()) > 0 || s.hasAskedScript() {
 		return finding{}
 	}
@@ -259,7 +234,7 @@ func hasLoaded(packets []trace.Packet) (trace.Packet, bool) {
 	return fetched, fetched.Kind != trace.Unknown
 }
 
-func (s *story) loaderRefused() finding {
+func loaderRefused(s *story) finding {
 	var e []Evidence
 	n := 0
 	for i, try := range s.tries {
@@ -287,10 +262,6 @@ func (s *story) loaderRefused() finding {
 	return f
 }
 
-func (s *story) tftpErrors() []trace.Packet {
-	return filter(s.tftp, func(p trace.Packet) bool { return p.TFTP.Op == trace.Error && s.isOurs(p.Src.Addr()) })
-}
-
 // firmwareAfter returns what firmware says after a time in an attempt, when it goes on to its next way to boot.
 func firmwareAfter(packets []trace.Packet, t time.Time) (trace.Packet, bool) {
 	i := slices.IndexFunc(packets, func(p trace.Packet) bool {
@@ -302,7 +273,7 @@ func firmwareAfter(packets []trace.Packet, t time.Time) (trace.Packet, bool) {
 	return packets[i], true
 }
 
-func (s *story) loaderSilent() finding {
+func loaderSilent(s *story) finding {
 	e, ok := s.loaderSent()
 	p, hasRead := hasLoaded(s.boot)
 	if !ok || s.Now.Sub(e.At) < 60*time.Second || !hasRead || s.hasAskedScript() {
@@ -314,7 +285,7 @@ func (s *story) loaderSilent() finding {
 	return finding{weight: likely, evidence: join(seen(p), told(e))}
 }
 
-func (s *story) loaderLoop() finding {
+func loaderLoop(s *story) finding {
 	var bad []trace.Packet
 	hasIPXE := false
 	for _, p := range s.boot {
@@ -336,9 +307,4 @@ func (s *story) loaderLoop() finding {
 func isLoaderPath(p string) bool {
 	p, _, _ = strings.Cut(p, "?")
 	return isLoaderFile(path.Base(p))
-}
-
-func isLoaderFile(name string) bool {
-	_, ok := pxe.LoaderByName(name)
-	return ok
 }

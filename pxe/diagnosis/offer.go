@@ -14,22 +14,22 @@ import (
 // offerRules are about offers that machines do not take, and what another server does to them.
 func offerRules() []Rule {
 	return []Rule{
-		{"other-server-won", "the machine took the offer of another DHCP server", "stop the other server on this network, or let this one serve in proxy mode: slipway subnet update SUBNET --mode proxy", (*story).otherServerWon},
-		{"other-boot-server", "another server on this network offers boot files, too, and firmware may prefer its offer", "stop the boot options (or the proxy) of the other server", (*story).otherBootServer},
-		{"offer-without-control", "the offer says PXEClient (option 60) without discovery control (option 43.6): firmware throws its boot file away and asks port 4011 instead", "take option 60 out of the other server's answers, or add option 43 with 06 01 08 ff", (*story).offerWithoutControl},
-		{"proxy-ignored", "this firmware ignores offers of a proxy: it took the other server's address, and did not ask port 4011", "set the subnet's mode to off and let the other server name the boot files (slipway subnet snippet SUBNET), or boot it over UEFI HTTP", (*story).proxyIgnored},
-		{"pxe-port-closed", "it asks port 4011, and nobody answers there", "let UDP 4011 to this server through every firewall; in proxy mode this server must be the one that it asks", (*story).pxePortClosed},
-		{"proxy-without-server", "the proxy's offer names no server (siaddr is 0), so iPXE does not use it and gets no answer from port 4011", "have the proxy name its own address as next server", (*story).proxyWithoutServer},
-		{"proxy-wait-off", "the other DHCP server sends iPXE option 175.176 (no proxy DHCP), which makes iPXE ignore our proxy offer", "take option 175.176 out of the other server's answers", (*story).proxyWaitOff},
-		{"httpclient-missing", "the offer to an HTTP boot client does not say HTTPClient (option 60), so the firmware ignores it", "have the server that gives the boot file send option 60 HTTPClient with it", (*story).httpClientMissing},
-		{"offer-too-long", "our answer is longer than the machine can take", "give the subnet fewer DNS servers and routes, or the host a shorter name", (*story).offerTooLong},
-		{"no-way-back", "our answers do not come back to it through its relay", "see that this server has a route to the relay's address, and that no firewall between drops UDP 67", (*story).noWayBack},
-		{"offer-lost", "our offers do not reach it, or it does not take them", "look for DHCP snooping on its switch port (trust the port of this server), and for a VLAN that differs between the two ways", (*story).offerLost},
-		{"forbidden", "a firewall or router refuses to pass packets on, and reports it", "let DHCP (UDP 67), TFTP (UDP 69 and from 1024 on) and the boot port pass there", (*story).forbidden},
+		{"other-server-won", "the machine took the offer of another DHCP server", "stop the other server on this network, or let this one serve in proxy mode: slipway subnet update SUBNET --mode proxy", otherServerWon},
+		{"other-boot-server", "another server on this network offers boot files, too, and firmware may prefer its offer", "stop the boot options (or the proxy) of the other server", otherBootServer},
+		{"offer-without-control", "the offer says PXEClient (option 60) without discovery control (option 43.6): firmware throws its boot file away and asks port 4011 instead", "take option 60 out of the other server's answers, or add option 43 with 06 01 08 ff", offerWithoutControl},
+		{"proxy-ignored", "this firmware ignores offers of a proxy: it took the other server's address, and did not ask port 4011", "set the subnet's mode to off and let the other server name the boot files (slipway subnet snippet SUBNET), or boot it over UEFI HTTP", proxyIgnored},
+		{"pxe-port-closed", "it asks port 4011, and nobody answers there", "let UDP 4011 to this server through every firewall; in proxy mode this server must be the one that it asks", pxePortClosed},
+		{"proxy-without-server", "the proxy's offer names no server (siaddr is 0), so iPXE does not use it and gets no answer from port 4011", "have the proxy name its own address as next server", proxyWithoutServer},
+		{"proxy-wait-off", "the other DHCP server sends iPXE option 175.176 (no proxy DHCP), which makes iPXE ignore our proxy offer", "take option 175.176 out of the other server's answers", proxyWaitOff},
+		{"httpclient-missing", "the offer to an HTTP boot client does not say HTTPClient (option 60), so the firmware ignores it", "have the server that gives the boot file send option 60 HTTPClient with it", httpClientMissing},
+		{"offer-too-long", "our answer is longer than the machine can take", "give the subnet fewer DNS servers and routes, or the host a shorter name", offerTooLong},
+		{"no-way-back", "our answers do not come back to it through its relay", "see that this server has a route to the relay's address, and that no firewall between drops UDP 67", noWayBack},
+		{"offer-lost", "our offers do not reach it, or it does not take them", "look for DHCP snooping on its switch port (trust the port of this server), and for a VLAN that differs between the two ways", offerLost},
+		{"forbidden", "a firewall or router refuses to pass packets on, and reports it", "let DHCP (UDP 67), TFTP (UDP 69 and from 1024 on) and the boot port pass there", forbidden},
 	}
 }
 
-func (s *story) otherServerWon() finding {
+func otherServerWon(s *story) finding {
 	if s.mode() == inventory.ModeProxy || len(s.acks) > 0 {
 		return finding{}
 	}
@@ -45,14 +45,7 @@ func (s *story) otherServerWon() finding {
 	}
 }
 
-func (s *story) subnetName() string {
-	if s.Subnet == nil {
-		return "SUBNET"
-	}
-	return s.Subnet.Name
-}
-
-func (s *story) otherBootServer() finding {
+func otherBootServer(s *story) finding {
 	theirs := filter(s.foreign, func(p trace.Packet) bool {
 		return p.DHCP.File != "" || p.DHCP.HasControl || p.DHCP.HasMenu || p.DHCP.Class != ""
 	})
@@ -66,7 +59,7 @@ func (s *story) otherBootServer() finding {
 	return finding{weight: w, sentence: fmt.Sprintf("another server, %s, offers boot files, too, and firmware may prefer its offer", theirs[0].DHCP.Server), evidence: seen(theirs...)}
 }
 
-func (s *story) offerWithoutControl() finding {
+func offerWithoutControl(s *story) finding {
 	bad := filter(slices.Concat(s.offers, s.foreign), func(p trace.Packet) bool {
 		m := p.DHCP
 		return m.Class == "PXEClient" && !m.HasControl && !m.HasMenu && m.Yours.IsValid()
@@ -77,7 +70,7 @@ func (s *story) offerWithoutControl() finding {
 	return finding{weight: certain, evidence: join(seen(bad...), seen(s.asks...))}
 }
 
-func (s *story) proxyIgnored() finding {
+func proxyIgnored(s *story) finding {
 	ours := filter(s.offers, func(p trace.Packet) bool { return p.DHCP.Class == "PXEClient" && !p.DHCP.Yours.IsValid() })
 	if len(ours) == 0 || len(s.asks) > 0 || len(s.reads) > 0 || len(s.gets) > 0 || len(s.requests) == 0 || !s.quiet(10*time.Second) || s.stage != pxe.StageFirmware {
 		return finding{}
@@ -85,7 +78,7 @@ func (s *story) proxyIgnored() finding {
 	return finding{weight: strong, evidence: join(seen(ours...), seen(s.requests...), seen(s.otherAcks...))}
 }
 
-func (s *story) pxePortClosed() finding {
+func pxePortClosed(s *story) finding {
 	refused := filter(s.unreachable, func(p trace.Packet) bool { return p.ICMP.Dst.Port() == 4011 })
 	if len(s.asks) < 2 && len(refused) == 0 || len(s.told4011) > 0 || len(s.reads) > 0 {
 		return finding{}
@@ -97,7 +90,7 @@ func (s *story) pxePortClosed() finding {
 	return finding{weight: w, sentence: fmt.Sprintf("it asks port 4011 of %s, and nobody answers there", s.asks[0].Dst.Addr()), evidence: join(seen(s.asks...), seen(refused...))}
 }
 
-func (s *story) proxyWithoutServer() finding {
+func proxyWithoutServer(s *story) finding {
 	bad := filter(slices.Concat(s.offers, s.foreign), func(p trace.Packet) bool {
 		m := p.DHCP
 		return m.Class == "PXEClient" && !m.Yours.IsValid() && !m.Next.IsValid() && !m.HasMenu
@@ -108,7 +101,7 @@ func (s *story) proxyWithoutServer() finding {
 	return finding{weight: certain, evidence: join(seen(bad...), seen(s.asks...))}
 }
 
-func (s *story) proxyWaitOff() finding {
+func proxyWaitOff(s *story) finding {
 	theirs := filter(s.foreign, func(p trace.Packet) bool { return p.DHCP.HasNoProxy })
 	if s.mode() != inventory.ModeProxy || len(theirs) == 0 || s.stage != pxe.StageIPXE || s.hasAskedScript() {
 		return finding{}
@@ -116,7 +109,7 @@ func (s *story) proxyWaitOff() finding {
 	return finding{weight: certain, evidence: seen(theirs...)}
 }
 
-func (s *story) httpClientMissing() finding {
+func httpClientMissing(s *story) finding {
 	if !s.client.IsHTTP() || len(s.gets) > 0 || len(s.syns) > 0 {
 		return finding{}
 	}
@@ -128,7 +121,7 @@ func (s *story) httpClientMissing() finding {
 	return finding{weight: strong, evidence: seen(bad...)}
 }
 
-func (s *story) offerTooLong() finding {
+func offerTooLong(s *story) finding {
 	limit := 576 // RFC 2131 section 2
 	for _, p := range s.discovers {
 		limit = max(limit, p.DHCP.MaxSize)
@@ -140,12 +133,7 @@ func (s *story) offerTooLong() finding {
 	return finding{weight: strong, sentence: fmt.Sprintf("our answer has %d bytes, and the machine takes %d", long[0].DHCP.Size, limit), evidence: seen(long...)}
 }
 
-// isDeaf reports whether offers went out, and the machine goes on asking and takes nobody's.
-func (s *story) isDeaf() bool {
-	return len(s.offers) > 0 && len(s.requests) == 0 && len(s.asks) == 0 && len(s.discovers) >= 2 && s.discovers[len(s.discovers)-1].At.After(s.offers[0].At)
-}
-
-func (s *story) noWayBack() finding {
+func noWayBack(s *story) finding {
 	p, isRelayed := s.relay()
 	if !isRelayed || !s.isDeaf() {
 		return finding{}
@@ -154,7 +142,7 @@ func (s *story) noWayBack() finding {
 	return finding{weight: strong, sentence: fmt.Sprintf("our answers do not come back to it through its relay %s", p.DHCP.Relay), evidence: join(seen(s.discovers...), seen(s.offers...), seen(lost...))}
 }
 
-func (s *story) offerLost() finding {
+func offerLost(s *story) finding {
 	_, isRelayed := s.relay()
 	isProxyOnly := !slices.ContainsFunc(s.offers, func(p trace.Packet) bool { return p.DHCP.Yours.IsValid() })
 	if isRelayed || !s.isDeaf() || isProxyOnly {
@@ -167,7 +155,7 @@ func (s *story) offerLost() finding {
 // section 5.2.7.1).
 var prohibited = []uint8{9, 10, 13}
 
-func (s *story) forbidden() finding {
+func forbidden(s *story) finding {
 	bad := filter(s.unreachable, func(p trace.Packet) bool { return slices.Contains(prohibited, p.ICMP.Code) })
 	if len(bad) == 0 {
 		return finding{}
@@ -178,17 +166,17 @@ func (s *story) forbidden() finding {
 // fetchRules are about machines that have an address and do not ask for their boot file here.
 func fetchRules() []Rule {
 	return []Rule{
-		{"no-boot-file", "the answer that it took names no boot file", "see what it would boot and why: slipway host explain HOST; in proxy mode our offer came too late or not at all", (*story).noBootFile},
-		{"other-next-server", "it asks another server for its files, because that server's answer named itself as next server", "take next-server and filename out of the other DHCP server's answers; scripts must hold whole URLs", (*story).otherNextServer},
-		{"file-garbled", "it asks for its boot file by another name than it was given: its firmware cuts the name, or adds to it", "update its firmware, give it a shorter name, or let it boot over UEFI HTTP", (*story).fileGarbled},
-		{"no-fetch", "it has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", (*story).noFetch},
-		{"name-in-url", "the URL that it should boot holds a name, and it was given no DNS server", "use an address in the URL, or give the subnet a DNS server", (*story).nameInURL},
-		{"shim-garbled", "shim asks for a second stage by a name out of its own boot entry", "shim 15.8 does that on some Dell and Wyse machines; it got the second stage, and did not go on. Put another release of shim into a folder of --loaders, let it boot over UEFI HTTP, or switch Secure Boot off", (*story).shimGarbled},
-		{"file-unknown", "it asks for a file that is not here", "see where the name comes from: another DHCP server's option 67, or an old setting in its firmware", (*story).fileUnknown},
+		{"no-boot-file", "the answer that it took names no boot file", "see what it would boot and why: slipway host explain HOST; in proxy mode our offer came too late or not at all", noBootFile},
+		{"other-next-server", "it asks another server for its files, because that server's answer named itself as next server", "take next-server and filename out of the other DHCP server's answers; scripts must hold whole URLs", otherNextServer},
+		{"file-garbled", "it asks for its boot file by another name than it was given: its firmware cuts the name, or adds to it", "update its firmware, give it a shorter name, or let it boot over UEFI HTTP", fileGarbled},
+		{"no-fetch", "it has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", noFetch},
+		{"name-in-url", "the URL that it should boot holds a name, and it was given no DNS server", "use an address in the URL, or give the subnet a DNS server", nameInURL},
+		{"shim-garbled", "shim asks for a second stage by a name out of its own boot entry", "shim 15.8 does that on some Dell and Wyse machines; it got the second stage, and did not go on. Put another release of shim into a folder of --loaders, let it boot over UEFI HTTP, or switch Secure Boot off", shimGarbled},
+		{"file-unknown", "it asks for a file that is not here", "see where the name comes from: another DHCP server's option 67, or an old setting in its firmware", fileUnknown},
 	}
 }
 
-func (s *story) noBootFile() finding {
+func noBootFile(s *story) finding {
 	p, ok := s.grant()
 	isMeant := s.Decision.Boot == pxe.BootDisk || s.Decision.Boot == pxe.BootIgnore // firmware without a boot file goes on to the disk
 	if !ok || isMeant || p.DHCP.File != "" || len(s.asks) > 0 || len(s.reads) > 0 || len(s.gets) > 0 || !s.quiet(5*time.Second) || s.stage == "" || s.stage == pxe.StageOS {
@@ -204,25 +192,7 @@ func (s *story) noBootFile() finding {
 	return finding{weight: w, evidence: seen(p)}
 }
 
-// beforeSystem is the boot up to the first sign of an operating system, which fetches from wherever it likes.
-func (s *story) beforeSystem() []trace.Packet {
-	at := s.Now
-	if e, ok := s.firstEvent(inventory.EventArtefactSent, inventory.EventConfigSent, inventory.EventAgentStarted); ok {
-		at = e.At
-	}
-	i := slices.IndexFunc(s.boot, func(p trace.Packet) bool { return isOfSystem(p) || p.At.After(at) })
-	if i < 0 {
-		return s.boot
-	}
-	return s.boot[:i]
-}
-
-// isOfSystem reports whether an operating system asks for an address.
-func isOfSystem(p trace.Packet) bool {
-	return p.DHCP != nil && !p.DHCP.IsReply && p.DHCP.Client.Stage == pxe.StageOS
-}
-
-func (s *story) otherNextServer() finding {
+func otherNextServer(s *story) finding {
 	theirs := filter(s.beforeSystem(), func(p trace.Packet) bool {
 		isAsk := p.TFTP != nil && p.TFTP.Op == trace.RRQ || p.TCP != nil && p.TCP.IsSYN && !p.TCP.IsACK && (p.Dst.Port() == 80 || int(p.Dst.Port()) == s.BootPort)
 		return isAsk && p.Dst.Addr().IsValid() && !s.isOurs(p.Dst.Addr()) && !s.isOurs(p.Src.Addr())
@@ -234,7 +204,7 @@ func (s *story) otherNextServer() finding {
 }
 
 // fileGarbled knows firmware that reads the name over its end, or cuts it: one name is then the beginning of the other.
-func (s *story) fileGarbled() finding {
+func fileGarbled(s *story) finding {
 	p, ok := s.grant()
 	if !ok || p.DHCP.File == "" || strings.Contains(p.DHCP.File, "://") {
 		return finding{}
@@ -251,7 +221,7 @@ func (s *story) fileGarbled() finding {
 	return finding{}
 }
 
-func (s *story) noFetch() finding {
+func noFetch(s *story) finding {
 	p, ok := s.grant()
 	if !ok || !s.isOurs(p.DHCP.Server) || p.DHCP.File == "" || len(since(s.asks, p.At)) > 0 || len(since(s.reads, p.At)) > 0 || len(since(s.syns, p.At)) > 0 || len(since(s.gets, p.At)) > 0 || s.Now.Sub(p.At) < 20*time.Second || s.stage != pxe.StageFirmware {
 		return finding{}
@@ -263,7 +233,7 @@ func (s *story) noFetch() finding {
 	return f
 }
 
-func (s *story) nameInURL() finding {
+func nameInURL(s *story) finding {
 	p, ok := s.grant()
 	if !ok || p.DHCP.HasDNS || len(s.syns) > 0 || !hasName(p.DHCP.File) {
 		return finding{}
@@ -273,7 +243,7 @@ func (s *story) nameInURL() finding {
 
 // shimGarbled knows shim 15.8, which takes what its firmware hands over (the text of the boot entry) for the name of its second
 // stage.
-func (s *story) shimGarbled() finding {
+func shimGarbled(s *story) finding {
 	i := slices.IndexFunc(s.reads, func(p trace.Packet) bool { return isShim(p.TFTP.Name) })
 	if i < 0 {
 		return finding{}
@@ -291,7 +261,7 @@ func (s *story) shimGarbled() finding {
 	}
 }
 
-func (s *story) fileUnknown() finding {
+func fileUnknown(s *story) finding {
 	refused := filter(s.tftp, func(p trace.Packet) bool {
 		return p.TFTP.Op == trace.Error && p.TFTP.Code == 1 && s.isOurs(p.Src.Addr())
 	})

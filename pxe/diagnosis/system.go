@@ -14,16 +14,16 @@ import (
 // systemRules are about what was booted: kernel, initrd, agent, installer.
 func systemRules() []Rule {
 	return []Rule{
-		{"no-kernel", "it has its script, and fetches nothing of what that names", "it ran out of memory, or HTTP breaks off: its screen says which", (*story).noKernel},
-		{"no-initrd", "it fetched the kernel, and not all the rest", "it ran out of memory (its firmware keeps some of it), or HTTP breaks off: its screen says which", (*story).noInitrd},
-		{"file-broken-off", "sending a file of the image stopped half way", "packets get lost, power failed, or the file here is damaged: slipway image verify", (*story).fileBrokenOff},
-		{"little-memory", "it has less memory than the image needs", "add memory, or use a smaller image", (*story).littleMemory},
-		{"kernel-silent", "it fetched kernel and initrd, and has sent nothing since", "see its console: the kernel may have panicked, or write to another one (add console= to the profile's arguments). Secure Boot may refuse the kernel, or the initrd may lack the driver of its network card", (*story).kernelSilent},
-		{"agent-silent", "its system asks for an address, and our agent does not report", "HTTP to this server is blocked from there, its clock is wrong for HTTPS, or the network card that it uses is in another VLAN", (*story).agentSilent},
-		{"config-not-fetched", "its system asks for an address, and does not fetch its configuration", "see its console: an old system on disk may run, its installer may not read the URL, or HTTP to this server is blocked", (*story).configNotFetched},
-		{"config-refused", "it asked for its configuration and did not get it", "the reason says why; whatever reads it asks again by itself", (*story).configRefused},
-		{"agent-stopped", "our agent began, and does not report any more", "see its console; power may have failed, or its network", (*story).agentStopped},
-		{"reported-failed", "the booted system reports a failure", "its log is in the timeline: slipway host events HOST", (*story).reportedFailed},
+		{"no-kernel", "it has its script, and fetches nothing of what that names", "it ran out of memory, or HTTP breaks off: its screen says which", noKernel},
+		{"no-initrd", "it fetched the kernel, and not all the rest", "it ran out of memory (its firmware keeps some of it), or HTTP breaks off: its screen says which", noInitrd},
+		{"file-broken-off", "sending a file of the image stopped half way", "packets get lost, power failed, or the file here is damaged: slipway image verify", fileBrokenOff},
+		{"little-memory", "it has less memory than the image needs", "add memory, or use a smaller image", littleMemory},
+		{"kernel-silent", "it fetched kernel and initrd, and has sent nothing since", "see its console: the kernel may have panicked, or write to another one (add console= to the profile's arguments). Secure Boot may refuse the kernel, or the initrd may lack the driver of its network card", kernelSilent},
+		{"agent-silent", "its system asks for an address, and our agent does not report", "HTTP to this server is blocked from there, its clock is wrong for HTTPS, or the network card that it uses is in another VLAN", agentSilent},
+		{"config-not-fetched", "its system asks for an address, and does not fetch its configuration", "see its console: an old system on disk may run, its installer may not read the URL, or HTTP to this server is blocked", configNotFetched},
+		{"config-refused", "it asked for its configuration and did not get it", "the reason says why; whatever reads it asks again by itself", configRefused},
+		{"agent-stopped", "our agent began, and does not report any more", "see its console; power may have failed, or its network", agentStopped},
+		{"reported-failed", "the booted system reports a failure", "its log is in the timeline: slipway host events HOST", reportedFailed},
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *story) fetched() []inventory.Event {
 	return out
 }
 
-func (s *story) noKernel() finding {
+func noKernel(s *story) finding {
 	e, ok := s.given()
 	_, hasFile := s.event(inventory.EventArtefactSent, inventory.EventArtefactFailed)
 	if !ok || hasFile || s.arrived() || s.Now.Sub(e.At) < 60*time.Second || s.lastStatus() >= 400 {
@@ -81,7 +81,7 @@ func (s *story) noKernel() finding {
 	return finding{weight: likely, evidence: told(e)}
 }
 
-func (s *story) noInitrd() finding {
+func noInitrd(s *story) finding {
 	e, ok := s.given()
 	f := s.fetched()
 	_, isBroken := s.event(inventory.EventArtefactFailed)
@@ -91,7 +91,7 @@ func (s *story) noInitrd() finding {
 	return finding{weight: likely, sentence: fmt.Sprintf("it fetched %d of %d files, and not the rest", len(f), s.files()), evidence: join(told(e), told(f...))}
 }
 
-func (s *story) fileBrokenOff() finding {
+func fileBrokenOff(s *story) finding {
 	e, ok := s.event(inventory.EventArtefactSent, inventory.EventArtefactFailed)
 	if !ok || e.Kind != inventory.EventArtefactFailed || s.arrived() {
 		return finding{}
@@ -99,7 +99,7 @@ func (s *story) fileBrokenOff() finding {
 	return finding{weight: strong, evidence: told(e)}
 }
 
-func (s *story) littleMemory() finding {
+func littleMemory(s *story) finding {
 	if s.Host == nil || s.Image == nil || s.Host.MemoryMiB == 0 || s.Host.MemoryMiB+s.Host.MemoryMiB/16 >= s.Image.MemoryMiB || s.arrived() {
 		return finding{}
 	}
@@ -130,7 +130,7 @@ func (s *story) systemsAfter(t time.Time) []trace.Packet {
 	})
 }
 
-func (s *story) kernelSilent() finding {
+func kernelSilent(s *story) finding {
 	e, ok := s.loaded()
 	if !ok || len(s.systemsAfter(e.At)) > 0 {
 		return finding{}
@@ -140,7 +140,7 @@ func (s *story) kernelSilent() finding {
 
 func (s *story) isAgent() bool { return s.Session.Boot == string(pxe.BootAgent) }
 
-func (s *story) agentSilent() finding {
+func agentSilent(s *story) finding {
 	e, ok := s.loaded()
 	x := s.systemsAfter(e.At)
 	if !ok || len(x) == 0 || !s.isAgent() {
@@ -149,7 +149,7 @@ func (s *story) agentSilent() finding {
 	return finding{weight: likely, evidence: join(told(e), seen(x...))}
 }
 
-func (s *story) configNotFetched() finding {
+func configNotFetched(s *story) finding {
 	e, ok := s.loaded()
 	x := s.systemsAfter(e.At)
 	if !ok || len(x) == 0 || s.isAgent() {
@@ -158,7 +158,7 @@ func (s *story) configNotFetched() finding {
 	return finding{weight: likely, evidence: join(told(e), seen(x...))}
 }
 
-func (s *story) configRefused() finding {
+func configRefused(s *story) finding {
 	e, ok := s.event(inventory.EventConfigSent, inventory.EventConfigRefused)
 	if !ok || e.Kind != inventory.EventConfigRefused {
 		return finding{}
@@ -166,7 +166,7 @@ func (s *story) configRefused() finding {
 	return finding{weight: certain, sentence: "it asked for its configuration and did not get it: " + e.Detail, evidence: told(e)}
 }
 
-func (s *story) agentStopped() finding {
+func agentStopped(s *story) finding {
 	e, ok := s.event(inventory.EventAgentStarted, inventory.EventAgentReported, inventory.EventAgentLog)
 	if !ok || s.Now.Sub(e.At) < 10*time.Minute || !s.Session.EndedAt.IsZero() || !s.isAgent() {
 		return finding{}
@@ -174,7 +174,7 @@ func (s *story) agentStopped() finding {
 	return finding{weight: likely, evidence: told(e)}
 }
 
-func (s *story) reportedFailed() finding {
+func reportedFailed(s *story) finding {
 	if s.Session.Outcome != inventory.OutcomeFailed {
 		return finding{}
 	}
@@ -189,8 +189,8 @@ func (s *story) reportedFailed() finding {
 // loopRules are about machines that boot again and again.
 func loopRules() []Rule {
 	return []Rule{
-		{"boot-loop", "it boots over the network again and again", "see what each boot came to (slipway host events HOST --all), and its console", (*story).bootLoop},
-		{"disk-exit-fails", "it is sent to its own disk, and comes back to the network each time", "the disk has no bootable system, or the firmware does not continue to the disk. Choose another way to the disk (slipway host set HOST --disk-boot exit), or put the disk first in the boot order", (*story).diskExitFails},
+		{"boot-loop", "it boots over the network again and again", "see what each boot came to (slipway host events HOST --all), and its console", bootLoop},
+		{"disk-exit-fails", "it is sent to its own disk, and comes back to the network each time", "the disk has no bootable system, or the firmware does not continue to the disk. Choose another way to the disk (slipway host set HOST --disk-boot exit), or put the disk first in the boot order", diskExitFails},
 	}
 }
 
@@ -200,30 +200,7 @@ const (
 	loopFrom   = 4
 )
 
-// wasGivenFiles reports whether the attempt that begins with a packet fetched an artefact: it was not sent to its disk.
-func (s *story) wasGivenFiles(first trace.Packet) bool {
-	return slices.ContainsFunc(s.tries, func(try []trace.Packet) bool {
-		return try[0].At.Equal(first.At) && slices.ContainsFunc(try, func(p trace.Packet) bool {
-			return p.TCP != nil && strings.Contains(p.TCP.Path, "/artefact/")
-		})
-	})
-}
-
-// recent returns the first packet of each attempt lately that fetched anything.
-func (s *story) recent(within time.Duration) []trace.Packet {
-	var out []trace.Packet
-	for _, try := range s.tries {
-		isFetching := slices.ContainsFunc(try, func(p trace.Packet) bool {
-			return p.TFTP != nil && p.TFTP.Op == trace.RRQ || p.TCP != nil && p.TCP.Method != ""
-		})
-		if isFetching && s.Now.Sub(try[0].At) <= within {
-			out = append(out, try[0])
-		}
-	}
-	return out
-}
-
-func (s *story) bootLoop() finding {
+func bootLoop(s *story) finding {
 	x := s.recent(loopWithin)
 	if len(x) < loopFrom || s.Decision.Boot == pxe.BootDisk {
 		return finding{}
@@ -231,7 +208,7 @@ func (s *story) bootLoop() finding {
 	return finding{weight: possible, sentence: fmt.Sprintf("it booted over the network %d times within %d minutes", len(x), loopWithin/time.Minute), evidence: seen(x...)}
 }
 
-func (s *story) diskExitFails() finding {
+func diskExitFails(s *story) finding {
 	x := slices.DeleteFunc(s.recent(loopWithin), s.wasGivenFiles)
 	x = slices.DeleteFunc(x, func(p trace.Packet) bool { // its disk ran after that, and anyone who restarted it meant to
 		return len(s.systemsAfter(p.At)) > 0

@@ -39,7 +39,7 @@ func (c *Case) Trouble() string {
 		return "what it was sent broke off, or was refused"
 	case s.isLeftStanding():
 		return "it got the name of a boot file and did not fetch it"
-	case s.diskExitFails().weight > 0:
+	case diskExitFails(s).weight > 0:
 		return "it comes back from its own disk"
 	}
 	return ""

@@ -22,7 +22,7 @@ const (
 )
 
 // wideLines is how many lines of the whole product are wider than mostColumns. It only shrinks.
-const wideLines = 2301
+const wideLines = 2280
 
 // size is what is measured of a package, a type ("package.Type") or an interface.
 type size struct {
@@ -41,7 +41,6 @@ var debts = map[string]size{
 	"machineconfig":                  {files: 40, lines: 7400},
 	"machineconfig.checker":          {methods: 58},
 	"pxe/dhcp.Server":                {methods: 47},
-	"pxe/diagnosis.story":            {methods: 143},
 	"web/client.Client":              {methods: 65},
 	"web/client.Hosts":               {methods: 50},
 }
