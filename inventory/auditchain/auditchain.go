@@ -1,5 +1,5 @@
-// Package auditchain makes the hashes that chain the entries of the audit, and checks them. Whoever changes or takes out an entry breaks
-// the chain.
+// Package auditchain makes the hashes that chain the entries of the audit, and checks them. A change of an entry breaks the chain, and
+// so does the removal of one.
 package auditchain
 
 import (

@@ -1,5 +1,5 @@
-// Package elevation arranges the hosts of a rack as they stand in it, and finds places that cannot be so. It draws nothing: the web UI
-// and the command line show what it returns.
+// Package elevation arranges the hosts of a rack by their places, and finds places that cannot be right. It draws nothing: the web UI
+// and the command line show its result.
 package elevation
 
 import (

@@ -1,5 +1,5 @@
-// Package option owns the DHCP options that an admin adds to a subnet, a class or a reservation: their names and numbers, the types of
-// their values, how packets carry them, and which of them the server makes itself. It decides nothing about a client: package
+// Package option owns the DHCP options that an admin adds to a subnet, a class or a reservation. It has their names and numbers, the types
+// of their values, and their form in packets. It refuses options that the server makes itself. It decides nothing about a client: package
 // pxe/dhcpoption chooses among them.
 package option
 

@@ -181,8 +181,8 @@ func (t networkTx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
 }
 
 // SaveLease implements inventory.NetworkTx. It is the hottest write there is: one statement, and only when the
-// database refuses it a second one that says why. The DHCP server sends its ACK when the Write of this has returned: the lease is on the
-// disk then, and a server that was killed in between has promised nothing.
+// database refuses it a second one that says why. The DHCP server sends its ACK after Write has returned. The disk has the lease
+// then. A server that is killed before has promised nothing.
 func (t networkTx) SaveLease(l inventory.Lease) error {
 	f := familyOf(l.Address)
 	address, err := f.key(l.Address)

@@ -154,8 +154,8 @@ func grantedSQL(pool string, kind inventory.OperationKind) (count, last string, 
 		`SELECT COALESCE(MAX(granted_at), 0) FROM operations WHERE ` + where + `granted_at > 0`, args
 }
 
-// CreateOperation implements inventory.OperationTx. The row is all that is known of an operation: after a restart the engine goes on at
-// its step, so that the row is written before what it orders is done.
+// CreateOperation implements inventory.OperationTx. After a restart, the engine knows an operation by its row alone, and goes on at its
+// step. So it writes the row before it acts.
 func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) error {
 	var version int64
 	if found, err := t.Row([]any{&version}, operationVersionSQL, o.ID); err != nil {

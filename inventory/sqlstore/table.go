@@ -207,8 +207,8 @@ func (x records[R]) Create(r *R, now time.Time) error {
 	return nil
 }
 
-// Update implements inventory.Records. The statement itself compares the version: no other write comes between the comparison and the
-// change, and of two people who edit the same version the second gets a Conflict. The caller's record changes only when all went well.
+// Update implements inventory.Records. The statement itself compares the version, so that no other write comes between the comparison
+// and the change. If two people edit the same version, the second gets a Conflict. The caller's record changes only when all went well.
 func (x records[R]) Update(r *R, now time.Time) error {
 	next := *r
 	key, at := x.Key(&next), x.Stamps(&next)

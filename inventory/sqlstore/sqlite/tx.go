@@ -107,7 +107,7 @@ func (t *Tx) First(fn func(Scan) error, query string, args ...any) (found bool, 
 	return found, err
 }
 
-// Each runs a query and calls fn for every row. The rows are those of the transaction's snapshot. What fn gets is valid until it returns:
+// Each runs a query and calls fn for every row. The rows are those of the transaction's snapshot. Fn may use its row until it returns:
 // the next row overwrites it. Fn may run other queries, but not the same one.
 func (t *Tx) Each(fn func(Scan) error, query string, args ...any) error {
 	if err := t.usable(); err != nil {

@@ -22,8 +22,8 @@ func Changes(query string, tables []string) bool {
 	return false
 }
 
-// Changes returns the count of changes that the snapshot of this transaction belongs to; ok is false when the transaction has to read
-// the watched tables itself. A Read has its snapshot from its first statement on: nothing has changed between that and now, if nothing
+// Changes returns the count of changes at the snapshot of this transaction. If ok is false, the transaction has to read the watched
+// tables itself. A Read has its snapshot from its first statement on: nothing has changed between that and now, if nothing
 // has since it began.
 func (t *Tx) Changes() (count uint64, ok bool) {
 	if t.isRead && !t.hasRead {
