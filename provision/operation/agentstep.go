@@ -39,6 +39,7 @@ func (j agentStep) otherMachine(s *inventory.BootSession) (string, error) {
 	return proof.OtherMachine(inventory.System{UUID: hw.System.UUID}, inventory.System{UUID: s.MachineUUID}), nil
 }
 
+// replaced is the issue that another machine answers for a host. While it is open, nothing on the host is destroyed.
 func replaced(h *inventory.Host, why string) inventory.Issue {
 	return inventory.Issue{
 		Key: inventory.IssueReplaced + "/" + string(h.ID), Type: inventory.IssueReplaced, Severity: inventory.SeverityError, HostIDs: []inventory.HostID{h.ID},
@@ -47,6 +48,7 @@ func replaced(h *inventory.Host, why string) inventory.Issue {
 	}
 }
 
+// awaitsAgent is the reason of a step that our agent has not begun yet.
 func awaitsAgent(h *inventory.Host) string {
 	return fmt.Sprintf("waits for our agent on %s to begin; if it does not, the machine is restarted", h.Name)
 }
@@ -66,6 +68,7 @@ func (j agentStep) drawBMCPassword() error {
 	return err
 }
 
+// bmcPassword opens the password that drawBMCPassword has drawn, for the task of the agent.
 func (j agentStep) bmcPassword() (string, error) {
 	var sealed []byte
 	if err := json.Unmarshal(j.op.Result, &sealed); err != nil {
@@ -83,6 +86,7 @@ func (j agentStep) root() inventory.DiskHint {
 	return j.Host.RootDisk
 }
 
+// keep names the disks that our agent must not touch: those of the host, and those of the order.
 func (j agentStep) keep() []inventory.DiskHint {
 	return append(append([]inventory.DiskHint(nil), j.Host.KeepDisks...), j.P.Keep...)
 }

@@ -62,6 +62,7 @@ func (o *Operator) atStep(ctx context.Context, op inventory.Operation, fn func(*
 	})
 }
 
+// save stores the operation. Its machine shows the same phase and reason from then on.
 func (j *Job) save() error {
 	if err := j.Tx.UpdateOperation(&j.op, j.o.cfg.Now()); err != nil {
 		return fmt.Errorf("store operation %s: %w", j.op.ID, err)
@@ -69,6 +70,7 @@ func (j *Job) save() error {
 	return j.tellMachine(j.phase(), j.op.Reason, j.op.Hint)
 }
 
+// storeHost stores the host. Its state changes by the Ledger only, together with the event that says why.
 func (j *Job) storeHost() error {
 	if err := j.Tx.UpdateHost(&j.Host, j.o.cfg.Now()); err != nil {
 		return fmt.Errorf("store host %s: %w", j.Host.Name, err)
@@ -125,6 +127,7 @@ func (j *Job) newTask() {
 	j.op.Params = j.P.Encode()
 }
 
+// isInstall reports whether the operation puts a system onto the host.
 func (j *Job) isInstall() bool {
 	return j.op.Kind == inventory.OpInstall || j.op.Kind == inventory.OpReinstall
 }

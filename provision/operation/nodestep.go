@@ -19,6 +19,7 @@ type nodeProgress struct {
 	ForgetAt time.Time `json:"forgetAt,omitzero"` // since when its object is to go
 }
 
+// progressOf reads what an operation keeps of the node.
 func progressOf(o *inventory.Operation) (p nodeProgress) {
 	if len(o.Result) > 0 && json.Unmarshal(o.Result, &p) != nil {
 		return nodeProgress{} // the outcome of another step

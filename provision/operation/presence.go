@@ -138,6 +138,7 @@ type busy struct {
 	hosts map[inventory.HostID]bool
 }
 
+// Take reserves a host for one worker. It reports false when another worker has the host.
 func (b *busy) Take(h inventory.HostID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,12 +152,14 @@ func (b *busy) Take(h inventory.HostID) bool {
 	return true
 }
 
+// Leave gives a host back, for the next worker.
 func (b *busy) Leave(h inventory.HostID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.hosts, h)
 }
 
+// Has reports whether a worker has the host. A boot of its machine moves no step meanwhile.
 func (b *busy) Has(h inventory.HostID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,6 +20,7 @@ type polls struct {
 	next map[inventory.HostID]time.Time
 }
 
+// Soon has the controller of a host asked in the next round.
 func (p *polls) Soon(h inventory.HostID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,6 +104,7 @@ func (g *glances) Want(h inventory.HostID, s inventory.SessionID, now time.Time)
 	g.byHost[h] = glanced{session: s, at: now}
 }
 
+// Answered notes what the controller of a host said.
 func (g *glances) Answered(h inventory.HostID, seen sight) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
