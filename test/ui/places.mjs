@@ -29,7 +29,7 @@ export const parts = {
   '/operations/*': ['', '/{operation}'],
   '/issues/*': ['', '?all=yes'],
   '/audit/*': ['', '/{audit}'],
-  '/settings/*': tabs(settings, /^ {2}\['(\w+)', '[^']+', '\w+'\],/gm),
+  '/settings/*': [...tabs(settings, /^ {2}\['(\w+)', '[^']+', </gm), '?tab=acceptrules', '?tab=goldens'],
   '/setup': ['', '?step=network', '?step=account', '?step=image', '?step=accept', '?step=machines'],
 }
 for (const path of Object.keys(parts)) if (!places.some((p) => p.path === path)) throw new Error(`places.tsx has no ${path}`)
