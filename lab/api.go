@@ -142,6 +142,6 @@ func (r remote) under(ctx context.Context) (machines []inventory.Machine, ops []
 		}
 		machines = append(machines, m)
 	}
-	p, err := r.c.Operations.Find(ctx, client.OperationQuery{IsOpen: true})
+	p, err := r.c.Operations.List(ctx, client.Query{Open: true})
 	return machines, p.Items, err
 }

@@ -11,8 +11,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/access"
-	"slipway.dev/slipway/web/power"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // switched is a store whose audit can be broken for a while.
@@ -105,7 +105,7 @@ func TestACommandToAControllerIsWrittenBeforeItIsGiven(t *testing.T) {
 	r.seed()
 	r.must(200, nil, "PUT", "/api/v1/hosts/r1-u01/bmc", `{"driver":"fake","system":"a","options":{"power":"off"}}`)
 	device := func() string {
-		var b power.BMCBoot
+		var b wire.BMCBoot
 		r.must(200, &b, "GET", "/api/v1/hosts/r1-u01/bmc/boot", "")
 		return string(b.Device)
 	}

@@ -99,7 +99,7 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 		t.Errorf("check with the account of a plain user: %+v", check)
 	}
 	r.account = nil
-	var boot power.BMCBoot
+	var boot wire.BMCBoot
 	r.must(200, &boot, "POST", at+"/boot", `{"device":"pxe","mode":"uefi"}`)
 	if boot.Device != bmc.PXE || r.bank.Boot("a").Mode != inventory.UEFI {
 		t.Errorf("boot: %+v, really %+v", boot, r.bank.Boot("a"))

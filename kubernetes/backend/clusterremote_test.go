@@ -109,7 +109,7 @@ func TestTheTokenOfAClusterIsGoodForControllersOnly(t *testing.T) {
 		"tokens":   func() error { _, err := thief.Tokens.List(ctx, client.Query{}); return err },
 		"token":    func() error { _, err := thief.NewToken(ctx, client.TokenWish{Name: "more"}); return err },
 		"clusters": func() error { _, err := thief.Clusters.List(ctx, client.Query{}); return err },
-		"audit":    func() error { _, err := thief.Audit(ctx, client.AuditQuery{}); return err },
+		"audit":    func() error { _, err := thief.Audit.List(ctx, client.Query{}); return err },
 		"events":   func() error { _, err := thief.Events(ctx, client.EventQuery{}); return err },
 		"hosts":    func() error { _, err := thief.Hosts.Get(ctx, "h"); return err },
 		"profiles": func() error { _, err := thief.Profiles.Get(ctx, "worker"); return err },

@@ -172,6 +172,7 @@ var sameFloor = map[string]string{
 	"provision/claim -> provision/configuration":              "the addresses that machines hold",
 	"provision/claim -> provision/delivery":                   "bootstrap data of machines that go",
 	"provision/claim -> provision/session":                    "the boots that run",
+	"web/wire -> provision/operation":                         "an inspection is ordered in the same words",
 	"provision/operation -> provision/ledger":                 "writes what happens",
 	"provision/operation -> provision/power":                  "speaks to controllers",
 	"provision/operation -> provision/delivery":               "who an agent is",

@@ -41,8 +41,8 @@ var debts = map[string]size{
 	"machineconfig":                  {files: 40, lines: 7400},
 	"machineconfig.checker":          {methods: 58},
 	"pxe/dhcp.Server":                {methods: 47},
-	"web/client.Client":              {methods: 65},
-	"web/client.Hosts":               {methods: 50},
+	"web/client.Client":              {methods: 62},
+	"web/client.Hosts":               {methods: 49},
 }
 
 // sizes measures all packages, types and interfaces, and counts the lines that are too wide.

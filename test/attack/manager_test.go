@@ -55,7 +55,7 @@ func TestAStolenManagerTokenReachesItsClusterOnly(t *testing.T) {
 	for what, do := range map[string]func() error{
 		"reads a secret":  func() error { _, err := stolen.Secrets.Get(ctx, "db-root"); return err },
 		"lists users":     func() error { _, err := stolen.Users.List(ctx, client.Query{}); return err },
-		"reads the audit": func() error { _, err := stolen.Audit(ctx, client.AuditQuery{}); return err },
+		"reads the audit": func() error { _, err := stolen.Audit.List(ctx, client.Query{}); return err },
 		"lists clusters":  func() error { _, err := stolen.Clusters.List(ctx, client.Query{}); return err },
 		"grants itself all": func() error {
 			_, err := stolen.Clusters.SetAccess(ctx, clusterA, inventory.ClusterAccess{})
@@ -106,7 +106,7 @@ func TestAStolenManagerTokenReachesItsClusterOnly(t *testing.T) {
 	if v, err := victims.FindHost(ctx, host.ID); err != nil || v.BMC != nil {
 		t.Errorf("B's host: %+v %v", v, err)
 	}
-	refused, err := a.API.Audit(ctx, client.AuditQuery{Outcome: "refused", Limit: 100})
+	refused, err := a.API.Audit.List(ctx, client.Query{Outcome: "refused", Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

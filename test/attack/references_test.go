@@ -52,7 +52,7 @@ func TestAnOperatorNamesNoSecretOfOthers(t *testing.T) {
 	}
 	event(a, "reference.refused", "other-teams-db-root")
 	event(a, "reference.refused", "cluster-prod")
-	refused, err := a.API.Audit(ctx, client.AuditQuery{Outcome: "refused", Limit: 100})
+	refused, err := a.API.Audit.List(ctx, client.Query{Outcome: "refused", Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

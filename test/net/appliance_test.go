@@ -16,7 +16,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/test/netlab"
-	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 const tlsEnv = "SLIPWAY_NET_TLS" // secrets go over TLS only
@@ -149,7 +149,7 @@ func TestARackIsAcceptedInBulkAndByRuleAndBootsAcrossAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Good(a.Boot(ctx, simulate.Config{Hosts: 8, Seed: 4, Expect: simulate.StageWaiting, Pace: 0}))
-	if _, err := a.API.Hosts.Bulk(ctx, client.BulkRequest{Verb: "accept", Selector: "state=discovered"}, false); err != nil {
+	if _, err := a.API.Hosts.Bulk(ctx, wire.BulkRequest{Verb: "accept", Selector: "state=discovered"}, false); err != nil {
 		t.Fatal(err)
 	}
 	a.Process.Kill(syscall.SIGKILL)

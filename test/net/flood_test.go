@@ -22,7 +22,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/test/netlab"
-	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 const (
@@ -54,7 +54,7 @@ func TestKnownMachinesBootInFloods(t *testing.T) {
 	stranger := known
 	stranger.Expect = simulate.StageWaiting
 	a.Good(a.Boot(ctx, stranger))
-	if _, err := a.API.Hosts.Bulk(ctx, client.BulkRequest{Verb: "accept", Selector: "state=discovered"}, false); err != nil {
+	if _, err := a.API.Hosts.Bulk(ctx, wire.BulkRequest{Verb: "accept", Selector: "state=discovered"}, false); err != nil {
 		t.Fatal(err)
 	}
 	a.Good(a.Boot(ctx, known))

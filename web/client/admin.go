@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -22,15 +21,7 @@ func (c *Client) Version(ctx context.Context) (v wire.VersionInfo, err error) {
 
 // Export writes hosts, subnets, reservations or all (YAML only) as csv or yaml to w.
 func (c *Client) Export(ctx context.Context, noun, format string, w io.Writer) error {
-	res, err := c.send(ctx, http.MethodGet, "transfer", url.Values{"noun": {noun}, "format": {format}}, nil)
-	if err != nil {
-		return err
-	}
-	defer drain(res.Body)
-	if _, err := io.Copy(w, res.Body); err != nil {
-		return &inventory.Error{Kind: inventory.Unavailable, Err: err, Msg: "the export was cut short", Hint: "try it again"}
-	}
-	return nil
+	return c.download(ctx, "export", "transfer", url.Values{"noun": {noun}, "format": {format}}, w)
 }
 
 // Sheet says what the columns of a CSV file are: by the program that wrote it, and one by one as COLUMN=FIELD.
@@ -63,4 +54,25 @@ func (c *Client) Stats(ctx context.Context) (s wire.Stats, err error) {
 // About returns what the server is made of.
 func (c *Client) About(ctx context.Context) (a wire.About, err error) {
 	return a, c.call(ctx, http.MethodGet, "about", nil, nil, &a)
+}
+
+// TLS shows the certificate of the admin listener.
+func (c *Client) TLS(ctx context.Context) (t wire.TLSState, err error) {
+	return t, c.call(ctx, http.MethodGet, "tls", nil, nil, &t)
+}
+
+// SetTLS gives the admin listener a certificate and its key, both PEM.
+func (c *Client) SetTLS(ctx context.Context, certificate, key string) (t wire.TLSState, err error) {
+	in := map[string]string{"certificate": certificate, "key": key}
+	return t, c.call(ctx, http.MethodPut, "tls", nil, in, &t)
+}
+
+// DropTLS takes an uploaded certificate away.
+func (c *Client) DropTLS(ctx context.Context) error {
+	return c.call(ctx, http.MethodDelete, "tls", nil, nil, nil)
+}
+
+// RotateAuthority prepares the next authority of a listener, admin or boot, or puts it in force.
+func (c *Client) RotateAuthority(ctx context.Context, door string, isFinish bool) error {
+	return c.call(ctx, http.MethodPost, "tls/authority", nil, map[string]any{"door": door, "isFinish": isFinish}, nil)
 }

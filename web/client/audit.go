@@ -6,40 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/auditchain"
 	"slipway.dev/slipway/web/wire"
 )
-
-// AuditQuery narrows the audit; empty fields do not.
-type AuditQuery struct {
-	After     string
-	Limit     int
-	Actor     string // user NAME, token NAME
-	Noun      string // singular
-	Name      string
-	Host      string // name, id or MAC
-	Operation string
-	Outcome   string // change or refused
-	Since     time.Time
-	Until     time.Time
-}
-
-// Audit returns a page of requests to the server, latest first.
-func (c *Client) Audit(ctx context.Context, q AuditQuery) (p Page[inventory.Audit], err error) {
-	v := params{
-		"after": q.After, "limit": max(q.Limit, 0), "actor": q.Actor, "noun": q.Noun, "name": q.Name, "host": q.Host,
-		"operation": q.Operation, "outcome": q.Outcome,
-	}.values()
-	for key, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
-		if !at.IsZero() {
-			v.Set(key, at.Format(time.RFC3339))
-		}
-	}
-	return p, c.call(ctx, http.MethodGet, "audit", v, nil, &p)
-}
 
 // AuditEntry returns an entry of the audit with what it changed.
 func (c *Client) AuditEntry(ctx context.Context, id int64) (e wire.AuditEntry, err error) {
@@ -68,18 +39,5 @@ func (c *Client) PreviewUndo(ctx context.Context, id int64) (d Diff, err error) 
 
 // Backup takes a backup and writes it to w. An error means that what was written is no whole backup.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
-	res, err := c.send(ctx, http.MethodGet, "backup", nil, nil)
-	if err != nil {
-		return err
-	}
-	defer drain(res.Body)
-	if _, err := io.Copy(w, res.Body); err != nil {
-		return &inventory.Error{Kind: inventory.Unavailable, Err: err, Msg: "the backup was cut short", Hint: "try it again"}
-	}
-	return nil
-}
-
-// BackupStatus says when the last backup was taken, and what the next one needs.
-func (c *Client) BackupStatus(ctx context.Context) (b wire.BackupStatus, err error) {
-	return b, c.call(ctx, http.MethodGet, "backup/status", nil, nil, &b)
+	return c.download(ctx, "backup", "backup", nil, w)
 }

@@ -36,6 +36,7 @@ type Client struct {
 	Tokens       Noun[inventory.Token]
 	Users        Noun[inventory.User]
 	AcceptRules  Noun[inventory.AcceptRule]
+	Audit        Noun[inventory.Audit] // latest first
 
 	*connection
 }
@@ -70,6 +71,7 @@ func New(cfg Config) (*Client, error) {
 	c.Users = Of(c, noun.Users)
 	c.Tokens = Noun[inventory.Token]{to, "tokens"}
 	c.AcceptRules = Of(c, noun.AcceptRules)
+	c.Audit = Noun[inventory.Audit]{to, "audit"}
 	return c, nil
 }
 

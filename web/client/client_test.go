@@ -17,9 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision/boot"
-	"slipway.dev/slipway/provision/configuration"
-	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/web/client"
 	"slipway.dev/slipway/web/rest"
 )
@@ -59,12 +56,8 @@ func shapeOf(v any) map[string]string {
 
 func TestTheClientKnowsTheServersTypes(t *testing.T) {
 	for name, pair := range map[string][2]any{
-		"explanation": {client.Explanation{}, boot.Explanation{}},
-		"diagnosis":   {client.Diagnosis{}, watch.Diagnosis{}},
-		"problem":     {client.Problem{}, rest.Problem{}},
-		"preview":     {client.Preview{}, configuration.Preview{}},
-		"impact":      {client.Impact{}, configuration.Impact{}},
-		"diff":        {client.Diff{}, rest.Diff{}},
+		"problem": {client.Problem{}, rest.Problem{}},
+		"diff":    {client.Diff{}, rest.Diff{}},
 	} {
 		if diff := cmp.Diff(shapeOf(pair[1]), shapeOf(pair[0])); diff != "" {
 			t.Errorf("%s (-server +client):\n%s", name, diff)

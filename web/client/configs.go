@@ -7,44 +7,18 @@ import (
 	"net/url"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/wire"
 )
 
-// Preview is what a host would be given to become; secrets are shown by their references.
-type Preview struct {
-	Host       string                       `json:"host"`
-	Profile    string                       `json:"profile,omitempty"`
-	Revision   int                          `json:"revision,omitempty"` // 0 for a draft
-	Image      string                       `json:"image,omitempty"`
-	OS         string                       `json:"os,omitempty"`
-	Release    string                       `json:"release,omitempty"`
-	Format     string                       `json:"format,omitempty"`
-	Tool       string                       `json:"tool,omitempty"`
-	Digest     inventory.Digest             `json:"digest,omitempty"`
-	Documents  []inventory.RenderedDocument `json:"documents"`
-	Args       []string                     `json:"args,omitempty"`
-	Findings   Findings                     `json:"findings"`
-	Provenance map[string]string            `json:"provenance,omitempty"`
-	References []string                     `json:"references,omitempty"`
-	Since      inventory.Digest             `json:"since,omitempty"` // what the host was given last
-	Diff       string                       `json:"diff,omitempty"`  // against that
-	Config     []machineconfig.Line         `json:"config,omitempty"`
-}
-
 // Render returns what a host would be given now.
-func (h Hosts) Render(ctx context.Context, host string) (p Preview, err error) {
+func (h Hosts) Render(ctx context.Context, host string) (p configuration.Preview, err error) {
 	return p, h.c.call(ctx, http.MethodGet, h.at(host)+"/render", nil, nil, &p)
 }
 
 // RenderDraft returns what a host would be given with a profile that is not stored.
-func (h Hosts) RenderDraft(ctx context.Context, host string, draft inventory.Profile) (p Preview, err error) {
+func (h Hosts) RenderDraft(ctx context.Context, host string, draft inventory.Profile) (p configuration.Preview, err error) {
 	return p, h.c.call(ctx, http.MethodPost, h.at(host)+"/render", nil, draft, &p)
-}
-
-// Renderings returns what a host was given, latest first, without the documents; 0 is the usual number of them.
-func (h Hosts) Renderings(ctx context.Context, host string, limit int) (p Page[inventory.Rendering], err error) {
-	return p, h.c.call(ctx, http.MethodGet, h.at(host)+"/renderings", Query{Limit: limit}.values(), nil, &p)
 }
 
 // Configs is the calls on profiles and layers, which have revisions and are tried on hosts before they are saved.
@@ -73,6 +47,42 @@ func (n Configs[T]) PreviewRollback(ctx context.Context, name string, number int
 }
 
 // Check says what saving it would do to its hosts. The answer has its faults.
-func (n Configs[T]) Check(ctx context.Context, name string, item T) (i Impact, err error) {
+func (n Configs[T]) Check(ctx context.Context, name string, item T) (i configuration.Impact, err error) {
 	return i, n.c.call(ctx, http.MethodPost, n.at(name)+"/check", nil, item, &i)
+}
+
+// layerInput is a layer without the key, which the address says.
+type layerInput struct {
+	Config string `json:"config"`
+}
+
+// SetLayer stores the text of a layer, whether it exists or not.
+func (c *Client) SetLayer(ctx context.Context, key, config string, opts ...Option) (l inventory.Layer, err error) {
+	return l, c.call(ctx, http.MethodPut, c.Layers.at(key), nil, layerInput{config}, &l, opts...)
+}
+
+// CheckLayer says what storing that text would do to the hosts of a layer.
+func (c *Client) CheckLayer(ctx context.Context, key, config string) (i configuration.Impact, err error) {
+	return i, c.call(ctx, http.MethodPost, c.Layers.at(key)+"/check", nil, layerInput{config}, &i)
+}
+
+// SetSecret stores a secret, whether it exists or not. Its value never comes back.
+func (c *Client) SetSecret(ctx context.Context, name string, in wire.SecretInput, opts ...Option) (s inventory.Secret, err error) {
+	return s, c.call(ctx, http.MethodPut, c.Secrets.at(name), nil, in, &s, opts...)
+}
+
+// SecretUses returns what uses a secret.
+func (c *Client) SecretUses(ctx context.Context, name string) (u wire.SecretUses, err error) {
+	return u, c.call(ctx, http.MethodGet, c.Secrets.at(name)+"/uses", nil, nil, &u)
+}
+
+// Capabilities returns the capability table of an image, or of an entry of the catalogue and a release.
+func (c *Client) Capabilities(ctx context.Context, image, os, release string) (t wire.CapabilityTable, err error) {
+	q := params{"image": image, "os": os, "release": release}
+	return t, c.call(ctx, http.MethodGet, "capabilities", q.values(), nil, &t)
+}
+
+// ProfileHosts returns the names of the hosts that a profile is for.
+func (c *Client) ProfileHosts(ctx context.Context, profile string) (p Page[string], err error) {
+	return p, c.call(ctx, http.MethodGet, c.Profiles.at(profile)+"/hosts", nil, nil, &p)
 }

@@ -295,12 +295,25 @@ func (f Findings) Error() string {
 }
 
 // copy writes the body of an answer to w.
-func (c *connection) copy(ctx context.Context, path string, query url.Values, w io.Writer) error {
-	res, err := c.send(ctx, http.MethodGet, path, query, nil)
+func (c *connection) copy(ctx context.Context, path string, query url.Values, w io.Writer, opts ...Option) error {
+	res, err := c.send(ctx, http.MethodGet, path, query, nil, opts...)
 	if err != nil {
 		return err
 	}
 	defer drain(res.Body)
 	_, err = io.Copy(w, res.Body)
 	return err
+}
+
+// download is copy for what is of no use in part.
+func (c *connection) download(ctx context.Context, what, path string, query url.Values, w io.Writer) error {
+	res, err := c.send(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return err
+	}
+	defer drain(res.Body)
+	if _, err := io.Copy(w, res.Body); err != nil {
+		return &inventory.Error{Kind: inventory.Unavailable, Err: err, Msg: "the " + what + " was cut short", Hint: "try it again"}
+	}
+	return nil
 }

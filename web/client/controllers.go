@@ -13,14 +13,6 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-// BMCBoot is an override of the boot order, for the next boot unless IsPersistent.
-type BMCBoot struct {
-	Device       string             `json:"device"`
-	URI          string             `json:"uri,omitempty"`
-	Mode         inventory.Firmware `json:"mode,omitempty"`
-	IsPersistent bool               `json:"isPersistent,omitempty"`
-}
-
 // Sensors returns what the controller of a host measures.
 func (h Hosts) Sensors(ctx context.Context, host string) (x wire.BMCSensors, err error) {
 	return x, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/sensors", nil, nil, &x)
@@ -67,12 +59,12 @@ func (h Hosts) RotateBMC(ctx context.Context, host string) (o inventory.Operatio
 }
 
 // BMCBoot returns the override of a host's boot order.
-func (h Hosts) BMCBoot(ctx context.Context, host string) (b BMCBoot, err error) {
+func (h Hosts) BMCBoot(ctx context.Context, host string) (b wire.BMCBoot, err error) {
 	return b, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/boot", nil, nil, &b)
 }
 
 // SetBMCBoot overrides a host's boot order.
-func (h Hosts) SetBMCBoot(ctx context.Context, host string, in BMCBoot) (b BMCBoot, err error) {
+func (h Hosts) SetBMCBoot(ctx context.Context, host string, in wire.BMCBoot) (b wire.BMCBoot, err error) {
 	return b, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/boot", nil, in, &b)
 }
 
@@ -98,13 +90,7 @@ func (h Hosts) Report(ctx context.Context, host string) (raw json.RawMessage, er
 
 // ReportPage writes a host's acceptance sheet as a page.
 func (h Hosts) ReportPage(ctx context.Context, host string, w io.Writer) error {
-	res, err := h.c.send(ctx, http.MethodGet, h.at(host)+"/report", nil, nil, func(r *http.Request) { r.Header.Set("Accept", "text/html") })
-	if err != nil {
-		return err
-	}
-	defer drain(res.Body)
-	_, err = io.Copy(w, res.Body)
-	return err
+	return h.c.copy(ctx, h.at(host)+"/report", nil, w, func(r *http.Request) { r.Header.Set("Accept", "text/html") })
 }
 
 // Console opens a host's serial console; closing it ends the session.

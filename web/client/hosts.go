@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/boot"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -59,22 +60,8 @@ func (h Hosts) Protect(ctx context.Context, host string, on bool) (inventory.Hos
 	return h.verb(ctx, host, "protect", map[string]bool{"on": on})
 }
 
-// Explanation is what a host would boot now, and why.
-type Explanation struct {
-	Host    string             `json:"host"`
-	Profile string             `json:"profile,omitempty"`
-	Image   string             `json:"image,omitempty"`
-	Boot    string             `json:"boot"`
-	Disk    inventory.DiskBoot `json:"disk,omitempty"`
-	Loader  string             `json:"loader,omitempty"`
-	Trust   string             `json:"trust,omitempty"`
-	Reason  string             `json:"reason"`
-	Hint    string             `json:"hint,omitempty"`
-	Script  string             `json:"script"`
-}
-
 // Explain says what a host would boot if it asked now.
-func (h Hosts) Explain(ctx context.Context, host string) (x Explanation, err error) {
+func (h Hosts) Explain(ctx context.Context, host string) (x boot.Explanation, err error) {
 	return x, h.c.call(ctx, http.MethodGet, h.at(host)+"/explain", nil, nil, &x)
 }
 
@@ -87,4 +74,9 @@ func (h Hosts) Script(ctx context.Context, host string) (string, error) {
 	defer drain(res.Body)
 	b, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	return string(b), err
+}
+
+// Bulk does something to many hosts; with isDryRun it only says which it would act on, and why not on the others.
+func (h Hosts) Bulk(ctx context.Context, r wire.BulkRequest, isDryRun bool) (out wire.BulkResult, err error) {
+	return out, h.c.call(ctx, http.MethodPost, "hosts/bulk", params{"dryRun": isDryRun}.values(), r, &out)
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -74,24 +75,6 @@ type Operations struct {
 	Noun[inventory.Operation]
 }
 
-// OperationQuery narrows a list of operations.
-type OperationQuery struct {
-	After   string
-	Limit   int
-	Host    string
-	Machine string
-	Kind    string
-	IsOpen  bool
-}
-
-// Find returns one page of operations, latest first.
-func (o Operations) Find(ctx context.Context, q OperationQuery) (p Page[inventory.Operation], err error) {
-	v := params{
-		"after": q.After, "limit": max(q.Limit, 0), "host": q.Host, "machine": q.Machine, "kind": q.Kind, "open": q.IsOpen,
-	}.values()
-	return p, o.c.call(ctx, http.MethodGet, o.path, v, nil, &p)
-}
-
 // Cancel ends what is being done with a host.
 func (o Operations) Cancel(ctx context.Context, id string) (stored inventory.Operation, err error) {
 	return stored, o.c.call(ctx, http.MethodPost, o.at(id)+"/cancel", nil, nil, &stored)
@@ -140,17 +123,8 @@ func (h Hosts) ConfirmPower(ctx context.Context, host string, is inventory.Power
 	return stored, h.c.call(ctx, http.MethodPost, h.at(host)+"/power/confirm", nil, map[string]any{"state": is}, &stored)
 }
 
-// InspectRequest says how a host is inspected.
-type InspectRequest struct {
-	MayRestart bool               `json:"mayRestart,omitempty"`
-	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
-	MayWrite   bool               `json:"mayWrite,omitempty"`
-	BMCUser    string             `json:"bmcUser,omitempty"`    // account to make on the controller
-	BMCNetwork string             `json:"bmcNetwork,omitempty"` // where that controller must be: an address or a network
-}
-
 // Inspect looks at a host's hardware.
-func (h Hosts) Inspect(ctx context.Context, host string, r InspectRequest) (inventory.Host, error) {
+func (h Hosts) Inspect(ctx context.Context, host string, r operation.InspectRequest) (inventory.Host, error) {
 	return h.verb(ctx, host, "inspect", r)
 }
 

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"time"
 
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -38,8 +40,18 @@ type Query struct {
 	Pool     string
 	Phase    string
 	Profile  string
-	Host     string // sessions, issues: name, id or MAC
+	Host     string // sessions, issues, operations, audit: name, id or MAC
+	Kind     string // operations
 	All      bool   // issues: closed ones as well
+	Open     bool   // operations: only those that go on
+
+	// These are for the audit.
+	Actor     string // user NAME, token NAME
+	Noun      string // singular
+	Name      string
+	Operation string
+	Outcome   string // change or refused
+	Since     time.Time
 }
 
 func (q Query) values() url.Values {
@@ -47,7 +59,8 @@ func (q Query) values() url.Values {
 		"after": q.After, "limit": max(q.Limit, 0),
 		"state": q.State, "rack": q.Rack, "label": q.Label, "search": q.Search, "selector": q.Selector,
 		"subnet": q.Subnet, "machine": q.Machine, "pool": q.Pool, "phase": q.Phase, "profile": q.Profile, "host": q.Host,
-		"all": q.All,
+		"kind": q.Kind, "all": q.All, "open": q.Open,
+		"actor": q.Actor, "noun": q.Noun, "name": q.Name, "operation": q.Operation, "outcome": q.Outcome, "since": q.Since,
 	}.values()
 }
 
@@ -57,6 +70,9 @@ type params map[string]any
 func (p params) values() url.Values {
 	v := url.Values{}
 	for name, value := range p {
+		if at, isTime := value.(time.Time); isTime && !at.IsZero() {
+			value = at.Format(time.RFC3339)
+		}
 		if !reflect.ValueOf(value).IsZero() {
 			v.Set(name, fmt.Sprint(value))
 		}
@@ -71,10 +87,15 @@ func (n Noun[T]) List(ctx context.Context, q Query) (p Page[T], err error) {
 
 // All goes through a whole list, page by page. An error ends it.
 func (n Noun[T]) All(ctx context.Context, q Query) iter.Seq2[T, error] {
+	return each[T](ctx, n.c, n.path, q.values())
+}
+
+// each goes through the whole list at a path.
+func each[T any](ctx context.Context, c *connection, path string, q url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
-			p, err := n.List(ctx, q)
-			if err != nil {
+			var p Page[T]
+			if err := c.call(ctx, http.MethodGet, path, q, nil, &p); err != nil {
 				var zero T
 				yield(zero, err)
 				return
@@ -84,7 +105,7 @@ func (n Noun[T]) All(ctx context.Context, q Query) iter.Seq2[T, error] {
 					return
 				}
 			}
-			if q.After = p.Next; p.Next == "" {
+			if q.Set("after", p.Next); p.Next == "" {
 				return
 			}
 		}
@@ -113,27 +134,11 @@ func (n Noun[T]) Delete(ctx context.Context, name string, opts ...Option) error 
 
 // Diff is what a write would change.
 type Diff struct {
-	IsDryRun bool              `json:"isDryRun"`
-	Changes  []wire.Difference `json:"changes"`
-	Result   json.RawMessage   `json:"result,omitempty"` // the thing as it would be
-	Does     string            `json:"does,omitempty"`   // what it would do besides that
-	Impact   *Impact           `json:"impact,omitempty"` // of a profile or layer, on its hosts
-}
-
-// Impact is what saving a profile or layer would do to the hosts that use it.
-type Impact struct {
-	HostN    int          `json:"hostN"`
-	ChangedN int          `json:"changedN"`
-	FailedN  int          `json:"failedN"`
-	Hosts    []HostImpact `json:"hosts"`
-	Findings Findings     `json:"findings"`
-}
-
-// HostImpact is what an edit would do to one host.
-type HostImpact struct {
-	Host     string   `json:"host"`
-	Diff     string   `json:"diff,omitempty"`
-	Findings Findings `json:"findings,omitempty"`
+	IsDryRun bool                  `json:"isDryRun"`
+	Changes  []wire.Difference     `json:"changes"`
+	Result   json.RawMessage       `json:"result,omitempty"` // the thing as it would be
+	Does     string                `json:"does,omitempty"`   // what it would do besides that
+	Impact   *configuration.Impact `json:"impact,omitempty"` // of a profile or layer, on its hosts
 }
 
 // Preview asks what a write would change, and changes nothing. The method is that of the write: POST (name is ""),

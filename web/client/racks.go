@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"io"
-	"net/http"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/elevation"
@@ -22,11 +21,5 @@ type Racks struct{ Noun[Rack] }
 
 // Elevation writes the drawing of one face of a rack as SVG.
 func (r Racks) Elevation(ctx context.Context, id string, face inventory.Face, w io.Writer) error {
-	res, err := r.c.send(ctx, http.MethodGet, r.at(id)+"/elevation.svg", params{"face": face}.values(), nil)
-	if err != nil {
-		return err
-	}
-	defer drain(res.Body)
-	_, err = io.Copy(w, res.Body)
-	return err
+	return r.c.copy(ctx, r.at(id)+"/elevation.svg", params{"face": face}.values(), w)
 }

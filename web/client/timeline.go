@@ -8,27 +8,15 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/web/wire"
 )
 
 // Timeline is what was done with a host, in boots and operations, and what should happen next.
 type Timeline struct {
-	Expects *Expected       `json:"expects,omitempty"` // nil when nothing is under way
+	Expects *watch.Expected `json:"expects,omitempty"` // nil when nothing is under way
 	Groups  []TimelineGroup `json:"groups"`            // latest first
 	Next    string          `json:"next,omitempty"`
-}
-
-// Expected is the next thing that should happen with a host, and until when.
-type Expected struct {
-	What      string              `json:"what"`
-	By        time.Time           `json:"by,omitzero"`
-	Since     time.Time           `json:"since"`
-	IsLate    bool                `json:"isLate"`
-	Step      string              `json:"step"`
-	Reason    string              `json:"reason,omitempty"`
-	Hint      string              `json:"hint,omitempty"`
-	Operation string              `json:"operation,omitempty"`
-	Session   inventory.SessionID `json:"session,omitempty"`
 }
 
 // TimelineGroup is one boot or one operation.

@@ -72,3 +72,8 @@ func (c *Client) RemoveSecondFactor(ctx context.Context, user, key string) error
 func (c *Client) Me(ctx context.Context) (me wire.Me, err error) {
 	return me, c.call(ctx, http.MethodGet, "me", nil, nil, &me)
 }
+
+// DeleteView deletes a view: the user's own, or with isShared the one that all share.
+func (c *Client) DeleteView(ctx context.Context, name string, isShared bool) error {
+	return c.call(ctx, http.MethodDelete, c.Views.at(name), params{"shared": isShared}.values(), nil, nil)
+}

@@ -9,37 +9,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/provision/ledger"
-	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
 
-// BulkRequest says what to do, and with which hosts. The fields after selector are those of the verb.
-type BulkRequest struct {
-	Verb     string   `json:"verb" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,confirm,clean,release,set,locate,delete"`
-	Hosts    []string `json:"hosts,omitempty" doc:"Names, ids or MACs" maxItems:"10000"`
-	Selector string   `json:"selector,omitempty" doc:"Those that it matches, instead of hosts" maxLength:"1024"`
-	// Strangers are chosen by what they are.
-	Strangers bool               `json:"strangers,omitempty" doc:"delete: the hosts that nobody has accepted or changed, instead of hosts"`
-	SilentFor inventory.Duration `json:"silentFor,omitempty" doc:"strangers: only those that have been silent for so long"`
-
-	On      *bool                    `json:"on,omitempty" doc:"maintain, protect, cordon, retain, adopt, locate: false ends it"`
-	Force   bool                     `json:"force,omitempty" doc:"delete: also what something is under way with; that is cancelled"`
-	Profile string                   `json:"profile,omitempty" doc:"install: profile to pin; empty keeps what decides now" maxLength:"63"`
-	Action  bmc.Action               `json:"action,omitempty" doc:"power" enum:"on,off,shutdown,cycle,reset,"`
-	Mode    inventory.CleanMode      `json:"mode,omitempty" doc:"clean: quick when absent" enum:"none,quick,full,secure,"`
-	Inspect operation.InspectRequest `json:"inspect,omitempty" doc:"inspect"`
-	Set     *wire.HostPatch          `json:"set,omitempty" doc:"set: what to change, on each host alike"`
-}
-
 type bulkInput struct {
 	DryRun bool `query:"dryRun" doc:"Try it on each host alone and undo it: say which would be acted on, and why the others would not"`
-	Body   BulkRequest
+	Body   wire.BulkRequest
 }
 
 func (in *bulkInput) Asked() string {
@@ -68,7 +48,7 @@ func (s *Server) addBulk() {
 const bulkAtOnce = 32
 
 func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[wire.BulkResult], error) {
-	if err := in.Body.check(); err != nil {
+	if err := checkBulk(&in.Body); err != nil {
 		return nil, err
 	}
 	items, hosts, err := s.bulkHosts(req, in.Body)
@@ -117,8 +97,8 @@ func (s *Server) bulk(req *rest.Request, in *bulkInput) (*rest.One[wire.BulkResu
 	return &rest.One[wire.BulkResult]{Body: out}, nil
 }
 
-// check refuses what fits no host.
-func (r *BulkRequest) check() error {
+// checkBulk refuses what fits no host.
+func checkBulk(r *wire.BulkRequest) error {
 	missing := func(field string) error {
 		return inventory.Errorf(inventory.Invalid, "%s needs %s", r.Verb, field).WithHint("give %s in the body", field)
 	}
@@ -146,7 +126,7 @@ func (r *BulkRequest) check() error {
 
 // bulkHosts finds the hosts that are asked for. What is none stands among the items with the reason; a host that is named
 // twice is there once.
-func (s *Server) bulkHosts(req *rest.Request, r BulkRequest) (items []wire.BulkItem, hosts []inventory.Host, err error) {
+func (s *Server) bulkHosts(req *rest.Request, r wire.BulkRequest) (items []wire.BulkItem, hosts []inventory.Host, err error) {
 	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 		items, hosts = []wire.BulkItem{}, nil
 		add := func(h inventory.Host) {

@@ -23,14 +23,6 @@ type BMCInventory struct {
 	LeftOut  []string           `json:"leftOut,omitempty" doc:"What could not be read, and why"`
 }
 
-// BMCBoot is an override of the boot order, for the next boot unless IsPersistent.
-type BMCBoot struct {
-	Device       bmc.Device         `json:"device" enum:"none,pxe,http,disk,virtual-media,setup"`
-	URI          string             `json:"uri,omitempty" doc:"For http, where the controller can set it" maxLength:"1024"`
-	Mode         inventory.Firmware `json:"mode,omitempty" doc:"When empty, what is set stays" enum:"bios,uefi,"`
-	IsPersistent bool               `json:"isPersistent,omitempty"`
-}
-
 type (
 	logInput struct {
 		rest.HostRef
@@ -42,7 +34,7 @@ type (
 	}
 	bootInput struct {
 		rest.HostRef
-		Body BMCBoot
+		Body wire.BMCBoot
 	}
 	userInput struct {
 		rest.HostRef
@@ -336,24 +328,24 @@ func (s *Server) setBMCMedia(req *rest.Request, in *mediaInput) (*rest.One[wire.
 	return &rest.One[wire.BMCMedia]{Body: out}, err
 }
 
-func (s *Server) bmcBoot(req *rest.Request, in *rest.HostRef) (*rest.One[BMCBoot], error) {
-	var out BMCBoot
+func (s *Server) bmcBoot(req *rest.Request, in *rest.HostRef) (*rest.One[wire.BMCBoot], error) {
+	var out wire.BMCBoot
 	err := withBMC(req, s, in.Host, "cannot choose the boot device", func(_ inventory.Host, d bmc.Booter, _ inventory.BMC) error {
 		b, err := d.Boot(req)
-		out = BMCBoot(b)
+		out = wire.BMCBoot(b)
 		return err
 	})
-	return &rest.One[BMCBoot]{Body: out}, err
+	return &rest.One[wire.BMCBoot]{Body: out}, err
 }
 
-func (s *Server) setBMCBoot(req *rest.Request, in *bootInput) (*rest.One[BMCBoot], error) {
+func (s *Server) setBMCBoot(req *rest.Request, in *bootInput) (*rest.One[wire.BMCBoot], error) {
 	if err := rest.CheckURL("uri", in.Body.URI); err != nil {
 		return nil, err
 	}
 	if in.Body.URI != "" && in.Body.Device != bmc.HTTP {
 		return nil, inventory.Errorf(inventory.Invalid, "only the device http has a uri")
 	}
-	var out BMCBoot
+	var out wire.BMCBoot
 	err := withBMC(req, s, in.Host, "cannot choose the boot device", func(h inventory.Host, d bmc.Booter, _ inventory.BMC) error {
 		if err := s.rest.Begun(req); err != nil {
 			return err
@@ -365,10 +357,10 @@ func (s *Server) setBMCBoot(req *rest.Request, in *bootInput) (*rest.One[BMCBoot
 			return err
 		}
 		b, err := d.Boot(req)
-		out = BMCBoot(b)
+		out = wire.BMCBoot(b)
 		return err
 	})
-	return &rest.One[BMCBoot]{Body: out}, err
+	return &rest.One[wire.BMCBoot]{Body: out}, err
 }
 
 // resetBMC restarts the controller itself. Slipway knows only that it took the order: it is away for some minutes.

@@ -5,7 +5,26 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/operation"
 )
+
+// BulkRequest says what to do, and with which hosts. The fields after selector are those of the verb.
+type BulkRequest struct {
+	Verb     string   `json:"verb" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,confirm,clean,release,set,locate,delete"`
+	Hosts    []string `json:"hosts,omitempty" doc:"Names, ids or MACs" maxItems:"10000"`
+	Selector string   `json:"selector,omitempty" doc:"Those that it matches, instead of hosts" maxLength:"1024"`
+	// Strangers are chosen by what they are.
+	Strangers bool               `json:"strangers,omitempty" doc:"delete: the hosts that nobody has accepted or changed, instead of hosts"`
+	SilentFor inventory.Duration `json:"silentFor,omitempty" doc:"strangers: only those that have been silent for so long"`
+
+	On      *bool                    `json:"on,omitempty" doc:"maintain, protect, cordon, retain, adopt, locate: false ends it"`
+	Force   bool                     `json:"force,omitempty" doc:"delete: also what something is under way with; that is cancelled"`
+	Profile string                   `json:"profile,omitempty" doc:"install: profile to pin; empty keeps what decides now" maxLength:"63"`
+	Action  bmc.Action               `json:"action,omitempty" doc:"power" enum:"on,off,shutdown,cycle,reset,"`
+	Mode    inventory.CleanMode      `json:"mode,omitempty" doc:"clean: quick when absent" enum:"none,quick,full,secure,"`
+	Inspect operation.InspectRequest `json:"inspect,omitempty" doc:"inspect"`
+	Set     *HostPatch               `json:"set,omitempty" doc:"set: what to change, on each host alike"`
+}
 
 // BulkItem is what became of one host.
 type BulkItem struct {
@@ -66,6 +85,14 @@ type PlacePatch struct {
 type BMCLog struct {
 	Items   []bmc.LogEntry `json:"items"`
 	LeftOut []string       `json:"leftOut,omitempty" doc:"How many entries are not shown, and what could not be read"`
+}
+
+// BMCBoot is an override of the boot order, for the next boot unless IsPersistent.
+type BMCBoot struct {
+	Device       bmc.Device         `json:"device" enum:"none,pxe,http,disk,virtual-media,setup"`
+	URI          string             `json:"uri,omitempty" doc:"For http, where the controller can set it" maxLength:"1024"`
+	Mode         inventory.Firmware `json:"mode,omitempty" doc:"When empty, what is set stays" enum:"bios,uefi,"`
+	IsPersistent bool               `json:"isPersistent,omitempty"`
 }
 
 // BMCMedia is what is in the virtual drive.

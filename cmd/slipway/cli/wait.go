@@ -244,7 +244,7 @@ func (s *Session) WaitMachine(f *Follower, m inventory.Machine, wait WaitFlag, i
 
 // machine shows what is new of a machine and reports whether it has come to an end.
 func (f *Follower) machine(m *inventory.Machine, isDeletion bool) (bool, error) {
-	open, err := f.API.Operations.Find(f.s.Ctx, client.OperationQuery{Machine: m.Name, IsOpen: true, Limit: 1})
+	open, err := f.API.Operations.List(f.s.Ctx, client.Query{Machine: m.Name, Open: true, Limit: 1})
 	if err != nil {
 		return false, err
 	}
@@ -295,7 +295,7 @@ func (s *Session) WaitOperation(f *Follower, o inventory.Operation, wait WaitFla
 
 // WaitHost follows the latest operation of that kind with a host.
 func (s *Session) WaitHost(f *Follower, host string, kind inventory.OperationKind, wait WaitFlag) error {
-	page, err := f.API.Operations.Find(s.Ctx, client.OperationQuery{Host: host, Kind: string(kind), Limit: 1})
+	page, err := f.API.Operations.List(s.Ctx, client.Query{Host: host, Kind: string(kind), Limit: 1})
 	if err != nil || len(page.Items) == 0 {
 		return err
 	}

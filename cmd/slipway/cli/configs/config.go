@@ -11,6 +11,8 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -28,7 +30,7 @@ func (o origins) place(source string) string {
 }
 
 // findingLines writes findings, one a line, as compilers do.
-func findingLines(w io.Writer, findings client.Findings, o origins) {
+func findingLines(w io.Writer, findings []machineconfig.Finding, o origins) {
 	for _, f := range findings {
 		line := string(f.Severity) + ": "
 		if source := o.place(f.Source); source != "" {
@@ -133,7 +135,7 @@ func (f *configFlags) configure(s *cli.Session, p *inventory.Profile) (origins, 
 }
 
 // showImpact says what an edit would do. What is wrong with it is a failure.
-func showImpact(s *cli.Session, i client.Impact, o origins, withDiffs bool) error {
+func showImpact(s *cli.Session, i configuration.Impact, o origins, withDiffs bool) error {
 	if s.Globals.Output != "table" {
 		if err := s.Show(i, nil); err != nil {
 			return err
@@ -147,7 +149,7 @@ func showImpact(s *cli.Session, i client.Impact, o origins, withDiffs bool) erro
 		fmt.Fprintln(s.Out)
 		for _, h := range i.Hosts {
 			state := "changes"
-			if hasErrors(h.Findings) {
+			if h.Findings.HasErrors() {
 				state = "fails"
 			}
 			fmt.Fprintf(s.Out, "%s: %s\n", cli.Plain(h.Host), state)
@@ -156,7 +158,7 @@ func showImpact(s *cli.Session, i client.Impact, o origins, withDiffs bool) erro
 			}
 		}
 	}
-	if i.FailedN > 0 || hasErrors(i.Findings) {
+	if i.FailedN > 0 || i.Findings.HasErrors() {
 		return cli.ErrSaid
 	}
 	return nil
@@ -170,15 +172,6 @@ func countOf(n, of int) string {
 		return fmt.Sprintf("%d of 1 host", n)
 	}
 	return fmt.Sprintf("%d of %d hosts", n, of)
-}
-
-func hasErrors(findings client.Findings) bool {
-	for _, f := range findings {
-		if f.Severity == "error" {
-			return true
-		}
-	}
-	return false
 }
 
 // previewConfig shows what a save would change, in the thing and on its hosts.

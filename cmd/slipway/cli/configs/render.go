@@ -10,6 +10,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -33,14 +34,14 @@ func (c *RenderCommand) Run(s *cli.Session) error {
 		findingLines(s.Err, p.Findings, o)
 		err = c.print(s, p)
 	}
-	if err == nil && hasErrors(p.Findings) {
+	if err == nil && p.Findings.HasErrors() {
 		err = cli.ErrSaid
 	}
 	return err
 }
 
 // preview asks for what is stored, or for a draft.
-func (c *RenderCommand) preview(s *cli.Session) (p client.Preview, o origins, err error) {
+func (c *RenderCommand) preview(s *cli.Session) (p configuration.Preview, o origins, err error) {
 	api, err := s.Client()
 	if err != nil {
 		return p, nil, err
@@ -123,7 +124,7 @@ func readProfile(s *cli.Session, path string) (p inventory.Profile, err error) {
 }
 
 // print writes one document as it is, or all with headings.
-func (c *RenderCommand) print(s *cli.Session, p client.Preview) error {
+func (c *RenderCommand) print(s *cli.Session, p configuration.Preview) error {
 	var names []string
 	for _, d := range p.Documents {
 		if c.Document == "" || c.Document == d.Name {
@@ -139,7 +140,7 @@ func (c *RenderCommand) print(s *cli.Session, p client.Preview) error {
 	switch {
 	case c.Document != "" && !slices.Contains(names, c.Document):
 		return inventory.Errorf(inventory.NotFound, "host %s is given no document %s", p.Host, c.Document).WithHint("it is given: %s", cli.OrNothing(names))
-	case len(names) == 0 && !hasErrors(p.Findings):
+	case len(names) == 0 && !p.Findings.HasErrors():
 		s.Say("host %s is given nothing: neither its profile nor a layer says anything", p.Host)
 	case c.Document == "" && len(p.Args) > 0:
 		s.Say("kernel arguments besides the image's: %s", strings.Join(p.Args, " "))
@@ -163,7 +164,7 @@ func (c *DiffCommand) Run(s *cli.Session, api *client.Client) error {
 	}
 	findingLines(s.Err, p.Findings, nil)
 	switch {
-	case hasErrors(p.Findings):
+	case p.Findings.HasErrors():
 		return cli.ErrSaid
 	case p.Since == "":
 		s.Say("host %s was given nothing yet", p.Host)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
@@ -88,14 +89,14 @@ func (c *bmcBoot) Run(s *cli.Session, api *client.Client) error {
 	if c.Device == "" && (c.URI != "" || c.Mode != "" || c.Persistent) {
 		return cli.Usage("slipway bmc boot NAME pxe --persistent", "say the device as well")
 	}
-	var b client.BMCBoot
+	var b wire.BMCBoot
 	var err error
 	if c.Device == "" {
 		b, err = api.Hosts.BMCBoot(s.Ctx, c.Host)
 	} else {
-		b, err = api.Hosts.SetBMCBoot(s.Ctx, c.Host, client.BMCBoot{Device: c.Device, URI: c.URI, Mode: inventory.Firmware(c.Mode), IsPersistent: c.Persistent})
+		b, err = api.Hosts.SetBMCBoot(s.Ctx, c.Host, wire.BMCBoot{Device: bmc.Device(c.Device), URI: c.URI, Mode: inventory.Firmware(c.Mode), IsPersistent: c.Persistent})
 	}
-	return cli.Answered(b, err).Show(s, func(t *cli.TableWriter, b client.BMCBoot) {
+	return cli.Answered(b, err).Show(s, func(t *cli.TableWriter, b wire.BMCBoot) {
 		t.Field("device", string(b.Device))
 		t.Field("uri", b.URI)
 		t.Field("mode", string(b.Mode))

@@ -231,7 +231,7 @@ func (c *hostAccept) Run(s *cli.Session, api *client.Client) error {
 	if n != 1 {
 		return cli.Usage("slipway host accept NAME... or --all or --selector SELECTOR", "say which hosts to accept, in one way")
 	}
-	r := client.BulkRequest{Verb: "accept", Hosts: c.Hosts}
+	r := wire.BulkRequest{Verb: "accept", Hosts: c.Hosts}
 	if len(c.Hosts) == 0 {
 		r.Selector = strings.TrimPrefix(c.Selector+",state=discovered", ",")
 	}

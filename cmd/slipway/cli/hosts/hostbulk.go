@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/web/client"
 	"slipway.dev/slipway/web/wire"
 )
@@ -86,7 +88,7 @@ type hostForgetStrangers struct {
 
 // Run forgets the hosts that nobody has accepted.
 func (c *hostForgetStrangers) Run(s *cli.Session, api *client.Client) error {
-	out, err := api.Hosts.Bulk(s.Ctx, client.BulkRequest{Verb: "delete", Strangers: true, SilentFor: inventory.Duration(c.SilentFor)}, c.DryRun)
+	out, err := api.Hosts.Bulk(s.Ctx, wire.BulkRequest{Verb: "delete", Strangers: true, SilentFor: inventory.Duration(c.SilentFor)}, c.DryRun)
 	if err != nil {
 		return err
 	}
@@ -120,8 +122,8 @@ func showBulk(s *cli.Session, out wire.BulkResult, done string) error {
 }
 
 // request is what the flags ask for.
-func (c *hostBulk) request() (client.BulkRequest, error) {
-	r := client.BulkRequest{Verb: c.Verb, Hosts: c.Hosts, Selector: c.Selector, Action: c.Action, Mode: inventory.CleanMode(c.Mode)}
+func (c *hostBulk) request() (wire.BulkRequest, error) {
+	r := wire.BulkRequest{Verb: c.Verb, Hosts: c.Hosts, Selector: c.Selector, Action: bmc.Action(c.Action), Mode: inventory.CleanMode(c.Mode)}
 	on := !c.Off
 	switch c.Verb {
 	case "maintain", "protect", "cordon", "retain", "adopt", "locate":
@@ -131,7 +133,7 @@ func (c *hostBulk) request() (client.BulkRequest, error) {
 	case "install":
 		r.Profile = cli.Value(c.Profile)
 	case "inspect":
-		r.Inspect = &client.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(cli.Value(c.BurnIn))}
+		r.Inspect = operation.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(cli.Value(c.BurnIn))}
 	case "set":
 		labels, err := labelPatch(c.Label)
 		if err != nil {

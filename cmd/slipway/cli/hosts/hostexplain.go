@@ -8,6 +8,8 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/boot"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/pxe/diagnosis"
 	"slipway.dev/slipway/web/client"
 )
@@ -20,8 +22,8 @@ type hostExplain struct {
 
 // explained is what is known of a host's next boot and of its last.
 type explained struct {
-	*client.Explanation
-	Diagnosis client.Diagnosis `json:"diagnosis"`
+	*boot.Explanation
+	Diagnosis watch.Diagnosis `json:"diagnosis"`
 }
 
 // Run explains a host's next boot, and why the last one failed.
@@ -34,7 +36,7 @@ func (c *hostExplain) Run(s *cli.Session, api *client.Client) error {
 	case isStranger:
 		x.Diagnosis, err = api.DiagnoseStranger(s.Ctx, mac)
 	default:
-		var e client.Explanation
+		var e boot.Explanation
 		if e, err = api.Hosts.Explain(s.Ctx, c.Host); err != nil {
 			return err
 		}
@@ -70,7 +72,7 @@ func strangerOr(s *cli.Session, api *client.Client, ref string) (inventory.MAC, 
 func (c *hostExplain) table(t *cli.TableWriter, x explained) {
 	if e := x.Explanation; e != nil {
 		t.Field("host", e.Host)
-		t.Field("boots", e.Boot)
+		t.Field("boots", string(e.Boot))
 		t.Field("because", e.Reason)
 		t.Field("hint", e.Hint)
 		t.Field("profile", e.Profile)

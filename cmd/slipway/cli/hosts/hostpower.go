@@ -5,6 +5,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/operation"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -101,7 +102,7 @@ func (c *hostInspect) Run(s *cli.Session) error {
 	if c.BMCNetwork != "" && c.BMCUser == "" {
 		return cli.Usage("slipway host inspect NAME --bmc-user slipway --bmc-network 10.1.0.0/16", "--bmc-network is about the account of --bmc-user, and none is asked for")
 	}
-	r := client.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(cli.Value(c.BurnIn)), MayWrite: c.MayWrite, BMCUser: c.BMCUser, BMCNetwork: c.BMCNetwork}
+	r := operation.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(cli.Value(c.BurnIn)), MayWrite: c.MayWrite, BMCUser: c.BMCUser, BMCNetwork: c.BMCNetwork}
 	return doneTo(s, c.Host, inventory.OpInspect, c.Wait, func(api *client.Client) (inventory.Host, error) { return api.Hosts.Inspect(s.Ctx, c.Host, r) })
 }
 

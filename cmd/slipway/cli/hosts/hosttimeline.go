@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/provision/watch"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -47,7 +48,7 @@ func (c *hostTimeline) Run(s *cli.Session, api *client.Client) error {
 }
 
 // expectedLine says what should happen next.
-func expectedLine(x *client.Expected, now time.Time) string {
+func expectedLine(x *watch.Expected, now time.Time) string {
 	switch {
 	case x.By.IsZero():
 		return "next: " + cli.Plain(x.What)

@@ -113,7 +113,7 @@ func (c *machineShow) Run(s *cli.Session) error {
 
 // openOperation shows what is being done for a machine; that it cannot be read hides nothing else.
 func openOperation(s *cli.Session, t *cli.TableWriter, machine string) {
-	open, err := s.Connection.Operations.Find(s.Ctx, client.OperationQuery{Machine: machine, IsOpen: true, Limit: 1})
+	open, err := s.Connection.Operations.List(s.Ctx, client.Query{Machine: machine, Open: true, Limit: 1})
 	if err != nil || len(open.Items) == 0 {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
+func audit(c *client.Client) client.Noun[inventory.Audit] { return c.Audit }
+
 // AuditCommand is slipway audit.
 type AuditCommand struct {
 	List auditList `cmd:"" help:"List the requests to the server, latest first."`
@@ -32,35 +34,14 @@ type auditList struct {
 }
 
 // Run lists entries of the audit.
-func (c *auditList) Run(s *cli.Session, api *client.Client) error {
-	q := client.AuditQuery{
-		Actor: c.Actor, Noun: c.Noun, Name: c.Name, Host: c.Host, Operation: c.Operation, Outcome: c.Outcome, Limit: 500,
-	}
+func (c *auditList) Run(s *cli.Session) error {
+	q := client.Query{Actor: c.Actor, Noun: c.Noun, Name: c.Name, Host: c.Host, Operation: c.Operation, Outcome: c.Outcome}
 	if c.Since > 0 {
 		q.Since = time.Now().Add(-c.Since)
 	}
-	if c.Limit > 0 {
-		q.Limit = min(q.Limit, c.Limit)
-	}
-	list := []inventory.Audit{}
-	for isMore := true; isMore; {
-		page, err := api.Audit(s.Ctx, q)
-		if err != nil {
-			return err
-		}
-		list = append(list, page.Items...)
-		q.After, isMore = page.Next, page.Next != "" && (c.Limit <= 0 || len(list) < c.Limit)
-	}
-	if c.Limit > 0 {
-		s.SayCut(c.Limit, q.After != "" || len(list) > c.Limit)
-		list = list[:min(len(list), c.Limit)]
-	}
-	return s.Show(list, func(t *cli.TableWriter) {
-		t.Row("ID", "AT", "ACTOR", "OPERATION", "NOUN", "NAME", "STATUS", "DETAIL")
-		for i := range list {
-			a := &list[i]
-			t.Row(fmt.Sprint(a.ID), cli.TimeText(a.At), a.Actor, a.Operation, a.Noun, a.Name, auditStatus(a), auditDetail(a))
-		}
+	headings := []string{"ID", "AT", "ACTOR", "OPERATION", "NOUN", "NAME", "STATUS", "DETAIL"}
+	return cli.ShowList(s, audit, q, c.Limit, headings, func(a inventory.Audit) []string {
+		return []string{fmt.Sprint(a.ID), cli.TimeText(a.At), a.Actor, a.Operation, a.Noun, a.Name, auditStatus(&a), auditDetail(&a)}
 	})
 }
 

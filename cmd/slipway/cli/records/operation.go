@@ -28,23 +28,11 @@ type operationList struct {
 }
 
 // Run lists operations. Of one host or machine, those that have ended are listed as well.
-func (c *operationList) Run(s *cli.Session, api *client.Client) error {
-	q := client.OperationQuery{Host: c.Host, Machine: c.Machine, Kind: c.Kind, IsOpen: !c.All && c.Host == "" && c.Machine == "", Limit: 500}
-	if c.Limit > 0 {
-		q.Limit = min(q.Limit, c.Limit)
-	}
-	list := []inventory.Operation{}
-	for isMore := true; isMore; {
-		page, err := api.Operations.Find(s.Ctx, q)
-		if err != nil {
-			return err
-		}
-		list = append(list, page.Items...)
-		q.After, isMore = page.Next, page.Next != "" && (c.Limit <= 0 || len(list) < c.Limit)
-	}
-	if c.Limit > 0 {
-		s.SayCut(c.Limit, q.After != "" || len(list) > c.Limit)
-		list = list[:min(len(list), c.Limit)]
+func (c *operationList) Run(s *cli.Session) error {
+	q := client.Query{Host: c.Host, Machine: c.Machine, Kind: c.Kind, Open: !c.All && c.Host == "" && c.Machine == ""}
+	list, err := cli.ListAll(s, operations, q, c.Limit)
+	if err != nil {
+		return err
 	}
 	names := s.HostNames()
 	return s.Show(list, func(t *cli.TableWriter) {
