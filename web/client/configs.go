@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -26,14 +25,9 @@ type Configs[T any] struct {
 	Noun[T]
 }
 
-// Revisions returns one page of revisions, newest first.
-func (n Configs[T]) Revisions(ctx context.Context, name string, q Query) (p Page[wire.Revision[T]], err error) {
-	return p, n.c.call(ctx, http.MethodGet, n.at(name)+"/revisions", q.values(), nil, &p)
-}
-
-// Revision returns one revision.
-func (n Configs[T]) Revision(ctx context.Context, name string, number int) (r wire.Revision[T], err error) {
-	return r, n.c.call(ctx, http.MethodGet, fmt.Sprintf("%s/revisions/%d", n.at(name), number), nil, nil, &r)
+// Revisions is the calls for its revisions, which are listed newest first. The name of one is its number.
+func (n Configs[T]) Revisions(name string) Noun[wire.Revision[T]] {
+	return Noun[wire.Revision[T]]{n.c, n.at(name) + "/revisions"}
 }
 
 // Rollback makes it what it was at a revision.

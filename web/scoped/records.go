@@ -12,13 +12,19 @@ import (
 type recordTx struct{ *sight }
 
 // Pools implements inventory.RecordTx.
-func (t recordTx) Pools() inventory.Records[inventory.Pool] { return pools{t.sight, t.all.Pools()} }
+func (t recordTx) Pools() inventory.Records[inventory.Pool] {
+	return pools{t.sight, open[inventory.Pool]{t.all.Pools()}}
+}
 
 // Racks implements inventory.RecordTx.
-func (t recordTx) Racks() inventory.Records[inventory.Rack] { return racks{t.sight, t.all.Racks()} }
+func (t recordTx) Racks() inventory.Records[inventory.Rack] {
+	return racks{t.sight, open[inventory.Rack]{t.all.Racks()}}
+}
 
 // Layers implements inventory.RecordTx.
-func (t recordTx) Layers() inventory.Records[inventory.Layer] { return layers{t.sight, t.all.Layers()} }
+func (t recordTx) Layers() inventory.Records[inventory.Layer] {
+	return layers{t.sight, open[inventory.Layer]{t.all.Layers()}}
+}
 
 // Classes, golden hardware, images, profiles, subnets and targets belong to nobody: all may read them. Their writes need the role everywhere, and so does
 // all of the others.
@@ -86,12 +92,12 @@ func (x open[R]) Delete(name string) error           { return x.all.Delete(name)
 // pools are those in which the caller has a role. Their writes need the role everywhere.
 type pools struct {
 	*sight
-	stored inventory.Records[inventory.Pool]
+	open[inventory.Pool]
 }
 
 // Find implements inventory.Records.
 func (x pools) Find(name string) (inventory.Pool, error) {
-	p, err := x.stored.Find(name)
+	p, err := x.open.Find(name)
 	if err == nil && !x.reach.caller.Grants.In(name).Allows(inventory.Viewer) {
 		return inventory.Pool{}, x.reach.enough("", "pool", name)
 	}
@@ -100,29 +106,20 @@ func (x pools) Find(name string) (inventory.Pool, error) {
 
 // List implements inventory.Records.
 func (x pools) List(p inventory.Page) ([]inventory.Pool, error) {
-	return keptPages(p, x.stored.List, func(p inventory.Pool) string { return p.Name }, func(p *inventory.Pool) (bool, error) {
+	return keptPages(p, x.open.List, func(p inventory.Pool) string { return p.Name }, func(p *inventory.Pool) (bool, error) {
 		return x.reach.caller.Grants.In(p.Name).Allows(inventory.Viewer), nil
 	})
 }
 
-// Create implements inventory.Records.
-func (x pools) Create(p *inventory.Pool, now time.Time) error { return x.stored.Create(p, now) }
-
-// Update implements inventory.Records.
-func (x pools) Update(p *inventory.Pool, now time.Time) error { return x.stored.Update(p, now) }
-
-// Delete implements inventory.Records.
-func (x pools) Delete(name string) error { return x.stored.Delete(name) }
-
 // racks are seen by anyone who sees a host in them. Their writes need the role everywhere.
 type racks struct {
 	*sight
-	stored inventory.Records[inventory.Rack]
+	open[inventory.Rack]
 }
 
 // Find implements inventory.Records.
 func (x racks) Find(id string) (inventory.Rack, error) {
-	r, err := x.stored.Find(id)
+	r, err := x.open.Find(id)
 	if err != nil {
 		return r, err
 	}
@@ -146,22 +143,13 @@ func (x racks) List(p inventory.Page) ([]inventory.Rack, error) {
 	for _, h := range hosts {
 		isSeen[h.Place.RackID()] = true
 	}
-	return keptPages(p, x.stored.List, func(r inventory.Rack) string { return r.ID() }, func(r *inventory.Rack) (bool, error) { return isSeen[r.ID()], nil })
+	return keptPages(p, x.open.List, func(r inventory.Rack) string { return r.ID() }, func(r *inventory.Rack) (bool, error) { return isSeen[r.ID()], nil })
 }
-
-// Create implements inventory.Records.
-func (x racks) Create(r *inventory.Rack, now time.Time) error { return x.stored.Create(r, now) }
-
-// Update implements inventory.Records.
-func (x racks) Update(r *inventory.Rack, now time.Time) error { return x.stored.Update(r, now) }
-
-// Delete implements inventory.Records.
-func (x racks) Delete(id string) error { return x.stored.Delete(id) }
 
 // layers are those of hosts in reach, and all that are of no host. Their writes need the role everywhere.
 type layers struct {
 	*sight
-	stored inventory.Records[inventory.Layer]
+	open[inventory.Layer]
 }
 
 // Find implements inventory.Records.
@@ -171,24 +159,15 @@ func (x layers) Find(key string) (inventory.Layer, error) {
 			return inventory.Layer{}, err
 		}
 	}
-	return x.stored.Find(key)
+	return x.open.Find(key)
 }
 
 // List implements inventory.Records.
 func (x layers) List(p inventory.Page) ([]inventory.Layer, error) {
-	return keptPages(p, x.stored.List, func(l inventory.Layer) string { return l.Key() }, func(l *inventory.Layer) (bool, error) {
+	return keptPages(p, x.open.List, func(l inventory.Layer) string { return l.Key() }, func(l *inventory.Layer) (bool, error) {
 		if l.Scope != inventory.ScopeHost {
 			return true, nil
 		}
 		return x.seesHost(inventory.HostID(l.Name))
 	})
 }
-
-// Create implements inventory.Records.
-func (x layers) Create(l *inventory.Layer, now time.Time) error { return x.stored.Create(l, now) }
-
-// Update implements inventory.Records.
-func (x layers) Update(l *inventory.Layer, now time.Time) error { return x.stored.Update(l, now) }
-
-// Delete implements inventory.Records.
-func (x layers) Delete(key string) error { return x.stored.Delete(key) }

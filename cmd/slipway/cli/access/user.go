@@ -166,11 +166,7 @@ func (c *userPassword) Run(s *cli.Session, api *client.Client) error {
 }
 
 // change reads a user, changes it, and stores it unless somebody else has changed it meanwhile.
-func changeUser(s *cli.Session, name string, edit func(*inventory.User)) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func changeUser(s *cli.Session, api *client.Client, name string, edit func(*inventory.User)) error {
 	u, err := api.Users.Get(s.Ctx, name)
 	if err != nil {
 		return err
@@ -196,12 +192,12 @@ type userGrant struct {
 }
 
 // Run gives a role, in place of the one that the user had there.
-func (c *userGrant) Run(s *cli.Session) error {
+func (c *userGrant) Run(s *cli.Session, api *client.Client) error {
 	given, err := (&grantFlags{Role: c.Role, Pool: c.Pool}).grants()
 	if err != nil {
 		return err
 	}
-	return changeUser(s, c.User, func(u *inventory.User) {
+	return changeUser(s, api, c.User, func(u *inventory.User) {
 		for _, g := range given {
 			u.Grants = append(without(u.Grants, g.Pool), g)
 		}
@@ -214,8 +210,8 @@ type userRevoke struct {
 }
 
 // Run takes roles.
-func (c *userRevoke) Run(s *cli.Session) error {
-	return changeUser(s, c.User, func(u *inventory.User) {
+func (c *userRevoke) Run(s *cli.Session, api *client.Client) error {
+	return changeUser(s, api, c.User, func(u *inventory.User) {
 		if len(c.Pool) == 0 {
 			u.Grants = without(u.Grants, "")
 		}
@@ -230,8 +226,8 @@ type userDisable struct {
 }
 
 // Run disables a user.
-func (c *userDisable) Run(s *cli.Session) error {
-	return changeUser(s, c.User, func(u *inventory.User) { u.IsDisabled = true })
+func (c *userDisable) Run(s *cli.Session, api *client.Client) error {
+	return changeUser(s, api, c.User, func(u *inventory.User) { u.IsDisabled = true })
 }
 
 type userEnable struct {
@@ -239,8 +235,8 @@ type userEnable struct {
 }
 
 // Run enables a user.
-func (c *userEnable) Run(s *cli.Session) error {
-	return changeUser(s, c.User, func(u *inventory.User) { u.IsDisabled = false })
+func (c *userEnable) Run(s *cli.Session, api *client.Client) error {
+	return changeUser(s, api, c.User, func(u *inventory.User) { u.IsDisabled = false })
 }
 
 type userFactor struct {
@@ -323,6 +319,6 @@ type userFactorRequire struct {
 }
 
 // Run asks for a second factor of a user.
-func (c *userFactorRequire) Run(s *cli.Session) error {
-	return changeUser(s, c.User, func(u *inventory.User) { u.NeedsSecondFactor = !c.Off })
+func (c *userFactorRequire) Run(s *cli.Session, api *client.Client) error {
+	return changeUser(s, api, c.User, func(u *inventory.User) { u.NeedsSecondFactor = !c.Off })
 }

@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/apply"
 	"slipway.dev/slipway/kubernetes/backend"
+	"slipway.dev/slipway/web/client"
 )
 
 // filesFlags say which objects are meant.
@@ -25,32 +26,16 @@ type filesFlags struct {
 type ApplyCommand struct{ filesFlags }
 
 // Run applies files.
-func (c *ApplyCommand) Run(s *cli.Session) error {
-	objects, err := c.read(s)
-	if err != nil {
-		return err
-	}
-	a, err := applier(s, c.DryRun)
-	if err != nil {
-		return err
-	}
-	return applied(s, c.DryRun, func(done func(apply.Change)) error { return a.Apply(s.Ctx, objects, done) })
+func (c *ApplyCommand) Run(s *cli.Session, api *client.Client) error {
+	return c.each(s, api, (*apply.Applier).Apply)
 }
 
 // DeleteCommand is slipway delete.
 type DeleteCommand struct{ filesFlags }
 
 // Run deletes what files have asked for.
-func (c *DeleteCommand) Run(s *cli.Session) error {
-	objects, err := c.read(s)
-	if err != nil {
-		return err
-	}
-	a, err := applier(s, c.DryRun)
-	if err != nil {
-		return err
-	}
-	return applied(s, c.DryRun, func(done func(apply.Change)) error { return a.Delete(s.Ctx, objects, done) })
+func (c *DeleteCommand) Run(s *cli.Session, api *client.Client) error {
+	return c.each(s, api, (*apply.Applier).Delete)
 }
 
 // GetCommand is slipway get.
@@ -61,8 +46,8 @@ type GetCommand struct {
 }
 
 // Run shows what was applied, with its status.
-func (c *GetCommand) Run(s *cli.Session) error {
-	a, err := applier(s, true)
+func (c *GetCommand) Run(s *cli.Session, api *client.Client) error {
+	a, err := applier(s, api, true)
 	if err != nil {
 		return err
 	}
@@ -90,11 +75,7 @@ func (c *GetCommand) Run(s *cli.Session) error {
 }
 
 // applier returns what applies files, by the server's REST API.
-func applier(s *cli.Session, isDryRun bool) (*apply.Applier, error) {
-	api, err := s.Client()
-	if err != nil {
-		return nil, err
-	}
+func applier(s *cli.Session, api *client.Client, isDryRun bool) (*apply.Applier, error) {
 	a, err := backend.NewRemote(s.Ctx, api)
 	if err != nil {
 		return nil, err
@@ -109,10 +90,18 @@ func applier(s *cli.Session, isDryRun bool) (*apply.Applier, error) {
 	return &apply.Applier{Appliance: a, HasSecret: has, DryRun: isDryRun}, nil
 }
 
-// applied shows what becomes of each object, as it happens in a table.
-func applied(s *cli.Session, isDryRun bool, do func(done func(apply.Change)) error) error {
+// each does something with each object of the files, and shows what becomes of it.
+func (f *filesFlags) each(s *cli.Session, api *client.Client, do func(*apply.Applier, context.Context, []apply.Object, func(apply.Change)) error) error {
+	objects, err := f.read(s)
+	if err != nil {
+		return err
+	}
+	a, err := applier(s, api, f.DryRun)
+	if err != nil {
+		return err
+	}
 	changes := []apply.Change{}
-	err := do(func(c apply.Change) { changes = append(changes, c) })
+	err = do(a, s.Ctx, objects, func(c apply.Change) { changes = append(changes, c) })
 	if len(changes) > 0 || err == nil {
 		if shown := s.Show(changes, func(t *cli.TableWriter) {
 			t.Row("OBJECT", "RESULT", "DETAIL")
@@ -123,7 +112,7 @@ func applied(s *cli.Session, isDryRun bool, do func(done func(apply.Change)) err
 			return shown
 		}
 	}
-	if err == nil && isDryRun {
+	if err == nil && f.DryRun {
 		s.Say("this was a dry run: nothing was changed")
 	}
 	return err

@@ -11,8 +11,6 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-func layerConfigs(c *client.Client) client.Configs[inventory.Layer] { return c.Layers }
-
 // LayerCommand is slipway layer. A layer is named by its key: global, site/NAME, rack/NAME or host/NAME.
 type LayerCommand struct {
 	List      nouns.List[layer, inventory.Layer] `cmd:"" help:"List layers."`
@@ -116,8 +114,8 @@ type layerRevisions struct {
 }
 
 // Run lists revisions.
-func (c *layerRevisions) Run(s *cli.Session) error {
-	return showRevisions(s, layerConfigs, c.Layer, c.Revision, func(l inventory.Layer) string { return l.Config })
+func (c *layerRevisions) Run(s *cli.Session, api *client.Client) error {
+	return showRevisions(s, api.Layers.Revisions(c.Layer), c.Revision, func(l inventory.Layer) string { return l.Config })
 }
 
 type layerRollback struct {
@@ -127,55 +125,34 @@ type layerRollback struct {
 }
 
 // Run goes back to a revision.
-func (c *layerRollback) Run(s *cli.Session) error {
-	return rollback(s, layerConfigs, c.Layer, c.Revision, c.DryRun)
+func (c *layerRollback) Run(s *cli.Session, api *client.Client) error {
+	return rollback(s, api.Layers, c.Layer, c.Revision, c.DryRun)
 }
 
 // showRevisions lists revisions, or shows the text of one.
-func showRevisions[T any](s *cli.Session, noun func(*client.Client) client.Configs[T], name string, number int, text func(T) string) error {
-	api, err := s.Client()
+func showRevisions[T any](s *cli.Session, revisions client.Noun[wire.Revision[T]], number int, text func(T) string) error {
+	if number == 0 {
+		all := func(*client.Client) client.Noun[wire.Revision[T]] { return revisions }
+		return cli.ShowList(s, all, client.Query{}, 0, []string{"REVISION", "CREATED", "CHANGED"}, func(r wire.Revision[T]) []string {
+			return []string{fmt.Sprint(r.N), cli.TimeText(r.CreatedAt), strings.Join(r.Changed, " ")}
+		})
+	}
+	r, err := revisions.Get(s.Ctx, fmt.Sprint(number))
 	if err != nil {
 		return err
 	}
-	if number != 0 {
-		r, err := noun(api).Revision(s.Ctx, name, number)
-		if err != nil {
-			return err
-		}
-		if s.Globals.Output != "table" {
-			return s.Show(r, nil)
-		}
-		return cli.WriteText(s.Out, text(*r.Body))
+	if s.Globals.Output != "table" {
+		return s.Show(r, nil)
 	}
-	all := []wire.Revision[T]{}
-	for q := (client.Query{Limit: 500}); ; {
-		p, err := noun(api).Revisions(s.Ctx, name, q)
-		if err != nil {
-			return err
-		}
-		all = append(all, p.Items...)
-		if q.After = p.Next; p.Next == "" {
-			break
-		}
-	}
-	return s.Show(all, func(t *cli.TableWriter) {
-		t.Row("REVISION", "CREATED", "CHANGED")
-		for _, r := range all {
-			t.Row(fmt.Sprint(r.N), cli.TimeText(r.CreatedAt), strings.Join(r.Changed, " "))
-		}
-	})
+	return cli.WriteText(s.Out, text(*r.Body))
 }
 
-func rollback[T any](s *cli.Session, noun func(*client.Client) client.Configs[T], name string, number int, isDryRun bool) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func rollback[T any](s *cli.Session, noun client.Configs[T], name string, number int, isDryRun bool) error {
 	if isDryRun {
-		d, err := noun(api).PreviewRollback(s.Ctx, name, number)
+		d, err := noun.PreviewRollback(s.Ctx, name, number)
 		return previewConfig(s, d, err, nil)
 	}
-	stored, err := noun(api).Rollback(s.Ctx, name, number)
+	stored, err := noun.Rollback(s.Ctx, name, number)
 	if err != nil {
 		return InFiles(s, err, nil)
 	}

@@ -13,8 +13,6 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-func profileConfigs(c *client.Client) client.Configs[inventory.Profile] { return c.Profiles }
-
 // ProfileCommand is slipway profile.
 type ProfileCommand struct {
 	List   nouns.List[profile, inventory.Profile]   `cmd:"" help:"List profiles."`
@@ -100,14 +98,14 @@ type profileCreate struct {
 }
 
 // Run adds a profile.
-func (c *profileCreate) Run(s *cli.Session) error {
+func (c *profileCreate) Run(s *cli.Session, api *client.Client) error {
 	p := inventory.Profile{Name: c.Name, Image: c.Image}
 	c.apply(&p)
 	o, err := c.configure(s, &p)
 	if err != nil {
 		return err
 	}
-	return saveProfile(s, "POST", "", p, c.DryRun, o)
+	return saveProfile(s, api, "POST", "", p, c.DryRun, o)
 }
 
 type profileUpdate struct {
@@ -118,20 +116,16 @@ type profileUpdate struct {
 }
 
 // Run changes a profile as it is stored now.
-func (c *profileUpdate) Run(s *cli.Session) error {
-	p, o, err := c.edited(s)
+func (c *profileUpdate) Run(s *cli.Session, api *client.Client) error {
+	p, o, err := c.edited(s, api)
 	if err != nil {
 		return err
 	}
-	return saveProfile(s, "PUT", c.Profile, p, c.DryRun, o, client.IfVersion(p.Version))
+	return saveProfile(s, api, "PUT", c.Profile, p, c.DryRun, o, client.IfVersion(p.Version))
 }
 
 // edited is the profile as it is stored, with the changes.
-func (c *profileUpdate) edited(s *cli.Session) (p inventory.Profile, o origins, err error) {
-	api, err := s.Client()
-	if err != nil {
-		return p, nil, err
-	}
+func (c *profileUpdate) edited(s *cli.Session, api *client.Client) (p inventory.Profile, o origins, err error) {
 	if p, err = api.Profiles.Get(s.Ctx, c.Profile); err != nil {
 		return p, nil, err
 	}
@@ -142,12 +136,8 @@ func (c *profileUpdate) edited(s *cli.Session) (p inventory.Profile, o origins, 
 }
 
 // saveProfile stores a profile; findings are said with the lines of the user's own files.
-func saveProfile(s *cli.Session, method, name string, p inventory.Profile, isDryRun bool, o origins, opts ...client.Option) error {
+func saveProfile(s *cli.Session, api *client.Client, method, name string, p inventory.Profile, isDryRun bool, o origins, opts ...client.Option) error {
 	if isDryRun {
-		api, err := s.Client()
-		if err != nil {
-			return err
-		}
 		d, err := api.Profiles.Preview(s.Ctx, method, name, p)
 		return previewConfig(s, d, err, o)
 	}
@@ -163,7 +153,7 @@ type profileCheck struct {
 
 // Run says what a change would do; without one, what is wrong with the profile as it is.
 func (c *profileCheck) Run(s *cli.Session, api *client.Client) error {
-	p, o, err := (&profileUpdate{Profile: c.Profile, Image: c.Image, profileFlags: c.profileFlags}).edited(s)
+	p, o, err := (&profileUpdate{Profile: c.Profile, Image: c.Image, profileFlags: c.profileFlags}).edited(s, api)
 	if err != nil {
 		return err
 	}
@@ -180,8 +170,8 @@ type profileRevisions struct {
 }
 
 // Run lists revisions.
-func (c *profileRevisions) Run(s *cli.Session) error {
-	return showRevisions(s, profileConfigs, c.Profile, c.Revision, func(p inventory.Profile) string { return p.Config })
+func (c *profileRevisions) Run(s *cli.Session, api *client.Client) error {
+	return showRevisions(s, api.Profiles.Revisions(c.Profile), c.Revision, func(p inventory.Profile) string { return p.Config })
 }
 
 type profileRollback struct {
@@ -191,8 +181,8 @@ type profileRollback struct {
 }
 
 // Run goes back to a revision.
-func (c *profileRollback) Run(s *cli.Session) error {
-	return rollback(s, profileConfigs, c.Profile, c.Revision, c.DryRun)
+func (c *profileRollback) Run(s *cli.Session, api *client.Client) error {
+	return rollback(s, api.Profiles, c.Profile, c.Revision, c.DryRun)
 }
 
 type profileDiff struct {
@@ -203,18 +193,19 @@ type profileDiff struct {
 
 // Run compares two revisions, field by field.
 func (c *profileDiff) Run(s *cli.Session, api *client.Client) error {
-	from, err := api.Profiles.Revision(s.Ctx, c.Profile, c.From)
+	revisions := api.Profiles.Revisions(c.Profile)
+	from, err := revisions.Get(s.Ctx, fmt.Sprint(c.From))
 	if err != nil {
 		return err
 	}
 	if c.To == 0 {
-		newest, err := api.Profiles.Revisions(s.Ctx, c.Profile, client.Query{Limit: 1})
+		newest, err := revisions.List(s.Ctx, client.Query{Limit: 1})
 		if err != nil {
 			return err
 		}
 		c.To = newest.Items[0].N
 	}
-	to, err := api.Profiles.Revision(s.Ctx, c.Profile, c.To)
+	to, err := revisions.Get(s.Ctx, fmt.Sprint(c.To))
 	if err != nil {
 		return err
 	}

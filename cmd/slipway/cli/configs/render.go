@@ -23,8 +23,8 @@ type RenderCommand struct {
 }
 
 // Run shows what a host would be given to become.
-func (c *RenderCommand) Run(s *cli.Session) error {
-	p, o, err := c.preview(s)
+func (c *RenderCommand) Run(s *cli.Session, api *client.Client) error {
+	p, o, err := c.preview(s, api)
 	if err != nil {
 		return InFiles(s, err, o)
 	}
@@ -41,11 +41,7 @@ func (c *RenderCommand) Run(s *cli.Session) error {
 }
 
 // preview asks for what is stored, or for a draft.
-func (c *RenderCommand) preview(s *cli.Session) (p configuration.Preview, o origins, err error) {
-	api, err := s.Client()
-	if err != nil {
-		return p, nil, err
-	}
+func (c *RenderCommand) preview(s *cli.Session, api *client.Client) (p configuration.Preview, o origins, err error) {
 	if c.Profile == "" && c.Config == nil {
 		p, err = api.Hosts.Render(s.Ctx, c.Host)
 		return p, nil, err

@@ -239,11 +239,7 @@ func (c *hostAccept) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	done := "accepted"
-	if out.IsDryRun {
-		done = "would be accepted"
-	}
-	return showBulk(s, out, done)
+	return showBulk(s, out, wasDone(out, "accepted"))
 }
 
 type hostLabel struct {
@@ -253,10 +249,10 @@ type hostLabel struct {
 }
 
 // Run sets and removes labels.
-func (c *hostLabel) Run(s *cli.Session) error {
+func (c *hostLabel) Run(s *cli.Session, api *client.Client) error {
 	labels, err := labelPatch(c.Labels)
 	if err != nil {
 		return err
 	}
-	return patchHost(s, c.Host, wire.HostPatch{Labels: labels}, c.DryRun)
+	return patchHost(s, api, c.Host, wire.HostPatch{Labels: labels}, c.DryRun)
 }

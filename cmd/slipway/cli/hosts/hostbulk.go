@@ -48,11 +48,7 @@ func (c *hostBulk) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	done := "done"
-	if out.IsDryRun {
-		done = "would be done"
-	}
-	err = showBulk(s, out, done)
+	err = showBulk(s, out, wasDone(out, "done"))
 	if s.Globals.Output != "table" {
 		return err
 	}
@@ -92,15 +88,20 @@ func (c *hostForgetStrangers) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	done := "forgotten"
-	if out.IsDryRun {
-		done = "would be forgotten"
-	}
+	done := wasDone(out, "forgotten")
 	err = showBulk(s, out, done)
 	if s.Globals.Output == "table" {
 		s.Say("%d hosts %s, %d stay", out.ActsN, done, out.SkipsN)
 	}
 	return err
+}
+
+// wasDone says that hosts were acted on, or would be.
+func wasDone(out wire.BulkResult, done string) string {
+	if out.IsDryRun {
+		return "would be " + done
+	}
+	return done
 }
 
 // showBulk shows what became of each host; done is what is said of those that were acted on. Skipped ones are a failure.

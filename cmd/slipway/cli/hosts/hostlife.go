@@ -33,7 +33,7 @@ type hostSet struct {
 }
 
 // Run changes a host.
-func (c *hostSet) Run(s *cli.Session) error {
+func (c *hostSet) Run(s *cli.Session, api *client.Client) error {
 	p := wire.HostPatch{
 		Name: c.Name, Profile: c.Profile, DiskBoot: (*inventory.DiskBoot)(c.DiskBoot), Port: c.Port, IsAdopted: c.Adopted, UUID: c.UUID,
 		Serial: c.Serial, AssetTag: c.AssetTag, Manufacturer: c.Manufacturer, Product: c.Product,
@@ -41,17 +41,17 @@ func (c *hostSet) Run(s *cli.Session) error {
 	for _, m := range c.MAC {
 		p.MACs = append(p.MACs, inventory.MAC(m))
 	}
-	if err := c.patchDisks(s, &p); err != nil {
+	if err := c.patchDisks(s, api, &p); err != nil {
 		return err
 	}
 	if reflect.ValueOf(p).IsZero() {
 		return cli.Usage("slipway host set --help lists what can be changed", "nothing to change")
 	}
-	return patchHost(s, c.Host, p, c.DryRun)
+	return patchHost(s, api, c.Host, p, c.DryRun)
 }
 
 // patchDisks adds what is said of disks and taints. A hint is written as a whole: what was not said of it stays as stored.
-func (c *hostSet) patchDisks(s *cli.Session, p *wire.HostPatch) (err error) {
+func (c *hostSet) patchDisks(s *cli.Session, api *client.Client, p *wire.HostPatch) (err error) {
 	if c.KeepDisk != nil {
 		if p.KeepDisks, err = cli.ParseDisks("--keep-disk", c.KeepDisk); err != nil {
 			return err
@@ -67,10 +67,6 @@ func (c *hostSet) patchDisks(s *cli.Session, p *wire.HostPatch) (err error) {
 	}
 	var root inventory.DiskHint
 	if err := c.Apply(&root); err != nil { // before the server is asked
-		return err
-	}
-	api, err := s.Client()
-	if err != nil {
 		return err
 	}
 	h, err := api.Hosts.Get(s.Ctx, c.Host)
@@ -104,7 +100,7 @@ func (c *hostPin) Run(s *cli.Session, api *client.Client) error {
 			p.Profile = &x.Profile
 		}
 	}
-	return patchHost(s, c.Host, p, c.DryRun)
+	return patchHost(s, api, c.Host, p, c.DryRun)
 }
 
 // eachHost does something to every host, and says what came of it.
@@ -245,15 +241,11 @@ func flagsOf(h inventory.Host) string {
 }
 
 // patchHost changes a host, or shows what that would change.
-func patchHost(s *cli.Session, host string, p wire.HostPatch, isDryRun bool) error {
-	c, err := s.Client()
-	if err != nil {
-		return err
-	}
+func patchHost(s *cli.Session, api *client.Client, host string, p wire.HostPatch, isDryRun bool) error {
 	if isDryRun {
-		return s.Preview(c.Hosts.Preview(s.Ctx, "PATCH", host, p))
+		return s.Preview(api.Hosts.Preview(s.Ctx, "PATCH", host, p))
 	}
-	return s.Stored(c.Hosts.Patch(s.Ctx, host, p))
+	return s.Stored(api.Hosts.Patch(s.Ctx, host, p))
 }
 
 // placeFlags are the flags that say where a host stands.
@@ -281,10 +273,10 @@ type hostPlace struct {
 }
 
 // Run places a host.
-func (c *hostPlace) Run(s *cli.Session) error {
+func (c *hostPlace) Run(s *cli.Session, api *client.Client) error {
 	p := c.patch()
 	if p == nil {
 		return cli.Usage("give --site, --row, --rack, --unit, --height or --face", "nothing to change")
 	}
-	return patchHost(s, c.Host, wire.HostPatch{Place: p}, c.DryRun)
+	return patchHost(s, api, c.Host, wire.HostPatch{Place: p}, c.DryRun)
 }

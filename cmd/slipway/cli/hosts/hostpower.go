@@ -17,11 +17,8 @@ type hostPower struct {
 }
 
 // Run shows or changes the power of a host.
-func (c *hostPower) Run(s *cli.Session) error {
-	api, err := s.Client()
+func (c *hostPower) Run(s *cli.Session, api *client.Client) (err error) {
 	switch {
-	case err != nil:
-		return err
 	case c.Action != "" && c.Confirm != "":
 		return cli.Usage("slipway host power NAME --confirm off says that it is off", "either change the power or confirm it")
 	case c.Confirm != "":
@@ -95,7 +92,7 @@ type hostInspect struct {
 }
 
 // Run inspects a host.
-func (c *hostInspect) Run(s *cli.Session) error {
+func (c *hostInspect) Run(s *cli.Session, api *client.Client) error {
 	if c.MayWrite && c.BurnIn == nil {
 		return cli.Usage("slipway host inspect NAME --burn-in 10m --may-write", "--may-write is about a burn-in, and none is asked for")
 	}
@@ -103,7 +100,7 @@ func (c *hostInspect) Run(s *cli.Session) error {
 		return cli.Usage("slipway host inspect NAME --bmc-user slipway --bmc-network 10.1.0.0/16", "--bmc-network is about the account of --bmc-user, and none is asked for")
 	}
 	r := operation.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(cli.Value(c.BurnIn)), MayWrite: c.MayWrite, BMCUser: c.BMCUser, BMCNetwork: c.BMCNetwork}
-	return doneTo(s, c.Host, inventory.OpInspect, c.Wait, func(api *client.Client) (inventory.Host, error) { return api.Hosts.Inspect(s.Ctx, c.Host, r) })
+	return doneTo(s, api, inventory.OpInspect, c.Wait, func() (inventory.Host, error) { return api.Hosts.Inspect(s.Ctx, c.Host, r) })
 }
 
 type hostClean struct {
@@ -113,25 +110,21 @@ type hostClean struct {
 }
 
 // Run wipes a host.
-func (c *hostClean) Run(s *cli.Session) error {
-	return doneTo(s, c.Host, inventory.OpClean, c.Wait, func(api *client.Client) (inventory.Host, error) {
+func (c *hostClean) Run(s *cli.Session, api *client.Client) error {
+	return doneTo(s, api, inventory.OpClean, c.Wait, func() (inventory.Host, error) {
 		return api.Hosts.Clean(s.Ctx, c.Host, inventory.CleanMode(c.Mode))
 	})
 }
 
 // doneTo begins an operation with a host, and follows it where that is asked for.
-func doneTo(s *cli.Session, host string, kind inventory.OperationKind, wait cli.WaitFlag, begin func(*client.Client) (inventory.Host, error)) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func doneTo(s *cli.Session, api *client.Client, kind inventory.OperationKind, wait cli.WaitFlag, begin func() (inventory.Host, error)) (err error) {
 	var f *cli.Follower
 	if wait != 0 {
 		if f, err = s.Follow(nil); err != nil {
 			return err
 		}
 	}
-	h, err := begin(api)
+	h, err := begin()
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func importAgent(s *cli.Session, res agentimage.Result) error {
 		files = append(files, client.ImportFile{Role: f.role, Source: path, SHA256: f.digest})
 	}
 	r := client.ImportRequest{Name: inventory.AgentImage(res.Arch), OS: inventory.AgentOS, Release: "1", Arch: res.Arch, Files: files}
-	_, err := importImage(s, r)
+	_, err := importImage(s, s.Connection, r)
 	var e *inventory.Error
 	if errors.As(err, &e) && e.Hint == "" {
 		e = e.WithHint("slipway agent-image build --out DIR keeps the files")

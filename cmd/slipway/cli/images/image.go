@@ -203,15 +203,11 @@ func (c *imageImport) Run(s *cli.Session, api *client.Client) error {
 	if c.Detach {
 		return cli.Answered(api.Import(s.Ctx, r)).Show(s, jobRow)
 	}
-	return s.Stored(importImage(s, r))
+	return s.Stored(importImage(s, api, r))
 }
 
 // importImage imports an image, and shows how far that is until it has ended.
-func importImage(s *cli.Session, r client.ImportRequest) (job client.Job, err error) {
-	api, err := s.Client()
-	if err != nil {
-		return job, err
-	}
+func importImage(s *cli.Session, api *client.Client, r client.ImportRequest) (job client.Job, err error) {
 	if job, err = api.Import(s.Ctx, r); err != nil {
 		return job, err
 	}

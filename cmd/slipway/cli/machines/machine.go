@@ -36,18 +36,11 @@ type machineList struct {
 }
 
 // Run lists machines.
-func (c *machineList) Run(s *cli.Session) error {
+func (c *machineList) Run(s *cli.Session, _ *client.Client) error {
 	q := client.Query{Pool: c.Pool, Phase: c.Phase, Profile: c.Profile}
-	list, err := cli.ListAll(s, machines, q, c.Limit)
-	if err != nil {
-		return err
-	}
 	names := s.HostNames()
-	return s.Show(list, func(t *cli.TableWriter) {
-		t.Row("NAME", "PHASE", "PROFILE", "POOL", "HOST", "CREATED", "REASON")
-		for _, m := range list {
-			t.Row(m.Name, string(m.Phase), m.Profile, cli.OrDefault(m.Pool), names(m.HostID), cli.TimeText(m.CreatedAt), m.Reason)
-		}
+	return cli.ShowList(s, machines, q, c.Limit, []string{"NAME", "PHASE", "PROFILE", "POOL", "HOST", "CREATED", "REASON"}, func(m inventory.Machine) []string {
+		return []string{m.Name, string(m.Phase), m.Profile, cli.OrDefault(m.Pool), names(m.HostID), cli.TimeText(m.CreatedAt), m.Reason}
 	})
 }
 

@@ -110,7 +110,7 @@ type machineCreate struct {
 }
 
 // Run creates a machine.
-func (c *machineCreate) Run(s *cli.Session) error {
+func (c *machineCreate) Run(s *cli.Session, api *client.Client) error {
 	m := inventory.Machine{Name: c.Name, Profile: c.Profile}
 	if err := c.apply(&m); err != nil {
 		return err
@@ -118,23 +118,19 @@ func (c *machineCreate) Run(s *cli.Session) error {
 	if c.DryRun {
 		return cli.Write(s, machines, "POST", "", m, true)
 	}
-	return lifeOf(s, c.Wait, "", func(api *client.Client) (inventory.Machine, error) { return api.Machines.Create(s.Ctx, m) })
+	return lifeOf(s, c.Wait, "", func() (inventory.Machine, error) { return api.Machines.Create(s.Ctx, m) })
 }
 
 // lifeOf begins something with a machine, and follows it where that is asked for. gone is the name of a machine that
 // ends by it, else "".
-func lifeOf(s *cli.Session, wait cli.WaitFlag, gone string, begin func(*client.Client) (inventory.Machine, error)) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func lifeOf(s *cli.Session, wait cli.WaitFlag, gone string, begin func() (inventory.Machine, error)) (err error) {
 	var f *cli.Follower
 	if wait != 0 {
 		if f, err = s.Follow(nil); err != nil {
 			return err
 		}
 	}
-	m, err := begin(api)
+	m, err := begin()
 	if err != nil {
 		return err
 	}
@@ -196,8 +192,8 @@ func (c *machineDelete) Run(s *cli.Session) error {
 			return err
 		})
 	}
-	return s.Each(c.Machines, func(_ *client.Client, name string) error {
-		return lifeOf(s, c.Wait, name, func(api *client.Client) (inventory.Machine, error) {
+	return s.Each(c.Machines, func(api *client.Client, name string) error {
+		return lifeOf(s, c.Wait, name, func() (inventory.Machine, error) {
 			m, _, err := api.Machines.Remove(s.Ctx, name, c.Force)
 			return m, err
 		})
@@ -220,7 +216,7 @@ func (c *machineReinstall) Run(s *cli.Session) error {
 			}
 			return err
 		}
-		return lifeOf(s, c.Wait, "", func(api *client.Client) (inventory.Machine, error) { return api.Machines.Reinstall(s.Ctx, name) })
+		return lifeOf(s, c.Wait, "", func() (inventory.Machine, error) { return api.Machines.Reinstall(s.Ctx, name) })
 	})
 }
 
@@ -231,8 +227,8 @@ type machineRetry struct {
 
 // Run lets machines try again.
 func (c *machineRetry) Run(s *cli.Session) error {
-	return s.Each(c.Machines, func(_ *client.Client, name string) error {
-		return lifeOf(s, c.Wait, "", func(api *client.Client) (inventory.Machine, error) { return api.Machines.Retry(s.Ctx, name) })
+	return s.Each(c.Machines, func(api *client.Client, name string) error {
+		return lifeOf(s, c.Wait, "", func() (inventory.Machine, error) { return api.Machines.Retry(s.Ctx, name) })
 	})
 }
 
@@ -243,8 +239,8 @@ type machineRemediate struct {
 }
 
 // Run gets a machine going again.
-func (c *machineRemediate) Run(s *cli.Session) error {
-	return lifeOf(s, c.Wait, "", func(api *client.Client) (inventory.Machine, error) {
+func (c *machineRemediate) Run(s *cli.Session, api *client.Client) error {
+	return lifeOf(s, c.Wait, "", func() (inventory.Machine, error) {
 		return api.Machines.Remediate(s.Ctx, c.Machine, c.Step...)
 	})
 }

@@ -28,18 +28,13 @@ type operationList struct {
 }
 
 // Run lists operations. Of one host or machine, those that have ended are listed as well.
-func (c *operationList) Run(s *cli.Session) error {
+func (c *operationList) Run(s *cli.Session, _ *client.Client) error {
 	q := client.Query{Host: c.Host, Machine: c.Machine, Kind: c.Kind, Open: !c.All && c.Host == "" && c.Machine == ""}
-	list, err := cli.ListAll(s, operations, q, c.Limit)
-	if err != nil {
-		return err
-	}
-	names := s.HostNames()
-	return s.Show(list, func(t *cli.TableWriter) {
-		t.Row("ID", "KIND", "HOST", "MACHINE", "STEP", "STATE", "STARTED", "TOOK", "PROGRESS", "REASON")
-		for i := range list {
-			o := &list[i]
-			t.Row(o.ID, string(o.Kind), names(o.HostID), o.Machine, string(o.Step), string(o.State), cli.TimeText(o.StartedAt), lasted(o, time.Now()), shortProgress(o), o.Reason)
+	names, headings := s.HostNames(), []string{"ID", "KIND", "HOST", "MACHINE", "STEP", "STATE", "STARTED", "TOOK", "PROGRESS", "REASON"}
+	return cli.ShowList(s, operations, q, c.Limit, headings, func(o inventory.Operation) []string {
+		return []string{
+			o.ID, string(o.Kind), names(o.HostID), o.Machine, string(o.Step), string(o.State), cli.TimeText(o.StartedAt),
+			lasted(&o, time.Now()), shortProgress(&o), o.Reason,
 		}
 	})
 }
