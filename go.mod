@@ -20,6 +20,7 @@ require (
 	github.com/gopacket/gopacket v1.7.5
 	github.com/insomniacslk/dhcp v0.0.0-20260407060928-11b94ed970f2
 	github.com/labstack/echo/v4 v4.16.0
+	github.com/maruel/natural v1.3.0
 	github.com/mattn/go-sqlite3 v1.14.52
 	github.com/mdlayher/packet v1.2.0
 	github.com/oklog/ulid/v2 v2.1.2

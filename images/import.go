@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/maruel/natural"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -217,7 +219,7 @@ func (c *Cache) checkSHA512(ctx context.Context, f planned, d inventory.Digest, 
 func newest(names []string) string {
 	best := ""
 	for _, n := range names {
-		if best == "" || newer(n, best) {
+		if best == "" || natural.Less(best, n) {
 			best = n
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/maruel/natural"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -187,37 +189,9 @@ func agreement(a, b string) int {
 func (s Sums) Match(pattern string) (string, bool) {
 	var best string
 	for p := range s.byPath {
-		if ok, _ := path.Match(pattern, p); ok && (best == "" || newer(p, best)) {
+		if ok, _ := path.Match(pattern, p); ok && (best == "" || natural.Less(best, p)) {
 			best = p
 		}
 	}
 	return best, best != ""
-}
-
-// newer orders names by the numbers in them: 24.04.10 comes after 24.04.9.
-func newer(a, b string) bool {
-	for a != "" && b != "" {
-		na, nb := digits(a), digits(b)
-		if na == 0 || nb == 0 {
-			if a[0] != b[0] {
-				return a[0] > b[0]
-			}
-			a, b = a[1:], b[1:]
-			continue
-		}
-		x, y := strings.TrimLeft(a[:na], "0"), strings.TrimLeft(b[:nb], "0")
-		if len(x) != len(y) {
-			return len(x) > len(y)
-		}
-		if x != y {
-			return x > y
-		}
-		a, b = a[na:], b[nb:]
-	}
-	return len(a) > len(b)
-}
-
-// digits counts the decimal digits at the beginning.
-func digits(s string) int {
-	return len(s) - len(strings.TrimLeft(s, "0123456789"))
 }

@@ -81,8 +81,8 @@ func TestNewerComparesTheNumbersInNames(t *testing.T) {
 	order := []string{"", "a", "a-24.04-x", "a-24.04.2-x", "a-24.04.10-x", "a-24.10-x", "b"}
 	for i := range order {
 		for j := range order {
-			if got := newer(order[i], order[j]); got != (i > j) {
-				t.Errorf("newer(%q, %q) is %v", order[i], order[j], got)
+			if got := natural.Less(order[j], order[i]); got != (i > j) {
+				t.Errorf("Less(%q, %q) is %v", order[j], order[i], got)
 			}
 		}
 	}

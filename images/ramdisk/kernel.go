@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/maruel/natural"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -36,7 +37,7 @@ func Installed(root string) (kernel, modules string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	slices.SortFunc(kernels, func(a, b string) int { return compareVersions(b, a) })
+	slices.SortFunc(kernels, func(a, b string) int { return natural.Compare(b, a) })
 	slices.SortStableFunc(kernels, func(a, b string) int { return isForClouds(a) - isForClouds(b) })
 	for _, kernel := range kernels {
 		if modules, err := modulesBelow(root, VersionOf(kernel)); err == nil {
@@ -75,32 +76,6 @@ func VersionOf(kernel string) string {
 	_, version, _ := strings.Cut(filepath.Base(kernel), "-")
 	return version
 }
-
-// compareVersions compares names in which runs of digits are numbers.
-func compareVersions(a, b string) int {
-	for a != "" && b != "" {
-		x, y := leadingDigits(a), leadingDigits(b)
-		if x > 0 && y > 0 {
-			m, errM := strconv.ParseUint(a[:x], 10, 64)
-			n, errN := strconv.ParseUint(b[:y], 10, 64)
-			if errM == nil && errN == nil && m != n {
-				if m < n {
-					return -1
-				}
-				return 1
-			}
-			a, b = a[x:], b[y:]
-			continue
-		}
-		if a[0] != b[0] {
-			return int(a[0]) - int(b[0])
-		}
-		a, b = a[1:], b[1:]
-	}
-	return len(a) - len(b)
-}
-
-func leadingDigits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
 // FromFiles reads a kernel. The folder is that of one version, such as /lib/modules/6.1.0-56-amd64.
 func FromFiles(kernel, modules string) (*Kernel, error) {

@@ -107,6 +107,7 @@ var sameFloor = map[string]string{
 	"installer/autoinstall -> machineconfig":                  "a provisioner says the neutral model",
 	"installer/kickstart -> machineconfig":                    "a provisioner says the neutral model",
 	"installer/preseed -> machineconfig":                      "a provisioner says the neutral model",
+	"machineconfig -> machineconfig/docschema":                "finds the word that was meant",
 	"cloudinit -> machineconfig/docschema":                    "its table of a cloud-config",
 	"installer/autoinstall -> machineconfig/docschema":        "its table of an autoinstall document",
 	"installer/kickstart -> machineconfig/docschema":          "finds the word that was meant",
@@ -222,6 +223,7 @@ var owners = map[string][]string{
 	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "lab/simulate", "agent"},
 	"github.com/pires/go-proxyproto":         {"web/proxy"},
 	"github.com/beevik/etree":                {"bmc/libvirt"},
+	"github.com/maruel/natural":              {"images"},
 	"github.com/pin/tftp":                    {"pxe/tftp", "lab/simulate"},
 	"github.com/mdlayher":                    {"pxe/dhcp", "pxe/ra", "lab/simulate"},
 	"github.com/vishvananda":                 {"cmd/slipway", "lab", "agent"},
@@ -235,7 +237,7 @@ var owners = map[string][]string{
 	"github.com/gopacket/gopacket":           {"cmd/slipway/serve"},
 	"github.com/google/uuid":                 {"cmd/slipway", "provision"},
 	"github.com/go-webauthn/webauthn":        {"web/securitykey"},
-	"github.com/google/renameio":             {"images"},
+	"github.com/google/renameio":             {"images", "cmd/slipway/serve"},
 	"github.com/ProtonMail/go-crypto":        {"images"},
 	"github.com/klauspost/compress":          {"images", "agent"},
 	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "pxe/metric", "web"},
@@ -243,7 +245,7 @@ var owners = map[string][]string{
 	"github.com/coreos":                      {"ignition"},
 	"github.com/pmezard/go-difflib":          {"provision"},
 	"rsc.io/qr":                              {"web/hosts"},
-	"golang.org/x/crypto":                    {"inventory/secret", "web/access"}, // web/access: argon2id of passwords
+	"golang.org/x/crypto":                    {"inventory/secret", "web/access", "images/authenticode"}, // web/access: argon2id of passwords; images/authenticode: cryptobyte
 	"github.com/go-logr/logr":                {"kubernetes/manager"},
 	"k8s.io":                                 {"kubernetes", "cmd/slipway/cli/kubectl"},
 	"sigs.k8s.io":                            {"kubernetes", "cmd/slipway/cli/kubectl"},

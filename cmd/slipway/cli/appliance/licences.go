@@ -50,12 +50,14 @@ github.com/google/gnostic-models
 github.com/google/go-containerregistry
 github.com/google/go-tpm
 github.com/google/renameio/v2
+github.com/maruel/natural
 github.com/moby/term
 github.com/modern-go/concurrent
 github.com/modern-go/reflect2
 github.com/oklog/ulid/v2
 github.com/opencontainers/go-digest
 github.com/opencontainers/image-spec
+github.com/pires/go-proxyproto
 github.com/prometheus/client_golang
 github.com/prometheus/client_model
 github.com/prometheus/common
@@ -99,6 +101,7 @@ go.yaml.in/yaml/v2
 go.yaml.in/yaml/v3
 gopkg.in/yaml.v3`,
 	"BSD-2-Clause": `
+github.com/beevik/etree
 github.com/russross/blackfriday/v2`,
 	"BSD-3-Clause": `
 github.com/ProtonMail/go-crypto
