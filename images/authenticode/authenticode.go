@@ -7,12 +7,14 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"debug/pe"
-	"encoding/asn1"
 	"encoding/binary"
 	"errors"
 	"io"
 	"math/big"
 	"slices"
+
+	"golang.org/x/crypto/cryptobyte"
+	"golang.org/x/crypto/cryptobyte/asn1"
 
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/sigdb"
@@ -129,80 +131,32 @@ func (p peLayout) digest(f io.ReaderAt) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-type issuerAndSerial struct {
-	Issuer asn1.RawValue
-	Serial *big.Int
-}
-
 // signerOf reads a signature; ok is false when it is not about a file with that digest.
 func signerOf(der, digest []byte) (s pxe.Signer, ok bool) {
-	var outer struct {
-		Type asn1.ObjectIdentifier
-		Data asn1.RawValue
-	}
-	if _, err := asn1.Unmarshal(der, &outer); err != nil { // outer.Data is [0] around SignedData
+	in := cryptobyte.String(der)
+	var outer, inner, data, content, certs, signers, signer, name, issuer cryptobyte.String
+	serial, context0, context1 := new(big.Int), asn1.Tag(0).ContextSpecific().Constructed(), asn1.Tag(1).ContextSpecific().Constructed()
+	// ContentInfo is a type and [0] around SignedData (RFC 2315 section 9.1): version, algorithms, content, certificates [0],
+	// lists of revoked ones [1], signers. A signer begins with its version, and the issuer and serial number of its certificate.
+	isRead := in.ReadASN1(&outer, asn1.SEQUENCE) && outer.SkipASN1(asn1.OBJECT_IDENTIFIER) && outer.ReadASN1(&inner, context0) &&
+		inner.ReadASN1(&data, asn1.SEQUENCE) && data.SkipASN1(asn1.INTEGER) && data.SkipASN1(asn1.SET) &&
+		data.ReadASN1(&content, asn1.SEQUENCE) && data.ReadOptionalASN1(&certs, nil, context0) && data.SkipOptionalASN1(context1) &&
+		data.ReadASN1(&signers, asn1.SET) && signers.ReadASN1(&signer, asn1.SEQUENCE) && signer.SkipASN1(asn1.INTEGER) &&
+		signer.ReadASN1(&name, asn1.SEQUENCE) && name.ReadASN1Element(&issuer, asn1.SEQUENCE) && name.ReadASN1Integer(serial)
+	if !isRead || !bytes.Contains(content, digest) { // SpcIndirectDataContent ends in it
 		return s, false
-	}
-	var data asn1.RawValue
-	if _, err := asn1.Unmarshal(outer.Data.Bytes, &data); err != nil {
-		return s, false
-	}
-	// SignedData (RFC 2315 section 9.1): version, algorithms, content, certificates [0], lists of revoked ones [1], signers.
-	var content, certs, signers asn1.RawValue
-	for rest, n := data.Bytes, 0; len(rest) > 0; n++ {
-		var field asn1.RawValue
-		var err error
-		if rest, err = asn1.Unmarshal(rest, &field); err != nil || n > 5 {
-			return s, false
-		}
-		switch {
-		case field.Class == asn1.ClassContextSpecific && field.Tag == 0:
-			certs = field
-		case field.Class == asn1.ClassUniversal && field.Tag == asn1.TagSequence:
-			content = field
-		case field.Class == asn1.ClassUniversal && field.Tag == asn1.TagSet:
-			signers = field // the last one
-		}
-	}
-	if !bytes.Contains(content.Bytes, digest) { // SpcIndirectDataContent ends in it
-		return s, false
-	}
-	var first asn1.RawValue
-	if _, err := asn1.Unmarshal(signers.Bytes, &first); err != nil {
-		return s, false
-	}
-	var signer struct {
-		Version int
-		ID      issuerAndSerial
 	}
 	// The bag also has the authorities in between, in any order. Issuer and serial number name the signer among them.
-	certificates, err := x509.ParseCertificates(certs.Bytes)
-	if _, err2 := asn1.Unmarshal(firstOfSequence(first), &signer); err != nil || err2 != nil || len(certificates) > maxSignatures {
+	certificates, err := x509.ParseCertificates(certs)
+	if err != nil || len(certificates) > maxSignatures {
 		return s, false
 	}
 	for _, c := range certificates {
-		if c.SerialNumber.Cmp(signer.ID.Serial) == 0 && bytes.Equal(c.RawIssuer, signer.ID.Issuer.FullBytes) {
+		if c.SerialNumber.Cmp(serial) == 0 && bytes.Equal(c.RawIssuer, issuer) {
 			return pxe.Signer{Name: sigdb.Name(c.Subject), Issuer: sigdb.Name(c.Issuer)}, true
 		}
 	}
 	return s, false
-}
-
-// firstOfSequence cuts a SignerInfo after its first two fields, so that what follows need not be described.
-func firstOfSequence(v asn1.RawValue) []byte {
-	rest := v.Bytes
-	for range 2 {
-		var field asn1.RawValue
-		var err error
-		if rest, err = asn1.Unmarshal(rest, &field); err != nil {
-			return nil
-		}
-	}
-	out, err := asn1.Marshal(asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: v.Bytes[:len(v.Bytes)-len(rest)]})
-	if err != nil {
-		return nil
-	}
-	return out
 }
 
 // Trusts returns the names of the authorities that a shim was built to accept: its section .vendor_cert (shim's cert.S), which

@@ -4,10 +4,12 @@ package sigdb
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -49,11 +51,7 @@ func Certificates(b []byte) (certs []*x509.Certificate) {
 func Trusted(db, dbx []byte) (all []inventory.Certificate) {
 	revoked := Certificates(dbx)
 	for _, c := range Certificates(db) {
-		isRevoked := false
-		for _, r := range revoked {
-			isRevoked = isRevoked || c.Equal(r)
-		}
-		if !isRevoked {
+		if !slices.ContainsFunc(revoked, c.Equal) {
 			all = append(all, Of(c))
 		}
 	}
@@ -67,8 +65,5 @@ func Of(c *x509.Certificate) inventory.Certificate {
 
 // Name is what people call the owner of a certificate.
 func Name(n pkix.Name) string {
-	if n.CommonName != "" {
-		return inventory.Clean(n.CommonName, 120)
-	}
-	return inventory.Clean(n.String(), 120)
+	return inventory.Clean(cmp.Or(n.CommonName, n.String()), 120)
 }
