@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"slipway.dev/slipway/machineconfig/docschema"
 )
 
 // kind is what a place in a layer may hold.
@@ -198,36 +200,12 @@ func nearest(name string, among []string) string {
 		if strings.EqualFold(name, w) || strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), w) {
 			return w
 		}
-		if d := distance(name, w, bestD); d < bestD {
+		if max(len(name), len(w)) > 64 {
+			continue
+		}
+		if d := docschema.Distance(name, w); d < bestD {
 			best, bestD = w, d
 		}
 	}
 	return best
-}
-
-// distance counts the letters to add, drop, change or swap between a and b, as far as limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit || len(a) > 64 || len(b) > 64 {
-		return limit
-	}
-	var before, last []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, last, row = last, row, make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }

@@ -76,15 +76,15 @@ func Nearest(word string, known []string) string {
 		if strings.NewReplacer("-", "_").Replace(strings.ToLower(k)) == same {
 			return k
 		}
-		if d := distance(word, k); d < at {
+		if d := Distance(word, k); d < at {
 			best, at = k, d
 		}
 	}
 	return best
 }
 
-// distance counts the letters that have to be changed, added, taken out or swapped with the next.
-func distance(a, b string) int {
+// Distance counts the letters that have to be changed, added, taken out or swapped with the next.
+func Distance(a, b string) int {
 	before, row := []int(nil), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
