@@ -43,24 +43,23 @@ func (n *namespace) do(f func() error) error {
 	if n.isHere {
 		return f()
 	}
-	runtime.LockOSThread()
-	back, err := netns.Get()
-	if err != nil {
-		runtime.UnlockOSThread()
-		return fmt.Errorf("find the current namespace: %w", err)
-	}
-	defer back.Close()
-	if err := netns.Set(n.target); err != nil {
-		runtime.UnlockOSThread()
-		return fmt.Errorf("enter the namespace: %w", err)
-	}
-	err = f()
-	if backErr := netns.Set(back); backErr != nil {
-		// The thread stays locked: it ends with its goroutine instead of carrying others into the wrong namespace.
-		return errors.Join(err, fmt.Errorf("leave the namespace: %w", backErr))
-	}
-	runtime.UnlockOSThread()
-	return err
+	return onOwnThread(func() error {
+		if err := netns.Set(n.target); err != nil {
+			return fmt.Errorf("enter the namespace: %w", err)
+		}
+		return f()
+	})
+}
+
+// onOwnThread runs f on a thread of its own. The goroutine never unlocks it: the thread ends with its goroutine instead of
+// carrying others into the wrong namespace.
+func onOwnThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		done <- f()
+	}()
+	return <-done
 }
 
 // isOwnNamespace tells whether we run apart from the first process: synthetic machines take addresses and must not do
@@ -108,24 +107,13 @@ func NewNet(name string, address netip.Prefix) (_ *Net, err error) {
 }
 
 func makeNamespace(name string) error {
-	runtime.LockOSThread()
-	back, err := netns.Get()
-	if err != nil {
-		runtime.UnlockOSThread()
-		return fmt.Errorf("find the current namespace: %w", err)
-	}
-	defer back.Close()
-	made, err := netns.NewNamed(name)
-	if err != nil {
-		err = fmt.Errorf("make namespace %s (left over? ip netns del %s): %w", name, name, err)
-	} else {
-		_ = made.Close()
-	}
-	if backErr := netns.Set(back); backErr != nil {
-		return errors.Join(err, backErr) // the thread stays locked and ends with its goroutine
-	}
-	runtime.UnlockOSThread()
-	return err
+	return onOwnThread(func() error {
+		made, err := netns.NewNamed(name)
+		if err != nil {
+			return fmt.Errorf("make namespace %s (left over? ip netns del %s): %w", name, name, err)
+		}
+		return made.Close()
+	})
 }
 
 func (n *Net) cable() error {
