@@ -73,13 +73,3 @@ func parseVersion(s string) []int {
 	}
 	return out
 }
-
-// UserAgentVersion returns the version in the User-Agent of a request by cloud-init, such as Cloud-Init/22.4.2, and ""
-// for any other client.
-func UserAgentVersion(ua string) string {
-	rest, ok := strings.CutPrefix(ua, "Cloud-Init/")
-	if !ok {
-		return ""
-	}
-	return versionRE.FindString(rest)
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
+	"golang.org/x/net/bpf"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/tap"
@@ -302,13 +303,18 @@ func tell(t testing.TB, fn func(w *wire, c *Case)) Case {
 // heard is what the record has of a machine: what the ear's filter lets through, as the ring keeps it.
 func heard(t testing.TB, frames []trace.Frame, bootPort int) []trace.Packet {
 	t.Helper()
-	hears, err := tap.Hears([]int{bootPort})
+	raw, err := tap.Filter([]int{bootPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _ := bpf.Disassemble(raw)
+	kernel, err := bpf.NewVM(code)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := trace.NewRing(trace.Config{IsOurs: func(a netip.Addr) bool { return a == us }})
 	for _, f := range frames {
-		if hears(f.Bytes) {
+		if n, err := kernel.Run(f.Bytes); err == nil && n > 0 {
 			r.Add(f)
 		}
 	}

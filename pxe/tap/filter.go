@@ -17,18 +17,6 @@ func Filter(ports []int) ([]bpf.RawInstruction, error) {
 	return raw, nil
 }
 
-// Hears returns the filter as a function that judges a frame as the kernel would. Programs that replay frames use it.
-func Hears(ports []int) (func(frame []byte) bool, error) {
-	vm, err := bpf.NewVM(instructions(ports))
-	if err != nil {
-		return nil, fmt.Errorf("run packet filter: %w", err)
-	}
-	return func(frame []byte) bool {
-		n, err := vm.Run(frame)
-		return err == nil && n > 0
-	}, nil
-}
-
 // program is a filter being written, for the classic BPF of packet(7), which jumps forward only. Jumps name labels;
 // accept and drop are at its end.
 type program struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -21,13 +22,16 @@ type door struct {
 	asked []string
 }
 
+// versionIn finds the version in a User-Agent such as Cloud-Init/22.4.2.
+var versionIn = regexp.MustCompile(`[0-9]+(\.[0-9]+)+`)
+
 func serve(t *testing.T, rendered *machineconfig.Rendered) *door {
 	t.Helper()
 	d := &door{}
 	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/ci/")
 		d.mu.Lock()
-		d.asked = append(d.asked, name+" "+cloudinit.UserAgentVersion(r.UserAgent()))
+		d.asked = append(d.asked, name+" "+versionIn.FindString(r.UserAgent()))
 		d.mu.Unlock()
 		if path, ok := strings.CutPrefix(name, "ec2/"); ok {
 			name = cloudinit.EC2Path(path)
