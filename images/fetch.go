@@ -14,6 +14,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // newTransport returns a transport to the addresses that the policy allows. Each step of a request has a deadline of
@@ -100,11 +101,7 @@ func (c *Cache) retry(ctx context.Context, once func() (progress int64, err erro
 			return again.error
 		}
 		note("%s; trying again", plain(again.error))
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if sleep.For(ctx, wait) != nil {
 			return stopped(ctx)
 		}
 		wait = min(2*wait, 30*time.Second)

@@ -39,6 +39,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 // driver makes the calls that its options describe. Several goroutines may call it.
@@ -104,12 +105,8 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	if _, err := d.make(ctx, off, d.words()); err != nil {
 		return err
 	}
-	t := time.NewTimer(d.pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
 	// The device is off and stays off. Without this error the caller would believe that nothing happened.
-	case <-ctx.Done():
+	if sleep.For(ctx, d.pause) != nil {
 		return inventory.Errorf(inventory.Unavailable, "the machine was switched off, and not on again: %v", ctx.Err())
 	}
 	_, err := d.make(ctx, on, d.words())

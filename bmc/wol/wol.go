@@ -25,6 +25,7 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
+	"slipway.dev/slipway/inventory/sleep"
 )
 
 const (
@@ -159,12 +160,7 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	// Nothing answers a magic packet. To repeat the broadcasts is all that can be done against loss.
 	for n := range repeats {
 		if n > 0 {
-			t := time.NewTimer(gap)
-			select {
-			case <-t.C:
-			case <-ctx.Done():
-				t.Stop()
-			}
+			_ = sleep.For(ctx, gap)
 		}
 		for _, p := range d.packets {
 			if err := ctx.Err(); err != nil {

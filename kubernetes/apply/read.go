@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"slipway.dev/slipway/inventory"
@@ -158,31 +159,8 @@ func objectOf(n *yaml.Node) (*unstructured.Unstructured, error) {
 		return nil, errors.New("a key is no text")
 	}
 	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(text, &u.Object); err != nil {
-		return nil, err
-	}
-	// JSON has one kind of number. The checks of an API server know two.
-	numbers(u.Object)
-	return u, nil
-}
-
-// numbers makes whole numbers int64, as the checks of an API server want them.
-func numbers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k := range v {
-			v[k] = numbers(v[k])
-		}
-	case []any:
-		for i := range v {
-			v[i] = numbers(v[i])
-		}
-	case float64:
-		if n := int64(v); float64(n) == v {
-			return n
-		}
-	}
-	return v
+	// JSON has one kind of number. The checks of an API server know two, and so does its reader.
+	return u, utiljson.Unmarshal(text, &u.Object)
 }
 
 // one reads one object and checks it.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -24,7 +25,7 @@ func awaitSocket(ctx context.Context, server string) {
 	if !filepath.IsAbs(path) {
 		return
 	}
-	for end := time.Now().Add(startsWithin); time.Now().Before(end) && ctx.Err() == nil; Sleep(ctx, 100*time.Millisecond) {
+	for end := time.Now().Add(startsWithin); time.Now().Before(end) && ctx.Err() == nil; _ = sleep.For(ctx, 100*time.Millisecond) {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || !isHeld(filepath.Dir(path)) {
 			return
 		}
@@ -50,16 +51,6 @@ func AwaitServer(ctx context.Context, api *client.Client, within time.Duration) 
 		if err == nil || !isAway || time.Now().After(end) || ctx.Err() != nil {
 			return err
 		}
-		Sleep(ctx, 200*time.Millisecond)
-	}
-}
-
-// Sleep waits for d, or until ctx is done.
-func Sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
+		_ = sleep.For(ctx, 200*time.Millisecond)
 	}
 }

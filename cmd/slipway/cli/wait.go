@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -76,7 +77,7 @@ func (f *Follower) until(wait WaitFlag, what string, look func() (isOver bool, e
 			return inventory.Errorf(inventory.Unavailable, "%s has not ended in %s%s", what, inventory.Duration(wait), Prefixed(": ", f.said)).
 				WithHint("it goes on without this command; --wait alone has no limit")
 		}
-		Sleep(f.s.Ctx, LookEvery)
+		_ = sleep.For(f.s.Ctx, LookEvery)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
 )
@@ -122,10 +124,7 @@ func noteUnasked(dir string, s inventory.Subnet, isUnasked bool) error {
 	// Written under another name and renamed: after a crash there is the old list or the new one. A lost entry only leaves a subnet in the
 	// safer mode.
 	path := filepath.Join(dir, unaskedFile)
-	if err = os.WriteFile(path+".new", text, 0o600); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
+	if err := renameio.WriteFile(path, text, 0o600); err != nil {
 		return fmt.Errorf("note that the network of subnet %s could not be checked for other DHCP servers: %w", s.Name, err)
 	}
 	return nil

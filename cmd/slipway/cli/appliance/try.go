@@ -20,6 +20,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/web/client"
 	"slipway.dev/slipway/web/wire"
@@ -156,7 +157,7 @@ func (c *TryCommand) furnish(ctx context.Context, api *client.Client, dir string
 	s.Say("Ctrl-C ends it and takes everything away")
 	placed := map[inventory.HostID]bool{}
 	for len(placed) < c.Hosts && ctx.Err() == nil {
-		cli.Sleep(ctx, 500*time.Millisecond)
+		_ = sleep.For(ctx, 500*time.Millisecond)
 		for h, err := range api.Hosts.All(ctx, client.Query{}) {
 			if err != nil {
 				break // asked again

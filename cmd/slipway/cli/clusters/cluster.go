@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/cmd/slipway/cli/nouns"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/web/client"
@@ -161,7 +162,7 @@ func (c *clusterAttach) wait(s *cli.Session, api *client.Client, stored inventor
 		if time.Now().After(end) || s.Ctx.Err() != nil {
 			return stored, cli.Ended(stored.Reason, stored.Hint, "cluster %s is %s after %s; it goes on by itself", stored.Name, stored.State, c.WaitFor)
 		}
-		cli.Sleep(s.Ctx, cli.LookEvery)
+		_ = sleep.For(s.Ctx, cli.LookEvery)
 	}
 	return stored, nil
 }

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/system"
 	"slipway.dev/slipway/web/wire"
@@ -178,10 +180,10 @@ func (t *AdminTLS) SetTLS(cert, key []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// Between the two a pair that does not fit is seen, and the one before stays in force.
-	if err := writeWhole(t.Uploaded.Key, key, 0o600); err != nil {
+	if err := renameio.WriteFile(t.Uploaded.Key, key, 0o600); err != nil {
 		return err
 	}
-	if err := writeWhole(t.Uploaded.Cert, cert, 0o644); err != nil {
+	if err := renameio.WriteFile(t.Uploaded.Cert, cert, 0o644); err != nil {
 		return err
 	}
 	t.at, t.seen = time.Time{}, ""
@@ -200,15 +202,6 @@ func (t *AdminTLS) DropTLS() error {
 	t.at, t.seen = time.Time{}, ""
 	t.Look()
 	return err
-}
-
-// writeWhole replaces a file in one step: a reader sees the old one or the new one, and no half.
-func writeWhole(path string, b []byte, mode os.FileMode) error {
-	next := path + ".new"
-	if err := os.WriteFile(next, b, mode); err != nil {
-		return err
-	}
-	return os.Rename(next, path)
 }
 
 // TlsWarnFor is how long before its end a certificate that nobody renews by itself is complained about.
