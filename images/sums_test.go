@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/maruel/natural"
+
 	"slipway.dev/slipway/inventory"
 )
 
