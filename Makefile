@@ -53,7 +53,7 @@ check: ## format, vet, staticcheck, known vulnerabilities, plain words, floors o
 	@mkdir -p build && cd tools && $(GO) build -o ../build/ honnef.co/go/tools/cmd/staticcheck golang.org/x/vuln/cmd/govulncheck && cd .. && build/staticcheck -tags '$(TAGS)' ./...
 	@tools/vulncheck.sh
 	@tools/generate.sh check
-	@cd tools && $(GO) build -o ../build/ ./house && cd .. && build/house -check docs/architecture.md
+	@cd tools && $(GO) build -o ../build/ ./house && cd .. && build/house -check docs/architecture.md && build/house -circles
 	$(GO) test ./test/arch ./test/plain
 	cd tools && $(GO) test ./...
 

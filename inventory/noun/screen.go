@@ -220,7 +220,7 @@ var userScreen = Screen{
 }
 
 var secretScreen = Screen{
-	About: "Slipway stores a value sealed, and gives it only to machines whose configuration names it: as `secret://NAME`, texts as " +
+	About: "Slipway stores a value encrypted, and gives it only to machines whose configuration names it: as `secret://NAME`, texts as " +
 		"`{{ secret \"NAME\" }}`.",
 	Add: "Store a secret", Verb: "Store", Edit: "Change", Save: "Change", Cmds: [2]string{"set", "set"},
 	Empty:  "No secret is stored yet",

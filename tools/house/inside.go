@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -16,46 +17,64 @@ import (
 // arrows counts uses of what one file declares in another: from, to.
 type arrows map[string]map[string]int
 
+// load reads packages of the product with their types.
+func load(patterns ...string) ([]*packages.Package, error) {
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pkgs {
+		if len(p.Errors) > 0 {
+			return nil, p.Errors[0]
+		}
+	}
+	return pkgs, nil
+}
+
 // inside prints the arrows between the files of a package. Files that use each other, by whatever way round, are one circle.
 func inside(w io.Writer, pattern string) error {
-	pkgs, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports}, pattern)
+	pkgs, err := load(pattern)
 	if err != nil {
 		return err
 	}
 	for _, p := range pkgs {
-		if len(p.Errors) > 0 {
-			return p.Errors[0]
-		}
-		found := uses(p)
+		found, names := uses(p)
 		for _, from := range slices.Sorted(maps.Keys(found)) {
 			for _, to := range slices.SortedFunc(maps.Keys(found[from]), func(a, b string) int {
 				return cmp.Or(cmp.Compare(found[from][b], found[from][a]), cmp.Compare(a, b))
 			}) {
-				fmt.Fprintf(w, "%-24s -> %-24s %d\n", from, to, found[from][to])
+				fmt.Fprintf(w, "%-24s -> %-24s %d: %s\n", from, to, found[from][to], strings.Join(slices.Sorted(maps.Keys(names[[2]string{from, to}])), " "))
 			}
 		}
-		all, inCircle := 0, 0
 		for _, c := range circles(found) {
 			if len(c) > 1 {
 				fmt.Fprintf(w, "circle of %d files: %v\n", len(c), c)
 			}
-			for _, from := range c {
-				for to := range found[from] {
-					all++
-					if slices.Contains(c, to) {
-						inCircle++
-					}
-				}
-			}
 		}
+		all, inCircle := found.count()
 		fmt.Fprintf(w, "%s: %d files, %d arrows, %d of them within circles\n", p.PkgPath, len(p.Syntax), all, inCircle)
 	}
 	return nil
 }
 
-// uses finds the arrows of a package by what its names mean.
-func uses(p *packages.Package) arrows {
-	found := arrows{}
+// count returns how many arrows there are, and how many of them run within circles.
+func (g arrows) count() (all, inCircle int) {
+	for _, c := range circles(g) {
+		for _, from := range c {
+			for to := range g[from] {
+				all++
+				if slices.Contains(c, to) {
+					inCircle++
+				}
+			}
+		}
+	}
+	return all, inCircle
+}
+
+// uses finds the arrows of a package by what its names mean, and the names that each arrow stands for (from, to).
+func uses(p *packages.Package) (found arrows, names map[[2]string]map[string]bool) {
+	found, names = arrows{}, map[[2]string]map[string]bool{}
 	for _, f := range p.Syntax {
 		from := filepath.Base(p.Fset.Position(f.Pos()).Filename)
 		if found[from] == nil {
@@ -75,11 +94,16 @@ func uses(p *packages.Package) arrows {
 			}
 			if to := filepath.Base(p.Fset.Position(obj.Pos()).Filename); to != from && to != "." {
 				found[from][to]++
+				arrow := [2]string{from, to}
+				if names[arrow] == nil {
+					names[arrow] = map[string]bool{}
+				}
+				names[arrow][obj.Name()] = true
 			}
 			return true
 		})
 	}
-	return found
+	return found, names
 }
 
 // circles returns the strongly connected parts (Tarjan), those first that others use.

@@ -5,6 +5,7 @@
 //	house -write FILE     put the drawing of the floors between the marks in a page
 //	house -check FILE     fail when the drawing in a page is not that of the code
 //	house -inside ./web   the arrows between the files of one package, by its types
+//	house -circles        fail when a package has more circles of files than its debt in circles.go
 //
 // It reads the sources of the current folder. Code that tools made and tests do not count.
 package main
@@ -20,7 +21,15 @@ func main() {
 	write := flag.String("write", "", "write the drawing into this page")
 	check := flag.String("check", "", "compare the drawing in this page")
 	within := flag.String("inside", "", "print the arrows between the files of this package")
+	round := flag.Bool("circles", false, "check the circles of files in packages")
 	flag.Parse()
+	if *round {
+		if err := checkCircles(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(*write, *check, *within); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
