@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/ref/pooled"
 	"slipway.dev/slipway/inventory/sqlstore/column"
 	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
@@ -162,7 +161,7 @@ func (t historyTx) AddEvent(events ...*inventory.Event) error {
 	for pair := range slices.Chunk(events, 2) {
 		args := make([]any, 0, 18)
 		for _, e := range pair {
-			refs, err := pooled.Refs(t.rooms(), e.References())
+			refs, err := t.pooled(e.References())
 			if err != nil {
 				return err
 			}

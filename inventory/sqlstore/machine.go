@@ -6,7 +6,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
-	"slipway.dev/slipway/inventory/ref/pooled"
 	"slipway.dev/slipway/inventory/sqlstore/column"
 	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 )
@@ -51,7 +50,7 @@ func (t machineTx) all() records[inventory.Machine] {
 			m.HostID, m.ClaimID = "", ""
 		}
 		if len(m.Refs) > 0 {
-			refs, err := pooled.Refs(t.rooms(), m.Refs)
+			refs, err := t.pooled(m.Refs)
 			if err != nil {
 				return err
 			}

@@ -45,6 +45,7 @@ func (t recordTx) Classes() inventory.Records[inventory.Class] {
 }
 
 var clusters = newTable(noun.Clusters, table[inventory.Cluster]{
+	kept:   "clusters",
 	fixed:  columns(`name state reason hint uid kubernetes seen_at`),
 	edited: columns(`kubeconfig modes namespaces watch_filter takes_over`),
 	cells: func(c *inventory.Cluster) []column.Column {
@@ -136,6 +137,7 @@ func (t recordTx) JoinTargets() inventory.Records[inventory.JoinTarget] {
 }
 
 var pools = newTable(noun.Pools, table[inventory.Pool]{
+	kept:   "pools",
 	fixed:  columns(`name`),
 	edited: columns(`selector requirements budget clean min_spare burn_in_for allowed_namespaces owner`),
 	cells: func(p *inventory.Pool) []column.Column {

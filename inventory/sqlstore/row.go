@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/ref/pooled"
 	"slipway.dev/slipway/inventory/sqlstore/column"
 )
 
@@ -26,7 +25,7 @@ func (t *tx) jsonTexts(values ...any) ([]string, error) {
 	for i, v := range values {
 		var err error
 		if refs, is := v.([]inventory.Ref); is && len(refs) > 0 {
-			if v, err = pooled.Refs(t.rooms(), refs); err != nil {
+			if v, err = t.pooled(refs); err != nil {
 				return nil, err
 			}
 		}

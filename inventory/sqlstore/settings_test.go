@@ -19,7 +19,8 @@ func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
 		profileTable.insert: true, profileTable.update: true, profileTable.delete: true, imageTable.insert: true, insertImageFileSQL: true,
 		deleteImageFilesSQL: true, layerTable.insert: true, layerTable.update: true, layerTable.delete: true, subnetTable.insert: true, ipv4.insertRange: true,
 		ipv6.insertRange: true, ipv4.deleteRanges: true, acceptRules.insert: true, secrets.insert: true, secrets.update: true,
-		joinTargets.insert: true, joinTargets.delete: true,
+		joinTargets.insert: true, joinTargets.delete: true, pools.insert: true, pools.update: true, pools.delete: true,
+		clusters.insert: true, clusters.update: true, clusters.delete: true, noteClusterSQL: true,
 		profileTable.find: false, subnetTable.list: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
 		ipv4.saveLease: false, saveJoinTokenSQL: false, `BEGIN IMMEDIATE`: false, `COMMIT`: false,
 	} {

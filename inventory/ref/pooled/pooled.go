@@ -2,6 +2,7 @@
 package pooled
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,8 +10,17 @@ import (
 	"slipway.dev/slipway/inventory/ref"
 )
 
+// Store is what Refs asks of a transaction. MachinePool and HasHost read one column: every write of a machine, and most events, ask.
+type Store interface {
+	inventory.Tx
+	// MachinePool returns the pool that a machine names, "" when it names none, and NotFound when there is no such machine.
+	MachinePool(name string) (string, error)
+	// HasHost reports whether a host has that name.
+	HasHost(name string) (bool, error)
+}
+
 // Refs returns references with the pools that their things are in now: they may be gone when somebody reads the text.
-func Refs(tx inventory.Tx, refs []inventory.Ref) ([]inventory.Ref, error) {
+func Refs(tx Store, refs []inventory.Ref) ([]inventory.Ref, error) {
 	refs = slices.Clone(refs)
 	for i := range refs {
 		if r := &refs[i]; r.Pools == "" && r.Kind != ref.Unknown {
@@ -28,19 +38,16 @@ func Refs(tx inventory.Tx, refs []inventory.Ref) ([]inventory.Ref, error) {
 }
 
 // of returns the pools of a thing, none of one that is gone.
-func of(tx inventory.Tx, r inventory.Ref) ([]string, error) {
+func of(tx Store, r inventory.Ref) ([]string, error) {
 	switch r.Kind {
 	case ref.OfPool:
 		return []string{r.Name}, nil
 	case ref.OfMachine:
-		m, err := tx.FindMachine(r.Name)
+		pool, err := tx.MachinePool(r.Name)
 		if inventory.IsKind(err, inventory.NotFound) {
 			return nil, nil
 		}
-		if m.Pool == "" {
-			m.Pool = inventory.DefaultPool
-		}
-		return []string{m.Pool}, err
+		return []string{cmp.Or(pool, inventory.DefaultPool)}, err
 	case ref.OfHost:
 		return ofHost(tx, r.Name)
 	}
@@ -49,20 +56,7 @@ func of(tx inventory.Tx, r inventory.Ref) ([]string, error) {
 
 // ofHost returns the pools whose selector shows a host. It leaves out pools with requirements: a reader of one sees too little
 // of a host that is gone, never too much.
-func ofHost(tx inventory.Tx, name string) (names []string, err error) {
-	h, err := tx.FindHostByName(name)
-	if inventory.IsKind(err, inventory.NotFound) {
-		h, err = tx.FindHost(inventory.HostID(name))
-	}
-	if mac, bad := inventory.ParseMAC(name); bad == nil && inventory.IsKind(err, inventory.NotFound) {
-		h, err = tx.FindHostByMAC(mac)
-	}
-	if inventory.IsKind(err, inventory.NotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+func ofHost(tx Store, name string) (names []string, err error) {
 	pools, err := tx.Pools().List(inventory.Page{})
 	if err != nil {
 		return nil, err
@@ -70,11 +64,43 @@ func ofHost(tx inventory.Tx, name string) (names []string, err error) {
 	if !slices.ContainsFunc(pools, func(p inventory.Pool) bool { return p.Name == inventory.DefaultPool }) {
 		names = append(names, inventory.DefaultPool) // it holds every host while nobody has made it
 	}
+	selectors := map[string]inventory.Selector{} // of pools that hold some hosts only
 	for i := range pools {
 		p := &pools[i]
-		if s, bad := inventory.ParseSelector(p.Selector); bad == nil && p.Requirements.IsZero() && (p.Selector == "" || s.Matches(&h)) {
+		s, bad := inventory.ParseSelector(p.Selector)
+		switch {
+		case bad != nil || !p.Requirements.IsZero():
+		case p.Selector == "":
 			names = append(names, p.Name)
+		default:
+			selectors[p.Name] = s
 		}
 	}
-	return names, nil
+	if len(selectors) == 0 { // all hosts are in the same pools
+		if has, err := tx.HasHost(name); has || err != nil {
+			return names, err
+		}
+	}
+	h, err := findHost(tx, name)
+	if inventory.IsKind(err, inventory.NotFound) {
+		return nil, nil
+	}
+	for pool, s := range selectors {
+		if s.Matches(&h) {
+			names = append(names, pool)
+		}
+	}
+	return names, err
+}
+
+// findHost finds a host by its name, its id or one of its MACs.
+func findHost(tx Store, name string) (inventory.Host, error) {
+	h, err := tx.FindHostByName(name)
+	if inventory.IsKind(err, inventory.NotFound) {
+		h, err = tx.FindHost(inventory.HostID(name))
+	}
+	if mac, bad := inventory.ParseMAC(name); bad == nil && inventory.IsKind(err, inventory.NotFound) {
+		h, err = tx.FindHostByMAC(mac)
+	}
+	return h, err
 }
