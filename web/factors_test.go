@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -45,7 +44,7 @@ func (r *rig) setUp(who []string, name string) (secret string, codes []string) {
 	if a := r.via(who, "PUT", "/api/v1/users/"+name+"/second-factor", body(app(r.t, begun.Secret, r.clock()), "wrong")); a.status != 403 {
 		r.t.Errorf("without the password: %d %s", a.status, a.body)
 	}
-	var out access.RecoveryCodes
+	var out wire.RecoveryCodes
 	if a := r.via(who, "PUT", "/api/v1/users/"+name+"/second-factor", body(app(r.t, begun.Secret, r.clock()), "correct horse "+name)); a.status != 200 || json.Unmarshal([]byte(a.body), &out) != nil {
 		r.t.Fatalf("set up: %d %s", a.status, a.body)
 	}

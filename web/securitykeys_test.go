@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/securitykey/securitykeytest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -61,7 +60,7 @@ func TestASecurityKeyIsASecondFactor(t *testing.T) {
 	r := newRig(t, nil)
 	r.user("anna", adminEverywhere)
 	key, a := r.addKey(r.in("anna"), "anna", "work")
-	var codes access.RecoveryCodes
+	var codes wire.RecoveryCodes
 	if a.status != 200 || json.Unmarshal([]byte(a.body), &codes) != nil || len(codes.Codes) != 10 {
 		t.Fatalf("register: %d %s", a.status, a.body)
 	}

@@ -41,7 +41,7 @@ var debts = map[string]size{
 	"machineconfig":                  {files: 40, lines: 7400},
 	"machineconfig.checker":          {methods: 58},
 	"pxe/dhcp.Server":                {methods: 47},
-	"web/client.Client":              {methods: 62},
+	"web/client.Client":              {methods: 60},
 	"web/client.Hosts":               {methods: 49},
 }
 

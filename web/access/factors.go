@@ -12,11 +12,6 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-// RecoveryCodes are shown once.
-type RecoveryCodes struct {
-	Codes []string `json:"codes" doc:"Each lets the user in once, in place of a code of the app"`
-}
-
 type factorBegin struct {
 	rest.NameRef
 }
@@ -105,7 +100,7 @@ func (o *factorOps) beginFactor(req *rest.Request, in *factorBegin) (*rest.One[w
 	return &rest.One[wire.SecondFactor]{Body: wire.SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: o.seconds.seal.sign("second factor", t)}}, nil
 }
 
-func (o *factorOps) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[RecoveryCodes], error) {
+func (o *factorOps) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[wire.RecoveryCodes], error) {
 	u, isOwn, err := o.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
@@ -141,7 +136,7 @@ func (o *factorOps) putFactor(req *rest.Request, in *factorConfirm) (*rest.One[R
 		f.Secret, f.Used, f.Recovery = t.Secret, at, hashes
 		return o.factorSet(req, tx, &u, f, c.Login, "second factor of user "+u.Name+" set up")
 	})
-	return &rest.One[RecoveryCodes]{Body: RecoveryCodes{Codes: codes}}, err
+	return &rest.One[wire.RecoveryCodes]{Body: wire.RecoveryCodes{Codes: codes}}, err
 }
 
 func (o *factorOps) deleteFactor(req *rest.Request, in *factorRemove) (*struct{}, error) {

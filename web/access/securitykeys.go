@@ -7,6 +7,7 @@ import (
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/securitykey"
 	"slipway.dev/slipway/web/totp"
+	"slipway.dev/slipway/web/wire"
 )
 
 type keyBegin struct {
@@ -89,7 +90,7 @@ func (o *keyOps) beginKey(req *rest.Request, in *keyBegin) (*rest.One[KeyCeremon
 	return o.seconds.ceremony(forRegistration, u.Name, options, session), err
 }
 
-func (o *keyOps) putKey(req *rest.Request, in *keyPut) (*rest.One[RecoveryCodes], error) {
+func (o *keyOps) putKey(req *rest.Request, in *keyPut) (*rest.One[wire.RecoveryCodes], error) {
 	u, err := o.ownUser(req, in.Name)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (o *keyOps) putKey(req *rest.Request, in *keyPut) (*rest.One[RecoveryCodes]
 	if err := o.passwords.checkOld(req, u, in.Body.Password); err != nil {
 		return nil, err
 	}
-	out := &rest.One[RecoveryCodes]{Body: RecoveryCodes{Codes: []string{}}}
+	out := &rest.One[wire.RecoveryCodes]{Body: wire.RecoveryCodes{Codes: []string{}}}
 	err = o.frame.Write(req, false, func(tx inventory.Tx) error {
 		u, f, err := o.seconds.of(tx, u.Name)
 		if err != nil {

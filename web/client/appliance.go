@@ -75,14 +75,8 @@ func (a Appliance) HandOver(ctx context.Context, id inventory.ClaimID, owner str
 
 // GiveBootstrap hands over bootstrap data, or has them checked.
 func (a Appliance) GiveBootstrap(ctx context.Context, name string, data contract.Bootstrap, check bool) error {
-	in := struct {
-		contract.Bootstrap
-		Check bool `json:"check,omitempty"`
-	}{data, check}
-	var out struct {
-		IsUsable bool `json:"isUsable"`
-		contract.BootstrapError
-	}
+	in := wire.BootstrapData{Value: data.Value, Format: data.Format, Check: check}
+	var out wire.BootstrapVerdict
 	if err := a.c.call(ctx, http.MethodPost, a.at("machines", name)+"/bootstrap", nil, in, &out); err != nil || out.IsUsable {
 		return err
 	}
@@ -157,10 +151,7 @@ func (a Appliance) SaveTarget(ctx context.Context, t inventory.JoinTarget) error
 
 // SaveSecret keeps a secret for its owner.
 func (a Appliance) SaveSecret(ctx context.Context, name, owner string, value []byte) error {
-	in := struct {
-		Owner string `json:"owner"`
-		Value []byte `json:"value"`
-	}{owner, value}
+	in := map[string]any{"owner": owner, "value": value}
 	return a.c.call(ctx, http.MethodPut, a.at("secrets", name), nil, in, nil)
 }
 

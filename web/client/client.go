@@ -6,6 +6,7 @@
 package client
 
 import (
+	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/web/wire"
@@ -21,6 +22,7 @@ type Client struct {
 	Addresses    Addresses
 	Artefacts    Noun[inventory.Artefact]
 	Images       Noun[inventory.Image]
+	Imports      Noun[images.Job] // those that the server remembers, oldest first; to delete one stops it
 	Profiles     Configs[inventory.Profile]
 	Layers       Configs[inventory.Layer] // by key, with a host's name: global, site/NAME, rack/NAME, host/NAME
 	Secrets      Noun[inventory.Secret]   // without their values
@@ -56,6 +58,7 @@ func New(cfg Config) (*Client, error) {
 	c.Addresses = Addresses{Noun[wire.Address]{to, "addresses"}}
 	c.Artefacts = Noun[inventory.Artefact]{to, "artefacts"}
 	c.Images = Of(c, noun.Images)
+	c.Imports = Noun[images.Job]{to, "imports"}
 	c.Profiles = Configs[inventory.Profile]{Of(c, noun.Profiles)}
 	c.Layers = Configs[inventory.Layer]{Of(c, noun.Layers)}
 	c.Secrets = Of(c, noun.Secrets)

@@ -27,24 +27,14 @@ func (c *Client) Import(ctx context.Context, r ImportRequest) (j Job, err error)
 	return j, c.call(ctx, http.MethodPost, "imports", nil, r, &j)
 }
 
-// Jobs returns the imports that the server remembers, oldest first.
-func (c *Client) Jobs(ctx context.Context) (p Page[Job], err error) {
-	return p, c.call(ctx, http.MethodGet, "imports", nil, nil, &p)
-}
-
 // Job returns an import as it is once it has changed since that revision; 0 returns it at once.
 func (c *Client) Job(ctx context.Context, id string, revision int64) (j Job, err error) {
-	return j, c.call(ctx, http.MethodGet, "imports/"+url.PathEscape(id), url.Values{"revision": {fmt.Sprint(revision)}}, nil, &j)
+	return j, c.call(ctx, http.MethodGet, c.Imports.at(id), url.Values{"revision": {fmt.Sprint(revision)}}, nil, &j)
 }
 
 // RetryJob starts an import that failed once more, as a new one.
 func (c *Client) RetryJob(ctx context.Context, id string) (j Job, err error) {
-	return j, c.call(ctx, http.MethodPost, "imports/"+url.PathEscape(id)+"/retry", nil, nil, &j)
-}
-
-// CancelJob stops an import. The next one continues with the data that have arrived.
-func (c *Client) CancelJob(ctx context.Context, id string) error {
-	return c.call(ctx, http.MethodDelete, "imports/"+url.PathEscape(id), nil, nil, nil)
+	return j, c.call(ctx, http.MethodPost, c.Imports.at(id)+"/retry", nil, nil, &j)
 }
 
 // WatchJob returns an import whenever it has changed, until it has ended. A job that failed is not an error here.

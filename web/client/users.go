@@ -34,9 +34,7 @@ func (c *Client) NewToken(ctx context.Context, in TokenWish) (t NewToken, err er
 
 // SetPassword sets a user's password, as an admin.
 func (c *Client) SetPassword(ctx context.Context, user, password string) error {
-	in := struct {
-		Password string `json:"password"`
-	}{password}
+	in := map[string]string{"password": password}
 	return c.call(ctx, http.MethodPut, "users/"+url.PathEscape(user)+"/password", nil, in, nil)
 }
 
@@ -47,13 +45,8 @@ func (c *Client) BeginSecondFactor(ctx context.Context, user string) (f wire.Sec
 
 // SetSecondFactor sets it up by its first code, and returns recovery codes.
 func (c *Client) SetSecondFactor(ctx context.Context, user, ticket, code string) (codes []string, err error) {
-	in := struct {
-		Ticket string `json:"ticket"`
-		Code   string `json:"code"`
-	}{ticket, code}
-	var out struct {
-		Codes []string `json:"codes"`
-	}
+	in := map[string]string{"ticket": ticket, "code": code}
+	var out wire.RecoveryCodes
 	err = c.call(ctx, http.MethodPut, "users/"+url.PathEscape(user)+"/second-factor", nil, in, &out)
 	return out.Codes, err
 }

@@ -92,6 +92,13 @@ func question[I, O any](s *Server, method, path, id, summary string, do func(req
 	})
 }
 
+// byName registers one question about the thing of a name.
+func byName[N ~string, O any](s *Server, method, path, id, summary string, do func(Appliance, context.Context, N) (O, error)) {
+	question(s, method, path, id, summary, func(req *rest.Request, a Appliance, in *rest.NameInput) (O, error) {
+		return do(a, req, N(in.Name))
+	})
+}
+
 // addApplianceInfo registers what a controller asks first.
 func (s *Server) addApplianceInfo() {
 	question(s, http.MethodGet, "", "get-appliance", "Show what provider ids begin with, and what the token is bound to",

@@ -8,20 +8,8 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/web/machines"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
-
-// BootstrapData are what a bootstrap provider wrote for one machine.
-type BootstrapData struct {
-	Value  []byte `json:"value" writeOnly:"true" doc:"In base64. It is kept in memory only, until the machine has fetched its configuration"`
-	Format string `json:"format,omitempty" doc:"cloud-config when empty" maxLength:"63"`
-	Check  bool   `json:"check,omitempty" doc:"Keep nothing, and only say whether the machine could boot with it"`
-}
-
-// BootstrapVerdict says whether a machine can boot with its bootstrap data, and why not.
-type BootstrapVerdict struct {
-	IsUsable bool `json:"isUsable"`
-	contract.BootstrapError
-}
 
 // Parameters of these operations.
 type (
@@ -51,12 +39,8 @@ func (s *Server) addApplianceMachines() {
 			}
 			return rest.Cut(all, in.Page, func(v contract.View) string { return v.Machine.Name }).Body, nil
 		})
-	question(s, http.MethodGet, "/owners/{name}", "find-owned-machine", "Show the machine of an owner", func(req *rest.Request, a Appliance, in *rest.NameInput) (contract.View, error) {
-		return a.FindMachine(req, in.Name)
-	})
-	question(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", func(req *rest.Request, a Appliance, in *rest.NameInput) (contract.View, error) {
-		return a.FindClaim(req, inventory.ClaimID(in.Name))
-	})
+	byName(s, http.MethodGet, "/owners/{name}", "find-owned-machine", "Show the machine of an owner", Appliance.FindMachine)
+	byName(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", Appliance.FindClaim)
 	question(s, http.MethodGet, "/claims/{name}/takeable", "get-takeable", "Show the machine that holds a claim, when an owner may take it over",
 		func(req *rest.Request, a Appliance, in *ownedRef) (contract.View, error) {
 			return a.Takeable(req, inventory.ClaimID(in.Name), in.Owner)
@@ -77,12 +61,12 @@ func (s *Server) addApplianceMachines() {
 			return a.UpdateMachine(req, in.Body)
 		})
 	question(s, http.MethodPost, "/machines/{name}/bootstrap", "give-bootstrap", "Hand over the bootstrap data that a machine waits for",
-		func(req *rest.Request, a Appliance, in *bodied[BootstrapData]) (BootstrapVerdict, error) {
+		func(req *rest.Request, a Appliance, in *bodied[wire.BootstrapData]) (wire.BootstrapVerdict, error) {
 			err := a.GiveBootstrap(req, in.Name, contract.Bootstrap{Value: in.Body.Value, Format: in.Body.Format}, in.Body.Check)
 			if unusable, ok := errors.AsType[*contract.BootstrapError](err); ok {
-				return BootstrapVerdict{BootstrapError: *unusable}, nil
+				return wire.BootstrapVerdict{BootstrapError: *unusable}, nil
 			}
-			return BootstrapVerdict{IsUsable: true}, err
+			return wire.BootstrapVerdict{IsUsable: true}, err
 		})
 }
 
@@ -96,15 +80,8 @@ func (s *Server) addApplianceVerbs() {
 		func(req *rest.Request, a Appliance, in *deleteOwnedInput) (inventory.Machine, error) {
 			return a.DeleteMachine(req, in.Name, in.Force)
 		})
-	verb := func(verb, summary string, do func(*rest.Request, Appliance, *rest.NameInput) (inventory.Machine, error)) {
-		question(s, http.MethodPost, "/machines/{name}/"+verb, verb+"-owned-machine", summary, do)
-	}
-	verb("reinstall", "Reinstall a machine on its host", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.Machine, error) {
-		return a.Reinstall(req, in.Name)
-	})
-	verb("retry", "Let a machine that has failed look for a host again", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.Machine, error) {
-		return a.RetryMachine(req, in.Name)
-	})
+	byName(s, http.MethodPost, "/machines/{name}/reinstall", "reinstall-owned-machine", "Reinstall a machine on its host", Appliance.Reinstall)
+	byName(s, http.MethodPost, "/machines/{name}/retry", "retry-owned-machine", "Let a machine that has failed look for a host again", Appliance.RetryMachine)
 	question(s, http.MethodPost, "/machines/{name}/remediate", "remediate-owned-machine", "Get a machine going again that does not work",
 		func(req *rest.Request, a Appliance, in *machines.RemediateInput) (inventory.Machine, error) {
 			var steps []string

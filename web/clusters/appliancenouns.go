@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -31,18 +30,10 @@ func (s *Server) addApplianceNouns() {
 			}
 			return rest.Cut(all, *in, func(p inventory.Pool) string { return p.Name }).Body, nil
 		})
-	question(s, http.MethodGet, "/pools/{name}/count", "count-pool", "Count the hosts of a pool", func(req *rest.Request, a Appliance, in *rest.NameInput) (contract.PoolCount, error) {
-		return a.CountPool(req, in.Name)
-	})
-	question(s, http.MethodGet, "/targets/{name}", "find-target", "Show a join target of the cluster", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.JoinTarget, error) {
-		return a.FindTarget(req, in.Name)
-	})
-	question(s, http.MethodGet, "/profiles/{name}", "find-profile", "Show which image a profile installs", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.Profile, error) {
-		return a.FindProfile(req, in.Name)
-	})
-	question(s, http.MethodGet, "/images/{name}", "find-image", "Show an image", func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.Image, error) {
-		return a.FindImage(req, in.Name)
-	})
+	byName(s, http.MethodGet, "/pools/{name}/count", "count-pool", "Count the hosts of a pool", Appliance.CountPool)
+	byName(s, http.MethodGet, "/targets/{name}", "find-target", "Show a join target of the cluster", Appliance.FindTarget)
+	byName(s, http.MethodGet, "/profiles/{name}", "find-profile", "Show which image a profile installs", Appliance.FindProfile)
+	byName(s, http.MethodGet, "/images/{name}", "find-image", "Show an image", Appliance.FindImage)
 	question(s, http.MethodGet, "/clusters/{name}/access", "find-own-access", "Show which machines the cluster may take over, and which pools it may use",
 		func(req *rest.Request, a Appliance, in *rest.NameInput) (inventory.ClusterAccess, error) {
 			x, err := a.ClusterAccess(req, in.Name)

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -15,19 +16,9 @@ import (
 // clusterFor bounds the detaching of a cluster: controllers end, and each of its objects is let go of.
 const clusterFor = 2 * time.Minute
 
-// CheckClusterInput is a cluster that is not attached yet.
-type CheckClusterInput struct {
-	Name        string                  `json:"name"`
-	Kubeconfig  string                  `json:"kubeconfig" writeOnly:"true" doc:"The text itself; it is not kept" maxLength:"1048576"`
-	Modes       []inventory.ClusterMode `json:"modes,omitempty"`
-	Namespaces  []string                `json:"namespaces,omitempty"`
-	WatchFilter string                  `json:"watchFilter,omitempty"`
-	TakesOver   bool                    `json:"takesOver,omitempty" doc:"It is the cluster that it says it is, although another certificate authority vouched for that one, or none is known"`
-}
-
 type (
 	checkClusterInput struct {
-		Body CheckClusterInput
+		Body wire.CheckClusterInput
 	}
 	deleteClusterInput struct {
 		rest.WriteOptions
@@ -99,14 +90,14 @@ func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconf
 		return nil, errNoClusters()
 	}
 	k := s.cfg.Clusters.CheckCluster(ctx, c, kubeconfig)
-	k.IsGood = true
-	for _, r := range k.Results {
-		k.IsGood = k.IsGood && r.IsGood
-	}
-	if k.Results == nil {
-		k.Results = []wire.TargetCheckResult{}
-	}
+	k.IsGood, k.Results = judged(k.Results)
 	return &rest.One[wire.ClusterCheck]{Body: k}, nil
+}
+
+// judged reports whether all results are good. It makes an empty list of none.
+func judged(results []wire.TargetCheckResult) (isGood bool, _ []wire.TargetCheckResult) {
+	isBad := slices.ContainsFunc(results, func(r wire.TargetCheckResult) bool { return !r.IsGood })
+	return !isBad, append([]wire.TargetCheckResult{}, results...)
 }
 
 func (s *Server) detachCluster(req *rest.Request, n rest.Noun[inventory.Cluster], in *deleteClusterInput) (*rest.Written, error) {

@@ -128,13 +128,7 @@ func (s *Server) checkTarget(req *rest.Request, in *rest.NameInput) (*rest.One[w
 		return nil, errNoClusters()
 	}
 	c := s.cfg.Joining.Check(req, t)
-	c.IsGood = true
-	for _, r := range c.Results {
-		c.IsGood = c.IsGood && r.IsGood
-	}
-	if c.Results == nil {
-		c.Results = []wire.TargetCheckResult{}
-	}
+	c.IsGood, c.Results = judged(c.Results)
 	return &rest.One[wire.TargetCheck]{Body: c}, nil
 }
 

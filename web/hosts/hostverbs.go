@@ -33,33 +33,27 @@ type cleanInput struct {
 // addHostVerbs registers what is done to hosts.
 func (s *Server) addHostVerbs() {
 	life := s.cfg.Engine
-	addVerb(s, "accept", "Accept a discovered host", func(ctx context.Context, who ledger.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
-		return life.Accept(ctx, id, who)
-	})
-	addVerb(s, "release", "Take a host back, or clear its failure", func(ctx context.Context, who ledger.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
-		return life.Release(ctx, id, who)
-	})
+	plain := func(verb, summary string, do func(Engine, context.Context, inventory.HostID, ledger.Asker) (inventory.Host, error)) {
+		addVerb(s, verb, summary, func(ctx context.Context, who ledger.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
+			return do(life, ctx, id, who)
+		})
+	}
+	onOff := func(verb, summary string, do func(Engine, context.Context, inventory.HostID, bool, ledger.Asker) (inventory.Host, error)) {
+		addVerb(s, verb, summary, func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
+			return do(life, ctx, id, in.Body.On, who)
+		})
+	}
+	plain("accept", "Accept a discovered host", Engine.Accept)
+	plain("release", "Take a host back, or clear its failure", Engine.Release)
 	addVerb(s, "install", "Arm a host to be installed at its next boot; this overwrites its disks", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *installInput) (inventory.Host, error) {
 		return life.Install(ctx, id, in.Body.Profile, who)
 	})
-	addVerb(s, "maintain", "Put a host into maintenance, or take it out", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
-		return life.Maintain(ctx, id, in.Body.On, who)
-	})
-	addVerb(s, "cordon", "Keep machines from claiming a host, or end that; all else goes on", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
-		return life.Cordon(ctx, id, in.Body.On, who)
-	})
-	addVerb(s, "retain", "Leave the disks of a host as they are when its machine goes, or end that", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
-		return life.Retain(ctx, id, in.Body.On, who)
-	})
-	addVerb(s, "protect", "Keep everything destructive away from a host, or end that", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
-		return life.Protect(ctx, id, in.Body.On, who)
-	})
-	addVerb(s, "adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *power.OnInput) (inventory.Host, error) {
-		return life.Adopt(ctx, id, in.Body.On, who)
-	})
-	addVerb(s, "confirm", "Say that the machine that boots as a host is that host, or that its next boot is", func(ctx context.Context, who ledger.Asker, id inventory.HostID, _ *rest.HostRef) (inventory.Host, error) {
-		return life.Confirm(ctx, id, who)
-	})
+	onOff("maintain", "Put a host into maintenance, or take it out", Engine.Maintain)
+	onOff("cordon", "Keep machines from claiming a host, or end that; all else goes on", Engine.Cordon)
+	onOff("retain", "Leave the disks of a host as they are when its machine goes, or end that", Engine.Retain)
+	onOff("protect", "Keep everything destructive away from a host, or end that", Engine.Protect)
+	onOff("adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", Engine.Adopt)
+	plain("confirm", "Say that the machine that boots as a host is that host, or that its next boot is", Engine.Confirm)
 	addVerb(s, "inspect", "Look at a host's hardware, and burn it in where asked for", func(ctx context.Context, who ledger.Asker, id inventory.HostID, in *inspectInput) (inventory.Host, error) {
 		return life.Inspect(ctx, id, in.Body, who)
 	})

@@ -121,6 +121,17 @@ func (s *Server) Note(req *rest.Request, h inventory.Host, detail string) error 
 	})
 }
 
+// tell has act tell a controller something, and notes in words what it was told.
+func (s *Server) tell(req *rest.Request, h inventory.Host, did string, act func() error) error {
+	if err := s.rest.Begun(req); err != nil {
+		return err
+	}
+	if err := act(); err != nil {
+		return err
+	}
+	return s.Note(req, h, did)
+}
+
 func (s *Server) checkBMC(req *rest.Request, in *rest.HostRef) (*rest.One[wire.BMCCheck], error) {
 	c := wire.BMCCheck{Power: inventory.PowerUnknown, Capabilities: []string{}}
 	var (
@@ -213,13 +224,7 @@ func (s *Server) bmcLog(req *rest.Request, in *logInput) (*rest.One[wire.BMCLog]
 
 func (s *Server) clearBMCLog(req *rest.Request, in *rest.HostRef) (*struct{}, error) {
 	return nil, withBMC(req, s, in.Host, "keeps no event log", func(h inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
-		if err := s.rest.Begun(req); err != nil {
-			return err
-		}
-		if err := d.ClearLog(req); err != nil {
-			return err
-		}
-		return s.Note(req, h, "event log of the controller cleared")
+		return s.tell(req, h, "event log of the controller cleared", func() error { return d.ClearLog(req) })
 	})
 }
 
@@ -304,25 +309,14 @@ func (s *Server) setBMCMedia(req *rest.Request, in *mediaInput) (*rest.One[wire.
 	}
 	out := in.Body
 	err := withBMC(req, s, in.Host, "has no virtual drive", func(h inventory.Host, d bmc.MediaMounter, _ inventory.BMC) error {
-		if err := s.rest.Begun(req); err != nil {
-			return err
+		did, act := "image ejected from the virtual drive", func() error { return d.EjectMedia(req) }
+		if url != "" {
+			did, act = "image put into the virtual drive", func() error { return d.InsertMedia(req, url) }
 		}
-		did := "image ejected from the virtual drive"
-		if url == "" {
-			if err := d.EjectMedia(req); err != nil {
-				return err
-			}
-		} else {
-			did = "image put into the virtual drive"
-			if err := d.InsertMedia(req, url); err != nil {
-				return err
-			}
+		err := s.tell(req, h, did, act)
+		if err == nil {
+			out.URL, err = d.Media(req)
 		}
-		if err := s.Note(req, h, did); err != nil {
-			return err
-		}
-		var err error
-		out.URL, err = d.Media(req)
 		return err
 	})
 	return &rest.One[wire.BMCMedia]{Body: out}, err
@@ -347,13 +341,8 @@ func (s *Server) setBMCBoot(req *rest.Request, in *bootInput) (*rest.One[wire.BM
 	}
 	var out wire.BMCBoot
 	err := withBMC(req, s, in.Host, "cannot choose the boot device", func(h inventory.Host, d bmc.Booter, _ inventory.BMC) error {
-		if err := s.rest.Begun(req); err != nil {
-			return err
-		}
-		if err := d.SetBoot(req, bmc.Boot(in.Body)); err != nil {
-			return err
-		}
-		if err := s.Note(req, h, "boot device set to "+string(in.Body.Device)); err != nil {
+		err := s.tell(req, h, "boot device set to "+string(in.Body.Device), func() error { return d.SetBoot(req, bmc.Boot(in.Body)) })
+		if err != nil {
 			return err
 		}
 		b, err := d.Boot(req)
@@ -366,13 +355,7 @@ func (s *Server) setBMCBoot(req *rest.Request, in *bootInput) (*rest.One[wire.BM
 // resetBMC restarts the controller itself. Slipway knows only that it took the order: it is away for some minutes.
 func (s *Server) resetBMC(req *rest.Request, in *rest.HostRef) (*struct{}, error) {
 	return nil, withBMC(req, s, in.Host, "cannot be restarted by us", func(h inventory.Host, d bmc.ControllerResetter, _ inventory.BMC) error {
-		if err := s.rest.Begun(req); err != nil {
-			return err
-		}
-		if err := d.ResetController(req); err != nil {
-			return err
-		}
-		return s.Note(req, h, "controller told to restart itself")
+		return s.tell(req, h, "controller told to restart itself", func() error { return d.ResetController(req) })
 	})
 }
 

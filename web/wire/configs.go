@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
 )
 
 // CapabilityField is a part of a configuration.
@@ -84,4 +85,27 @@ type ClusterCheck struct {
 	UID        string              `json:"uid,omitempty" doc:"Of its namespace kube-system"`
 	IsGood     bool                `json:"isGood" doc:"All results are"`
 	Results    []TargetCheckResult `json:"results" doc:"In the order of the checks"`
+}
+
+// CheckClusterInput is a cluster that is not attached yet.
+type CheckClusterInput struct {
+	Name        string                  `json:"name"`
+	Kubeconfig  string                  `json:"kubeconfig" writeOnly:"true" doc:"The text itself; it is not kept" maxLength:"1048576"`
+	Modes       []inventory.ClusterMode `json:"modes,omitempty"`
+	Namespaces  []string                `json:"namespaces,omitempty"`
+	WatchFilter string                  `json:"watchFilter,omitempty"`
+	TakesOver   bool                    `json:"takesOver,omitempty" doc:"It is the cluster that it says it is, although another certificate authority vouched for that one, or none is known"`
+}
+
+// BootstrapData are what a bootstrap provider wrote for one machine.
+type BootstrapData struct {
+	Value  []byte `json:"value" writeOnly:"true" doc:"In base64. It is kept in memory only, until the machine has fetched its configuration"`
+	Format string `json:"format,omitempty" doc:"cloud-config when empty" maxLength:"63"`
+	Check  bool   `json:"check,omitempty" doc:"Keep nothing, and only say whether the machine could boot with it"`
+}
+
+// BootstrapVerdict says whether a machine can boot with its bootstrap data, and why not.
+type BootstrapVerdict struct {
+	IsUsable bool `json:"isUsable"`
+	contract.BootstrapError
 }

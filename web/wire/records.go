@@ -87,3 +87,8 @@ type Me struct {
 	Namespaces      []string         `json:"namespaces,omitempty" doc:"Those of the cluster that the token speaks for; absent means all"`
 	NeedsSetup      bool             `json:"needsSetup" doc:"There is no user yet: make one"`
 }
+
+// RecoveryCodes are shown once.
+type RecoveryCodes struct {
+	Codes []string `json:"codes" doc:"Each lets the user in once, in place of a code of the app"`
+}

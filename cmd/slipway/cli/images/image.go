@@ -237,7 +237,7 @@ type imageImports struct{}
 // Run lists imports.
 func (*imageImports) Run(s *cli.Session, api *client.Client) error {
 	headings := []string{"ID", "IMAGE", "STATE", "STEP", "FILE", "BYTES", "OF", "WHY"}
-	return cli.Items(api.Jobs(s.Ctx)).Show(s, cli.Rows(headings, func(j client.Job) []string {
+	return cli.Items(api.Imports.List(s.Ctx, client.Query{})).Show(s, cli.Rows(headings, func(j client.Job) []string {
 		of := ""
 		if j.Progress.TotalBytes > 0 {
 			of = images.FormatBytes(j.Progress.TotalBytes)
@@ -255,7 +255,7 @@ type imageCancel struct {
 
 // Run stops an import.
 func (c *imageCancel) Run(s *cli.Session, api *client.Client) error {
-	return api.CancelJob(s.Ctx, c.ID)
+	return api.Imports.Delete(s.Ctx, c.ID)
 }
 
 type imageRetry struct {

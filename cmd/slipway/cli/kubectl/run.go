@@ -62,7 +62,8 @@ func Run(args []string, stdout, stderr io.Writer) (code int) {
 	}()
 	var c pluginCLI
 	parser, err := kong.New(&c, kong.Name("kubectl slipway"), kong.Description("Bare-metal machines and hosts, as their custom resources tell them."),
-		kong.Writers(stdout, stderr), kong.Exit(func(code int) { panic(cli.Exited(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { panic(cli.Exited(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindToProvider((*pluginSession).connect))
 	if err != nil {
 		fmt.Fprintln(stderr, "error:", err)
 		return cli.ExitFailed
@@ -91,21 +92,11 @@ func Run(args []string, stdout, stderr io.Writer) (code int) {
 type pluginMachines struct{}
 
 // Run lists machines.
-func (*pluginMachines) Run(s *pluginSession) error {
-	p, err := s.connect()
-	if err != nil {
-		return err
-	}
-	all, err := p.Machines(s.Ctx)
-	if err != nil {
-		return err
-	}
-	return s.Show(all, func(t *cli.TableWriter) {
-		t.Row("NAMESPACE", "NAME", "PHASE", "HOST", "NODE", "READY", "WAITS")
-		for _, m := range all {
-			t.Row(m.Namespace, m.Name, m.Phase, m.Host, m.Node, cli.YesNo(m.IsReady), short(m.Waits, 80))
-		}
-	})
+func (*pluginMachines) Run(s *pluginSession, p *Plugin) error {
+	headings := []string{"NAMESPACE", "NAME", "PHASE", "HOST", "NODE", "READY", "WAITS"}
+	return cli.Answered(p.Machines(s.Ctx)).Show(s.Session, cli.Rows(headings, func(m Machine) []string {
+		return []string{m.Namespace, m.Name, m.Phase, m.Host, m.Node, cli.YesNo(m.IsReady), short(m.Waits, 80)}
+	}))
 }
 
 // short cuts a text for a cell of a table.
@@ -119,21 +110,11 @@ func short(s string, n int) string {
 type pluginHosts struct{}
 
 // Run lists hosts.
-func (*pluginHosts) Run(s *pluginSession) error {
-	p, err := s.connect()
-	if err != nil {
-		return err
-	}
-	all, err := p.Hosts(s.Ctx)
-	if err != nil {
-		return err
-	}
-	return s.Show(all, func(t *cli.TableWriter) {
-		t.Row("NAME", "PHASE", "POWER", "CLAIM", "DOMAIN", "ADDRESS", "PROBLEM")
-		for _, h := range all {
-			t.Row(h.Name, h.Phase, h.Power, h.Claim, h.Domain, h.Address, short(h.Problem, 80))
-		}
-	})
+func (*pluginHosts) Run(s *pluginSession, p *Plugin) error {
+	headings := []string{"NAME", "PHASE", "POWER", "CLAIM", "DOMAIN", "ADDRESS", "PROBLEM"}
+	return cli.Answered(p.Hosts(s.Ctx)).Show(s.Session, cli.Rows(headings, func(h Host) []string {
+		return []string{h.Name, h.Phase, h.Power, h.Claim, h.Domain, h.Address, short(h.Problem, 80)}
+	}))
 }
 
 type pluginWhy struct {
@@ -141,16 +122,8 @@ type pluginWhy struct {
 }
 
 // Run explains an object.
-func (c *pluginWhy) Run(s *pluginSession) error {
-	p, err := s.connect()
-	if err != nil {
-		return err
-	}
-	w, err := p.Why(s.Ctx, c.Object)
-	if err != nil {
-		return err
-	}
-	return s.Show(w, func(t *cli.TableWriter) {
+func (c *pluginWhy) Run(s *pluginSession, p *Plugin) error {
+	return cli.Answered(p.Why(s.Ctx, c.Object)).Show(s.Session, func(t *cli.TableWriter, w *Why) {
 		t.Text(w.Object + ": " + w.Summary)
 		if w.Hint != "" {
 			t.Text("what to do: " + w.Hint)
@@ -177,11 +150,7 @@ type pluginConsole struct {
 }
 
 // Run says where a console is. Custom resources know no such address: the server has the line.
-func (c *pluginConsole) Run(s *pluginSession) error {
-	p, err := s.connect()
-	if err != nil {
-		return err
-	}
+func (c *pluginConsole) Run(s *pluginSession, p *Plugin) error {
 	w, err := p.Why(s.Ctx, c.Machine)
 	if err != nil {
 		return err
@@ -203,8 +172,8 @@ type pluginReprovision struct {
 }
 
 // Run installs machines again.
-func (c *pluginReprovision) Run(s *pluginSession) error {
-	return s.all(c.Machines, "is reinstalled", func(p *Plugin, name string) error { return p.Reprovision(s.Ctx, name, time.Now()) })
+func (c *pluginReprovision) Run(s *pluginSession, p *Plugin) error {
+	return s.all(c.Machines, "is reinstalled", func(name string) error { return p.Reprovision(s.Ctx, name, time.Now()) })
 }
 
 type pluginPower struct {
@@ -213,8 +182,8 @@ type pluginPower struct {
 }
 
 // Run switches hosts off and on.
-func (c *pluginPower) Run(s *pluginSession) error {
-	return s.all(c.Machines, "is rebooted", func(p *Plugin, name string) error { return p.Reboot(s.Ctx, name, time.Now()) })
+func (c *pluginPower) Run(s *pluginSession, p *Plugin) error {
+	return s.all(c.Machines, "is rebooted", func(name string) error { return p.Reboot(s.Ctx, name, time.Now()) })
 }
 
 type pluginCordon struct {
@@ -222,8 +191,8 @@ type pluginCordon struct {
 }
 
 // Run cordons hosts.
-func (c *pluginCordon) Run(s *pluginSession) error {
-	return s.all(c.Hosts, "is cordoned", func(p *Plugin, name string) error { return p.Cordon(s.Ctx, name, true) })
+func (c *pluginCordon) Run(s *pluginSession, p *Plugin) error {
+	return s.all(c.Hosts, "is cordoned", func(name string) error { return p.Cordon(s.Ctx, name, true) })
 }
 
 type pluginUncordon struct {
@@ -231,19 +200,15 @@ type pluginUncordon struct {
 }
 
 // Run lifts the cordon of hosts.
-func (c *pluginUncordon) Run(s *pluginSession) error {
-	return s.all(c.Hosts, "is no longer cordoned", func(p *Plugin, name string) error { return p.Cordon(s.Ctx, name, false) })
+func (c *pluginUncordon) Run(s *pluginSession, p *Plugin) error {
+	return s.all(c.Hosts, "is no longer cordoned", func(name string) error { return p.Cordon(s.Ctx, name, false) })
 }
 
 // all does something to every name, and goes on after one that fails.
-func (s *pluginSession) all(names []string, said string, do func(p *Plugin, name string) error) error {
-	p, err := s.connect()
-	if err != nil {
-		return err
-	}
+func (s *pluginSession) all(names []string, said string, do func(name string) error) error {
 	var failed error
 	for _, name := range names {
-		if err := do(p, name); err != nil {
+		if err := do(name); err != nil {
 			cli.Complain(s.Err, err)
 			failed = cli.ErrSaid
 			continue
