@@ -1,7 +1,6 @@
 package cloudinit
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -155,14 +154,12 @@ func checkKeys(version string, root *yaml.Node, offset int, fail func(line, colu
 // quoteLate writes the document again, with every text that holds a marker in double quotes, and in ASCII: see transfer.
 func quoteLate(doc *yaml.Node, text string, fail func(line, column int, code, message, hint string)) string {
 	markLate(doc, 0)
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	if err := e.Encode(doc); err != nil {
+	written, err := machineconfig.WriteYAML(doc)
+	if err != nil {
 		fail(1, 1, "yaml", "cannot be written again to hold a secret: "+err.Error(), "give the secret in a file of the profile's configuration")
 		return text
 	}
-	out := strings.TrimPrefix(b.String(), header)
+	out := strings.TrimPrefix(string(written), header)
 	return header + machineconfig.Retag(ascii(out), machineconfig.JSONString)
 }
 

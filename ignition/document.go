@@ -2,6 +2,7 @@ package ignition
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -100,10 +101,7 @@ func (r *rendering) mergeDocument(d *machineconfig.Passthrough, child []byte) []
 	if parent == nil {
 		return nil
 	}
-	tool := r.t.Tool
-	if tool == "" {
-		tool = r.at.spec
-	}
+	tool := cmp.Or(r.t.Tool, r.at.spec)
 	spec := SpecOf(parent)
 	if !CanRead(tool, spec) {
 		f := r.report.Errorf("/document", "not-expressible", "needs %s, this image reads %s", short(spec), short(tool))

@@ -3,6 +3,7 @@ package ignition
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,12 +130,7 @@ func (r *rendering) pointerOf(section, list, key, name string, i int) string {
 
 // compareItem looks at what both say of one thing. Lists are joined, so that both count; but of units, drop-ins of one name do not.
 func (r *rendering) compareItem(theirs, ours map[string]any, what, source, at string) {
-	var keys []string
-	for k := range theirs {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(theirs)) {
 		o, both := ours[k]
 		if t := theirs[k]; both && t != nil && o != nil {
 			if list, isList := t.([]any); isList {

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -99,4 +100,18 @@ func lineKey(item *yaml.Node, i int) string {
 		}
 	}
 	return fmt.Sprint(i)
+}
+
+// WriteYAML writes documents with two columns for each level, and lines between them.
+func WriteYAML(docs ...any) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	for _, d := range docs {
+		if err := e.Encode(d); err != nil {
+			return nil, err
+		}
+	}
+	err := e.Close()
+	return b.Bytes(), err
 }

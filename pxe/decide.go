@@ -299,14 +299,10 @@ func (a asked) question(i *inventory.Image) Question {
 		Loaded: Loaded{Has: a.p.Loaders, IsSigned: sig.IsSigned, Trusts: sig.Trusts, Signers: sig.SignersOf},
 	}
 	if a.h != nil {
-		if q.SecureBoot == "" {
-			q.SecureBoot = a.h.Facts[inventory.FactSecureBoot]
-		}
+		q.SecureBoot = cmp.Or(q.SecureBoot, a.h.Facts[inventory.FactSecureBoot])
 		q.DB = trustedNames(a.h)
 		q.IsRefused = a.h.Facts[inventory.FactLoaderRefused] != ""
-		if q.Arch == "" {
-			q.Arch = a.h.Arch
-		}
+		q.Arch = cmp.Or(q.Arch, a.h.Arch)
 	}
 	if i != nil && sig.OfKernel != nil {
 		for _, f := range i.Files {

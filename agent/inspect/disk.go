@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -99,12 +100,8 @@ func (s *Source) identify(at string, d *inventory.Disk) {
 	if d.Serial == "" {
 		d.Serial = serialPage(s.raw(at, "device/vpd_pg80"))
 	}
-	if d.Firmware == "" {
-		d.Firmware = s.text(at, "device/rev")
-	}
-	if d.WWN == "" {
-		d.WWN = s.text(at, "device/wwid")
-	}
+	d.Firmware = cmp.Or(d.Firmware, s.text(at, "device/rev"))
+	d.WWN = cmp.Or(d.WWN, s.text(at, "device/wwid"))
 	if hex, ok := strings.CutPrefix(d.WWN, "naa."); ok { // udev, and so every hint of an admin, writes 0x
 		d.WWN = "0x" + hex
 	}

@@ -1,6 +1,7 @@
 package ipmi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -85,9 +86,7 @@ func (d *driver) Sensors(ctx context.Context) ([]bmc.Sensor, error) {
 // sensor makes sense of Get Sensor Reading (IPMI 2.0, table 35-15); got is short when the sensor could not be read.
 func (p probe) sensor(got []byte) bmc.Sensor {
 	s := bmc.Sensor{Name: p.name, Kind: kinds[p.kind], Status: "absent"}
-	if s.Kind == "" {
-		s.Kind = strings.ReplaceAll(strings.ToLower(inventory.Clean(p.kind.String(), 40)), " ", "-")
-	}
+	s.Kind = cmp.Or(s.Kind, strings.ReplaceAll(strings.ToLower(inventory.Clean(p.kind.String(), 40)), " ", "-"))
 	// A controller clears "scanning" while the machine is off. The reading is then of before, or of nothing.
 	const unavailable, scanning = 0x20, 0x40
 	if len(got) < 2 || got[1]&unavailable != 0 || got[1]&scanning == 0 {

@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -291,33 +293,16 @@ func (t *tally) outlook(d *Demand, inside int) Outlook {
 }
 
 // nearest are the groups in the order in which they are told: few things that are failed before many, then many hosts before few.
-func (t *tally) nearest() (list []*group) {
-	for _, g := range t.groups {
-		list = append(list, g)
-	}
-	slices.SortFunc(list, func(a, b *group) int {
-		if n := len(a.misses) - len(b.misses); n != 0 {
-			return n
-		}
-		if a.n != b.n {
-			return b.n - a.n
-		}
-		return strings.Compare(a.words(), b.words())
+func (t *tally) nearest() []*group {
+	return slices.SortedFunc(maps.Values(t.groups), func(a, b *group) int {
+		return cmp.Or(len(a.misses)-len(b.misses), b.n-a.n, strings.Compare(a.words(), b.words()))
 	})
-	return list
 }
 
 // elsewhere counts the hosts that are not for the machine, by why.
 func (t *tally) elsewhere() (parts []string) {
-	phrases := make([]string, 0, len(t.outside))
-	for p := range t.outside {
-		phrases = append(phrases, p)
-	}
-	slices.SortFunc(phrases, func(a, b string) int {
-		if t.outside[a] != t.outside[b] {
-			return t.outside[b] - t.outside[a]
-		}
-		return strings.Compare(a, b)
+	phrases := slices.SortedFunc(maps.Keys(t.outside), func(a, b string) int {
+		return cmp.Or(t.outside[b]-t.outside[a], strings.Compare(a, b))
 	})
 	rest := 0
 	for i, p := range phrases {

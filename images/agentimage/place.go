@@ -5,33 +5,27 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
+
+	"github.com/google/renameio/v2"
 
 	"slipway.dev/slipway/inventory"
 )
 
 // place writes a file under another name and renames it when it is complete: nobody boots half an image.
 func place(name string, fill func(io.Writer) error) (inventory.Digest, int64, error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".slipway-*")
+	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)), renameio.WithStaticPermissions(0o644))
 	if err != nil {
 		return "", 0, inventory.Errorf(inventory.Invalid, "the image cannot be written: %v", err).WithHint("give another folder with --out")
 	}
-	defer os.Remove(f.Name()) // it is not there any more when all went well
-	defer f.Close()
+	defer func() { _ = f.Cleanup() }() // nothing is left of it when all went well
 	sum := sha256.New()
 	if err := fill(io.MultiWriter(f, sum)); err != nil {
 		return "", 0, err
 	}
 	size, err := f.Seek(0, io.SeekEnd)
 	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
+		err = f.CloseAtomicallyReplace()
 	}
 	if err != nil {
 		return "", 0, fmt.Errorf("write %s: %w", name, err)

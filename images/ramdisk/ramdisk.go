@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"slipway.dev/slipway/inventory"
@@ -159,13 +160,8 @@ func (t tree) add(f File) error {
 
 // sorted returns the files by name: folders before what is in them, and always in the same order.
 func (t tree) sorted() []File {
-	names := make([]string, 0, len(t))
-	for name := range t {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	files := make([]File, 0, len(t))
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(t)) {
 		files = append(files, t[name])
 	}
 	return files

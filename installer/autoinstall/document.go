@@ -1,7 +1,6 @@
 package autoinstall
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -80,14 +79,12 @@ func (w *writer) document(text []byte) []byte {
 		return nil
 	}
 	quoteLate(top)
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	if err := e.Encode(top); err != nil {
+	text, err := machineconfig.WriteYAML(top)
+	if err != nil {
 		w.failAt(1, 1, "yaml", "cannot be written as YAML: "+err.Error(), "use plain YAML without tags")
 		return nil
 	}
-	out := strings.TrimPrefix(b.String(), header) // it may be the document's own first comment
+	out := strings.TrimPrefix(string(text), header) // it may be the document's own first comment
 	return []byte(header + strings.TrimLeft(out, "\n"))
 }
 

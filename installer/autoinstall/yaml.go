@@ -1,8 +1,6 @@
 package autoinstall
 
 import (
-	"bytes"
-
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/machineconfig"
@@ -27,13 +25,11 @@ func (o object) with(key string, value any) object {
 }
 
 func (o object) encode() []byte {
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	if err := e.Encode(tree(o)); err != nil {
+	text, err := machineconfig.WriteYAML(tree(o))
+	if err != nil {
 		panic(err) // a tree of nodes always encodes
 	}
-	return b.Bytes()
+	return text
 }
 
 // tree turns values into nodes. A string that holds a marker is double-quoted, as the marker's encoding says.

@@ -61,10 +61,7 @@ func (p *plan) subvolumes(f machineconfig.Filesystem) {
 	if p.w.t.OS != "fedora" {
 		p.cannot(at, "btrfs, which "+p.w.t.String()+" does not have,", "use xfs with LVM, or Fedora")
 	}
-	label := f.Label
-	if label == "" {
-		label = safe(f.Device)
-	}
+	label := cmp.Or(f.Label, safe(f.Device))
 	p.last = append(p.last, "btrfs none"+p.w.option(at, "label", label)+" btrfs."+safe(f.Device))
 	for _, s := range f.Subvolumes {
 		mountPoint := cmp.Or(s.MountPoint, "none")

@@ -2,6 +2,7 @@ package kickstart
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -88,19 +89,10 @@ func (w *writer) kernel() {
 		return
 	}
 	var b strings.Builder
-	for _, name := range sorted(k.Sysctl) {
+	for _, name := range slices.Sorted(maps.Keys(k.Sysctl)) {
 		fmt.Fprintf(&b, "%s = %s\n", name, k.Sysctl[name])
 	}
 	w.file("/etc/sysctl.d/90-slipway.conf", 0, "", "", b.String(), "/kernel/sysctl")
-}
-
-func sorted(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func (w *writer) unit(u *machineconfig.Unit) {

@@ -1,6 +1,7 @@
 package clusterapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -180,10 +181,7 @@ func (r *machines) drainOf(ctx context.Context, p *pass) (d inventory.Drain, err
 	if err := r.env.Appliance.SaveTarget(ctx, target); err != nil {
 		return d, fmt.Errorf("keep the workload cluster %s: %w", p.Cluster.Name, err)
 	}
-	node := p.Machine.Status.NodeRef.Name
-	if node == "" {
-		node = p.view.Machine.Hostname
-	}
+	node := cmp.Or(p.Machine.Status.NodeRef.Name, p.view.Machine.Hostname)
 	d = inventory.Drain{Target: name, Node: node, GraceSeconds: -1, DeleteEmptyDirData: true, Timeout: inventory.Duration(5 * time.Minute), ForgetTimeout: inventory.Duration(time.Minute)}
 	if t := p.Machine.Spec.Deletion.NodeDrainTimeoutSeconds; t != nil {
 		d.Timeout = inventory.Duration(time.Duration(*t) * time.Second)

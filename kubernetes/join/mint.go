@@ -3,6 +3,8 @@ package join
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -325,10 +327,7 @@ func (j *Joiner) doom(target string, ids []string) {
 func (j *Joiner) takeDoomed(target string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var ids []string
-	for id := range j.doomed[target] {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(j.doomed[target]))
 	delete(j.doomed, target)
 	return ids
 }

@@ -8,13 +8,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // slowClock is how much slower than ours a cluster's clock may be.
@@ -44,18 +45,14 @@ func Admin(cluster, endpoint string, authorities map[string]string, user string,
 
 // Issue makes a key and a certificate for it, signed by the cluster's authority, and returns a kubeconfig with both.
 func Issue(a Access, now time.Time) ([]byte, error) {
-	certBlock, _ := pem.Decode([]byte(a.CA))
-	keyBlock, _ := pem.Decode([]byte(a.Key))
-	if certBlock == nil || keyBlock == nil {
-		return nil, errors.New("the authority of the cluster is not PEM")
-	}
-	ca, err := x509.ParseCertificate(certBlock.Bytes)
+	authorities, err := certutil.ParseCertsPEM([]byte(a.CA))
 	if err != nil {
 		return nil, fmt.Errorf("read the authority of the cluster: %w", err)
 	}
-	caKey, err := parseKey(keyBlock)
+	ca := authorities[0]
+	caKey, err := keyutil.ParsePrivateKeyPEM([]byte(a.Key))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the key of the cluster's authority: %w", err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -77,7 +74,7 @@ func Issue(a Access, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return nil, fmt.Errorf("encode a key: %w", err)
 	}
@@ -87,7 +84,7 @@ func Issue(a Access, now time.Time) ([]byte, error) {
 		}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{a.User: {
 			ClientCertificateData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-			ClientKeyData:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+			ClientKeyData:         keyPEM,
 		}},
 		Contexts:       map[string]*clientcmdapi.Context{a.Cluster: {Cluster: a.Cluster, AuthInfo: a.User}},
 		CurrentContext: a.Cluster,
@@ -96,20 +93,4 @@ func Issue(a Access, now time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("write the kubeconfig: %w", err)
 	}
 	return text, nil
-}
-
-// parseKey reads a private key in one of the forms in which kubeadm and openssl write it.
-func parseKey(b *pem.Block) (key any, err error) {
-	switch b.Type {
-	case "RSA PRIVATE KEY":
-		key, err = x509.ParsePKCS1PrivateKey(b.Bytes)
-	case "EC PRIVATE KEY":
-		key, err = x509.ParseECPrivateKey(b.Bytes)
-	default:
-		key, err = x509.ParsePKCS8PrivateKey(b.Bytes)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the key of the cluster's authority: %w", err)
-	}
-	return key, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -184,10 +185,7 @@ func (r *round) state() (inventory.DrainState, bool) {
 	var lines []string
 	if len(r.blocked) > 0 {
 		s.Reason = metal.ReasonBlockedByPDB
-		for b := range r.blocked {
-			s.BlockedBy = append(s.BlockedBy, b)
-		}
-		slices.Sort(s.BlockedBy)
+		s.BlockedBy = slices.Sorted(maps.Keys(r.blocked))
 		for _, b := range s.BlockedBy {
 			slices.Sort(r.blocked[b])
 			lines = append(lines, fmt.Sprintf("budget %s keeps %s", b, some(r.blocked[b])))

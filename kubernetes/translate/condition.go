@@ -125,10 +125,7 @@ func (t *teller) claimed() metav1.Condition {
 func whyNoHost(v *contract.View) string {
 	causes := slices.Clone(v.Rejected)
 	slices.SortStableFunc(causes, func(a, b contract.Rejection) int {
-		if a.N != b.N {
-			return b.N - a.N
-		}
-		return strings.Compare(a.Cause, b.Cause)
+		return cmp.Or(b.N-a.N, strings.Compare(a.Cause, b.Cause))
 	})
 	var parts []string
 	for _, r := range causes {

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -39,10 +40,7 @@ func hooksOf(annotations map[string]string, isHeld bool) ([]inventory.Hook, erro
 		hooks = append(hooks, inventory.Hook{Step: inventory.PreBoot, Owner: HoldOwner})
 	}
 	slices.SortFunc(hooks, func(a, b inventory.Hook) int {
-		if c := slices.Index(inventory.HookSteps(), a.Step) - slices.Index(inventory.HookSteps(), b.Step); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Owner, b.Owner)
+		return cmp.Or(slices.Index(inventory.HookSteps(), a.Step)-slices.Index(inventory.HookSteps(), b.Step), strings.Compare(a.Owner, b.Owner))
 	})
 	return hooks, nil
 }

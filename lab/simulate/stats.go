@@ -1,9 +1,11 @@
 package simulate
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -127,17 +129,8 @@ func (s *stats) summary() (steps []StepStat, failures []Failure, counts map[stri
 	for _, f := range s.failures {
 		failures = append(failures, *f)
 	}
-	slices.SortFunc(failures, func(a, b Failure) int {
-		if a.N != b.N {
-			return b.N - a.N
-		}
-		return strings.Compare(a.Reason, b.Reason)
-	})
-	counts = map[string]int{}
-	for k, v := range s.counts {
-		counts[k] = v
-	}
-	return steps, failures, counts, s.sum
+	slices.SortFunc(failures, func(a, b Failure) int { return cmp.Or(b.N-a.N, strings.Compare(a.Reason, b.Reason)) })
+	return steps, failures, maps.Clone(s.counts), s.sum
 }
 
 // percentile takes the value at q (0 to 1) of sorted durations; 0 when there are none.
@@ -183,8 +176,5 @@ func (h *holders) took(l Lease) {
 func (h *holders) all() (leases []Lease, breaches []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, l := range h.by {
-		leases = append(leases, l)
-	}
-	return leases, h.breaches
+	return slices.Collect(maps.Values(h.by)), h.breaches
 }

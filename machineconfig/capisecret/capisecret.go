@@ -9,6 +9,7 @@ package capisecret
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -174,10 +175,5 @@ func metaOf(in machineconfig.BootstrapInput) map[string]string {
 // metaNames are the names that a template may use, for people.
 func metaNames() string {
 	meta := metaOf(machineconfig.BootstrapInput{Config: &machineconfig.Config{}})
-	names := make([]string, 0, len(meta))
-	for n := range meta {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return strings.Join(slices.Sorted(maps.Keys(meta)), ", ")
 }

@@ -2,6 +2,7 @@ package capisecret
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -196,10 +197,7 @@ func users(cc *cloudConfig, c *machineconfig.Config) error {
 				groups = append(groups, g)
 			}
 		}
-		hash := u.HashedPasswd
-		if hash == "" {
-			hash = u.Passwd
-		}
+		hash := cmp.Or(u.HashedPasswd, u.Passwd)
 		locked := u.LockPasswd
 		if locked == nil { // cloud-init's own default, also with a hash
 			yes := true

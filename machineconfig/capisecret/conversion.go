@@ -2,6 +2,7 @@ package capisecret
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -73,10 +74,7 @@ func (c conversion) upgrade(secret []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	reads := c.Target.Tool
-	if reads == "" {
-		reads = "3.3.0"
-	}
+	reads := cmp.Or(c.Target.Tool, "3.3.0")
 	if spec = ignition.SpecOf(text); !ignition.CanRead(reads, spec) {
 		return nil, foreignForm("use an image that reads it, or let the bootstrap provider write format: cloud-config",
 			"is Ignition %s, and this image reads %s", spec, inventory.Clean(reads, 40))

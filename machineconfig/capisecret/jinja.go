@@ -2,6 +2,7 @@ package capisecret
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -99,9 +100,7 @@ func unanswered(expr, key string, meta map[string]string) error {
 		"provider_id": "set bootstrap.providerID", "machine_id": "set host.machineID",
 		"failure_domain": "set bootstrap.labels " + zoneLabel,
 	}[key]
-	if hint == "" {
-		hint = "give the host a name"
-	}
+	hint = cmp.Or(hint, "give the host a name")
 	return refuse(hint, "asks for %s, which this host has not", expr)
 }
 

@@ -2,6 +2,7 @@ package capisecret
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"regexp"
 	"strconv"
@@ -116,9 +117,7 @@ func reported(report machineconfig.Report, secret []byte) error {
 
 // retell says what a parser or a provisioner said, unless it quotes the secret.
 func retell(path, message, hint string, secret []byte) error {
-	if hint == "" {
-		hint = "let the bootstrap provider write what Ignition can say, or use an image with cloud-init"
-	}
+	hint = cmp.Or(hint, "let the bootstrap provider write what Ignition can say, or use an image with cloud-init")
 	values := valuesOf(secret)
 	if path != "" {
 		path = " at " + path

@@ -14,7 +14,6 @@
 package k3s
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -23,8 +22,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
@@ -307,7 +304,8 @@ func (p *plan) config() (string, error) {
 	if p.isServer() {
 		p.serverConfig(c)
 	}
-	return toYAML(c)
+	text, err := machineconfig.WriteYAML(c)
+	return string(text), err
 }
 
 func (p *plan) serverConfig(c map[string]any) {
@@ -333,16 +331,6 @@ func (p *plan) serverConfig(c map[string]any) {
 	if t.ServiceCIDR != "" {
 		c["service-cidr"] = t.ServiceCIDR
 	}
-}
-
-func toYAML(v any) (string, error) {
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	if err := e.Encode(v); err != nil {
-		return "", err
-	}
-	return b.String(), e.Close()
 }
 
 // unit is what k3s's own install script writes, as far as it matters.

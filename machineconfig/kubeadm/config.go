@@ -1,7 +1,6 @@
 package kubeadm
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"maps"
@@ -316,18 +315,7 @@ func (p *plan) discoveryKubeconfig() (string, error) {
 	})
 }
 
-// toYAML writes documents with lines between them.
 func toYAML(docs ...any) (string, error) {
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	for _, d := range docs {
-		if err := e.Encode(d); err != nil {
-			return "", err
-		}
-	}
-	if err := e.Close(); err != nil {
-		return "", err
-	}
-	return b.String(), nil
+	text, err := machineconfig.WriteYAML(docs...)
+	return string(text), err
 }

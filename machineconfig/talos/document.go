@@ -261,19 +261,12 @@ func texts(all []string) *yaml.Node {
 // encode writes the documents. Values with markers are put in double quotes, so that whatever replaces a marker stays
 // one text.
 func (d *documents) encode() ([]byte, error) {
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
+	var docs []any
 	for _, n := range d.all {
 		quoteLate(n)
-		if err := e.Encode(n); err != nil {
-			return nil, err
-		}
+		docs = append(docs, n)
 	}
-	if err := e.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return machineconfig.WriteYAML(docs...)
 }
 
 func quoteLate(n *yaml.Node) {

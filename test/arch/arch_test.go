@@ -243,7 +243,7 @@ var owners = map[string][]string{
 	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "pxe/metric", "web"},
 	"go.yaml.in/yaml":                        {"machineconfig/docschema", "cmd/slipway", "inventory/transfer", "images", "web", "machineconfig", "cloudinit", "installer/autoinstall", "machineconfig/render", "installer/kickstart", "installer/preseed", "ignition", "kubernetes/convert", "kubernetes/apply", "kubernetes/clusterapi", "kubernetes/translate", "kubernetes/standalone"},
 	"github.com/coreos":                      {"ignition"},
-	"github.com/pmezard/go-difflib":          {"provision"},
+	"github.com/pmezard/go-difflib":          {"provision", "cmd/slipway"},
 	"rsc.io/qr":                              {"web/hosts"},
 	"golang.org/x/crypto":                    {"inventory/secret", "web/access", "images/authenticode"}, // web/access: argon2id of passwords; images/authenticode: cryptobyte
 	"github.com/go-logr/logr":                {"kubernetes/manager"},

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/netip"
@@ -66,10 +67,7 @@ func (t Trusted) Of(r *http.Request) Client {
 	byX, xOK := t.last(split(r.Header["X-Forwarded-For"]), addrOf)
 	elements := split(r.Header["Forwarded"])
 	byStandard, standardOK := t.last(elements, func(e string) netip.Addr { return addrOf(pair(e, "for")) })
-	proto := lastOf(split(r.Header["X-Forwarded-Proto"]))
-	if proto == "" {
-		proto = pair(lastOf(elements), "proto")
-	}
+	proto := cmp.Or(lastOf(split(r.Header["X-Forwarded-Proto"])), pair(lastOf(elements), "proto"))
 	if proto != "" {
 		c.IsTLS = strings.EqualFold(proto, "https")
 	}

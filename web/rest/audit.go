@@ -78,9 +78,7 @@ func (f *Frame) audited(o Operation) func(huma.Context, func(huma.Context)) {
 		r := &t.row
 		*r = RowOf(req, o.ID, strings.TrimSuffix(o.Tag, "s"))
 		for _, param := range []string{"host", "name", "id"} {
-			if r.Name == "" {
-				r.Name = inventory.Clean(hc.Param(param), 255)
-			}
+			r.Name = cmp.Or(r.Name, inventory.Clean(hc.Param(param), 255))
 		}
 		defer func() {
 			if p := recover(); p != nil {

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -124,10 +125,7 @@ func (n Noun[T]) vetted(req *Request, f *Frame, in T, name string, o WriteOption
 	item := in
 	err := f.Store.Read(req, func(tx inventory.Tx) error {
 		var old *T
-		key := name
-		if key == "" {
-			key = n.Name(in)
-		}
+		key := cmp.Or(name, n.Name(in))
 		stored, err := n.Find(tx, key)
 		switch {
 		case err == nil && (name == "" || o.Check(n.Singular, name, n.Version(stored)) != nil):

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -59,11 +60,7 @@ func Format(w io.WriterAt, size int64, sector int, label string, files map[strin
 	if err != nil {
 		return err
 	}
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(files))
 	table := []byte{0xf8, 0xff, 0xff}
 	root := appendEntry(nil, shortLabel(label), attrVolume, 0, 0)
 	next := 2

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
 )
 
 // maxDiffLines bounds the work of lineDiff; a longer text is shown as taken out and put in.
@@ -9,48 +11,32 @@ const maxDiffLines = 4000
 
 // LineDiff returns the lines of two texts. "-" marks those of the first only, and "+" those of the second only. Of the
 // other lines, it returns those nearby.
-func LineDiff(before, after string) []string {
+func LineDiff(before, after string) (out []string) {
 	a, b := Lines(before), Lines(after)
+	add := func(mark string, lines ...string) {
+		for _, l := range lines {
+			out = append(out, mark+l)
+		}
+	}
 	if len(a)*len(b) > maxDiffLines*maxDiffLines/4 {
-		var out []string
-		for _, l := range a {
-			out = append(out, "-"+l)
-		}
-		for _, l := range b {
-			out = append(out, "+"+l)
-		}
+		add("-", a...)
+		add("+", b...)
 		return out
 	}
-	// same[i][j] is how many lines the rests from i and j have in common, in order.
-	same := make([][]int32, len(a)+1)
-	for i := range same {
-		same[i] = make([]int32, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				same[i][j] = same[i+1][j+1] + 1
-			} else {
-				same[i][j] = max(same[i+1][j], same[i][j+1])
+	for _, group := range difflib.NewMatcher(a, b).GetGroupedOpCodes(3) {
+		for _, c := range group {
+			if c.Tag == 'e' {
+				add(" ", a[c.I1:c.I2]...)
+				continue
 			}
+			add("-", a[c.I1:c.I2]...)
+			add("+", b[c.J1:c.J2]...)
+		}
+		if group[len(group)-1].I2 < len(a) {
+			add(" ", "...")
 		}
 	}
-	var out []string
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			out = append(out, " "+a[i])
-			i++
-			j++
-		case j == len(b) || i < len(a) && same[i+1][j] >= same[i][j+1]:
-			out = append(out, "-"+a[i])
-			i++
-		default:
-			out = append(out, "+"+b[j])
-			j++
-		}
-	}
-	return near(out, 3)
+	return out
 }
 
 // Lines splits a text into lines for LineDiff; an empty text has none.
@@ -59,25 +45,4 @@ func Lines(text string) []string {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-}
-
-// near leaves out lines that are farther than n from a difference.
-func near(all []string, n int) (out []string) {
-	keep := make([]bool, len(all))
-	for i, l := range all {
-		if l[0] != ' ' {
-			for k := max(0, i-n); k <= min(len(all)-1, i+n); k++ {
-				keep[k] = true
-			}
-		}
-	}
-	for i, l := range all {
-		switch {
-		case keep[i]:
-			out = append(out, l)
-		case i > 0 && keep[i-1]:
-			out = append(out, " ...")
-		}
-	}
-	return out
 }

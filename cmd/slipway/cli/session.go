@@ -5,6 +5,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -56,10 +57,7 @@ func (s *Session) Client() (*client.Client, error) {
 		}
 		token = strings.TrimSpace(string(b))
 	}
-	server := s.Globals.Server
-	if server == "" {
-		server = DefaultSocket
-	}
+	server := cmp.Or(s.Globals.Server, DefaultSocket)
 	awaitSocket(s.Ctx, server)
 	if s.TLS == nil {
 		conf, err := Trusting(server, s.Globals.CAFile)

@@ -2,6 +2,7 @@ package appliance
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -33,10 +34,7 @@ type ImportCommand struct {
 
 // Run imports a file: all of it or nothing.
 func (c *ImportCommand) Run(s *cli.Session, api *client.Client) error {
-	format := c.Format
-	if format == "" {
-		format = formatOf(c.File)
-	}
+	format := cmp.Or(c.Format, formatOf(c.File))
 	if slices.Contains(workbooks, filepath.Ext(strings.ToLower(c.File))) && c.Format == "" {
 		return cli.Usage("save the sheet as CSV", "%s is a workbook of a spreadsheet program, not a CSV file", c.File)
 	}

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,9 +57,7 @@ func (c *RenderCommand) preview(s *cli.Session, api *client.Client) (p configura
 		if p, err = api.Hosts.Render(s.Ctx, c.Host); err != nil {
 			return p, nil, err
 		}
-		if draft.Image == "" {
-			draft.Image = p.Image
-		}
+		draft.Image = cmp.Or(draft.Image, p.Image)
 	}
 	if c.Config == nil {
 		p, err = api.Hosts.RenderDraft(s.Ctx, c.Host, draft)

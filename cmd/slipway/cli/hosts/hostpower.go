@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
@@ -65,9 +66,7 @@ func showPower(s *cli.Session, api *client.Client, host string) error {
 }
 
 func powerText(p inventory.PowerState) string {
-	if p == "" {
-		p = inventory.PowerUnknown
-	}
+	p = cmp.Or(p, inventory.PowerUnknown)
 	return string(p)
 }
 

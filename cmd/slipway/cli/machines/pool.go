@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,9 +64,7 @@ func (pool) Fields(f *nouns.Fields, p wire.Pool) {
 }
 
 func cleanText(m inventory.CleanMode) string {
-	if m == "" {
-		m = inventory.CleanQuick
-	}
+	m = cmp.Or(m, inventory.CleanQuick)
 	return string(m)
 }
 
