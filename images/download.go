@@ -72,8 +72,13 @@ func (c *Cache) fetch(ctx context.Context, rawURL string, want inventory.Digest,
 	if err != nil {
 		return "", "", 0, err
 	}
-	// Off to a name of its own, so that the next download of this URL can begin while this one is put in place.
-	temp = filepath.Join(c.partialDir(), tempPrefix+hex.EncodeToString(key[:8])+"-"+d.Hex()[:16])
+	// Off to a name of its own: the next download of this URL may end, with the same bytes, before this one is put in place.
+	own, err := os.CreateTemp(c.partialDir(), tempPrefix+"*")
+	if err != nil {
+		return "", "", 0, diskError("finish download", err)
+	}
+	_ = own.Close() // nothing was written
+	temp = own.Name()
 	// If the process dies between this rename and the removal of the note, the note describes a file that is gone.
 	// takeOver notices that the file is shorter than SyncedBytes, and starts from zero.
 	if err := os.Rename(dl.name, temp); err != nil {

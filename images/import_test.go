@@ -224,6 +224,26 @@ func TestAWholeImportIsOneTransaction(t *testing.T) {
 	}
 }
 
+// The second download ends before anybody has put the first one in place. With one name for both, the first one was gone then.
+func TestTwoDownloadsOfAURLHaveFilesOfTheirOwn(t *testing.T) {
+	f := newFixture(t)
+	srv := httptest.NewServer(http.FileServer(http.Dir(folder(t, map[string][]byte{"linux": bytesOf(1, 5000)}))))
+	defer srv.Close()
+	var temps []string
+	for range 2 {
+		temp, d, _, err := f.fetch(t.Context(), srv.URL+"/linux", "", newTracker(time.Now, nil, 1))
+		if err != nil || d != sumOf(bytesOf(1, 5000)) {
+			t.Fatal(d, err)
+		}
+		temps = append(temps, temp)
+	}
+	for _, temp := range temps {
+		if err := f.place(t.Context(), temp, sumOf(bytesOf(1, 5000)), 5000); err != nil {
+			t.Errorf("a finished download cannot be put in place: %v", err)
+		}
+	}
+}
+
 func TestManyImportsOfTheSameContentAgree(t *testing.T) {
 	f := newFixture(t)
 	kernel, initrd := bytesOf(1, 300_000), bytesOf(2, 300_000)
