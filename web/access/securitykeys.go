@@ -68,6 +68,15 @@ func (o *keyOps) ownUser(req *rest.Request, name string) (inventory.User, error)
 	return u, err
 }
 
+// factors reads what a user has besides the password.
+func (o *keyOps) factors(req *rest.Request, user string) (f factors, err error) {
+	err = o.store.Read(req, func(tx inventory.Tx) error {
+		_, f, err = o.seconds.of(tx, user)
+		return err
+	})
+	return f, err
+}
+
 func (o *keyOps) beginKey(req *rest.Request, in *keyBegin) (*rest.One[KeyCeremony], error) {
 	u, err := o.ownUser(req, in.Name)
 	if err != nil {
@@ -78,11 +87,8 @@ func (o *keyOps) beginKey(req *rest.Request, in *keyBegin) (*rest.One[KeyCeremon
 		return nil, err
 	}
 	// Register tells the browser which keys the user has, so that nobody registers one twice.
-	var f factors
-	if err := o.store.Read(req, func(tx inventory.Tx) error {
-		_, f, err = o.seconds.of(tx, u.Name)
-		return err
-	}); err != nil {
+	f, err := o.factors(req, u.Name)
+	if err != nil {
 		return nil, err
 	}
 	options, session, err := site.Register(u.Name, f.Keys)
@@ -136,11 +142,8 @@ func (o *keyOps) beginKeyLogin(req *rest.Request, in *keyLogin) (*rest.One[KeyCe
 	if err != nil {
 		return nil, err
 	}
-	var f factors
-	if err := o.store.Read(req, func(tx inventory.Tx) error {
-		_, f, err = o.seconds.of(tx, u.Name)
-		return err
-	}); err != nil {
+	f, err := o.factors(req, u.Name)
+	if err != nil {
 		return nil, err
 	}
 	options, session, err := site.Ask(u.Name, f.Keys)

@@ -50,6 +50,17 @@ func (s *Session) Follow(isOurs func(inventory.Event) bool) (*Follower, error) {
 	return f, err
 }
 
+// Begun begins something. Where wait asks for it, f follows what happens from before the beginning; else f is nil.
+func Begun[T any](s *Session, wait WaitFlag, begin func() (T, error)) (f *Follower, v T, err error) {
+	if wait != 0 {
+		if f, err = s.Follow(nil); err != nil {
+			return nil, v, err
+		}
+	}
+	v, err = begin()
+	return f, v, err
+}
+
 // until looks again and again, until look says that it is over or the time is. A server that does not answer is waited
 // for: what it does goes on without it and after it.
 func (f *Follower) until(wait WaitFlag, what string, look func() (isOver bool, err error)) error {

@@ -18,7 +18,7 @@ type hostPower struct {
 }
 
 // Run shows or changes the power of a host.
-func (c *hostPower) Run(s *cli.Session, api *client.Client) (err error) {
+func (c *hostPower) Run(s *cli.Session, api *client.Client) error {
 	switch {
 	case c.Action != "" && c.Confirm != "":
 		return cli.Usage("slipway host power NAME --confirm off says that it is off", "either change the power or confirm it")
@@ -27,13 +27,7 @@ func (c *hostPower) Run(s *cli.Session, api *client.Client) (err error) {
 	case c.Action == "":
 		return showPower(s, api, c.Host)
 	}
-	var f *cli.Follower
-	if c.Wait != 0 {
-		if f, err = s.Follow(nil); err != nil {
-			return err
-		}
-	}
-	o, err := api.Hosts.Power(s.Ctx, c.Host, c.Action)
+	f, o, err := cli.Begun(s, c.Wait, func() (inventory.Operation, error) { return api.Hosts.Power(s.Ctx, c.Host, c.Action) })
 	if err != nil {
 		return err
 	}
@@ -116,14 +110,8 @@ func (c *hostClean) Run(s *cli.Session, api *client.Client) error {
 }
 
 // doneTo begins an operation with a host, and follows it where that is asked for.
-func doneTo(s *cli.Session, api *client.Client, kind inventory.OperationKind, wait cli.WaitFlag, begin func() (inventory.Host, error)) (err error) {
-	var f *cli.Follower
-	if wait != 0 {
-		if f, err = s.Follow(nil); err != nil {
-			return err
-		}
-	}
-	h, err := begin()
+func doneTo(s *cli.Session, api *client.Client, kind inventory.OperationKind, wait cli.WaitFlag, begin func() (inventory.Host, error)) error {
+	f, h, err := cli.Begun(s, wait, begin)
 	if err != nil {
 		return err
 	}

@@ -123,14 +123,8 @@ func (c *machineCreate) Run(s *cli.Session, api *client.Client) error {
 
 // lifeOf begins something with a machine, and follows it where that is asked for. gone is the name of a machine that
 // ends by it, else "".
-func lifeOf(s *cli.Session, wait cli.WaitFlag, gone string, begin func() (inventory.Machine, error)) (err error) {
-	var f *cli.Follower
-	if wait != 0 {
-		if f, err = s.Follow(nil); err != nil {
-			return err
-		}
-	}
-	m, err := begin()
+func lifeOf(s *cli.Session, wait cli.WaitFlag, gone string, begin func() (inventory.Machine, error)) error {
+	f, m, err := cli.Begun(s, wait, begin)
 	if err != nil {
 		return err
 	}
