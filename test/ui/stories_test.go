@@ -40,7 +40,7 @@ func TestLab(t *testing.T) {
 	}
 	stories(long(t), "lab.test.mjs")
 }
-func TestHostLife(t *testing.T) { stories(long(t), "hostlife.test.mjs") }
+func TestHostLife(t *testing.T) { stories(t, "hostlife.test.mjs") }
 func TestFaults(t *testing.T)   { stories(long(t), "faults.test.mjs") }
 
 // long skips stories in make test, which runs a few of them for its time; make test-ui runs all.
