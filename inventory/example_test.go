@@ -31,3 +31,8 @@ func ExampleKindOf() {
 	// Output:
 	// ""
 }
+
+func ExampleNameFrom() {
+	fmt.Println(inventory.NameFrom("Enp3s0.100", "boot"), inventory.NameFrom("__", "boot"))
+	// Output: enp3s0-100 boot
+}

@@ -6,6 +6,7 @@
 package inventory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -303,4 +304,19 @@ func Clean(s string, limit int) string {
 		}
 	}
 	return s
+}
+
+// NameFrom makes a name out of a text: upper case becomes lower case, and each character but letters and digits of ASCII a dash. It
+// returns otherwise for a text without letters and digits. The caller cuts the name where 63 characters are the limit.
+func NameFrom(text, otherwise string) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, text), "-")
+	return cmp.Or(name, otherwise)
 }

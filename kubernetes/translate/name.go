@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
@@ -15,7 +16,7 @@ const maxName = 63
 // with six digits of a hash of the whole at the end.
 func Name(namespace, name string) string {
 	whole := namespace + "-" + name
-	s := plain(whole)
+	s := inventory.NameFrom(whole, "x")
 	if s == whole && len(s) <= maxName {
 		return s
 	}
@@ -30,29 +31,12 @@ func NameFor(namespace, name, uid string) string {
 // secretName is what a key of a Secret that an object refers to is called in the inventory: for its owner alone, so that
 // it goes when that goes.
 func secretName(o contract.Owner, secret, key string) string {
-	return cut(plain(o.Name+"-"+secret), maxName-13) + "-" + hash(o.String() + "\x00" + secret + "\x00" + key)[:12]
+	return cut(inventory.NameFrom(o.Name+"-"+secret, "x"), maxName-13) + "-" + hash(o.String() + "\x00" + secret + "\x00" + key)[:12]
 }
 
 func hash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
-}
-
-// plain makes a text a DNS label but for its length.
-func plain(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '-'
-	}, s)
-	if s = strings.Trim(s, "-"); s == "" {
-		return "x"
-	}
-	return s
 }
 
 func cut(s string, n int) string {

@@ -72,16 +72,7 @@ func userName(text string) string {
 	if len(text) > 255 {
 		text = text[:255]
 	}
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '-'
-	}, text)
-	text = strings.Trim(text, "-")
+	text = inventory.NameFrom(text, "")
 	return strings.TrimRight(text[:min(len(text), 63)], "-")
 }
 

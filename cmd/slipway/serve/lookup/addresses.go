@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -133,18 +132,4 @@ func Everywhere(port int) []netip.AddrPort {
 }
 
 // SubnetName makes a name out of that of an interface, which may have dots (VLANs), upper case and underscores.
-func SubnetName(iface string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '-'
-	}, iface)
-	if clean = strings.Trim(clean, "-"); clean == "" {
-		return "boot"
-	}
-	return clean
-}
+func SubnetName(iface string) string { return inventory.NameFrom(iface, "boot") }
