@@ -82,7 +82,7 @@ var edges = map[State][]Edge{
 	},
 	Releasing: {
 		{Fence, Cleaning, "its power is off, or our agent runs on it"},
-		{Fault, Failed, "it cannot be fenced, or was released by force"},
+		{Fault, Failed, "it was released by force, or its operation was cancelled"},
 	},
 	Cleaning: {
 		{Cleaned, Available, "every disk has its certificate"},
