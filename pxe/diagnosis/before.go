@@ -18,7 +18,7 @@ func decisionRules() []Rule {
 		{"boot-refused", "this server refuses its boot", "do what the reason says; the machine asks again by itself", bootRefused},
 		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept HOST", notAccepted},
 		{"parked", "the host is quarantined: until somebody releases it, it boots only a screen with the reason", "repair the reason, then: slipway host release HOST", parked},
-		{"sent-to-disk", "this server sent it to its own disk, and has no network boot for it", "install it (slipway host install HOST), or give it a profile that matches", sentToDisk},
+		{"sent-to-disk", "Slipway sends this host to its own disk", "see the reason: slipway host explain HOST. To install it: slipway host install HOST", sentToDisk},
 		{"no-architecture", "the machine does not say what architecture it is, so it gets no boot loader", "give its subnet or host a quirk that names a loader, or update its firmware", noArchitecture},
 		{"unknown-architecture", "there is no boot loader for this kind of machine", "let it boot from its own disk, or put a loader for it into a folder named with --loaders", unknownArchitecture},
 	}
@@ -181,7 +181,7 @@ func sixRefused(s *story) finding {
 	if s.isOurs(p.Src.Addr()) {
 		f.weight, who = certain, "our DHCPv6"
 	} else if p.Six.Status == 2 {
-		f.hint = "look at the ranges of that server, or serve the IPv6 subnet from here"
+		f.hint = "check the ranges of that server, or serve the IPv6 subnet from here"
 	}
 	f.sentence = fmt.Sprintf("%s refuses it an address: %s", who, p.Six.StatusName())
 	if p.Six.StatusText != "" {
@@ -268,7 +268,7 @@ func packetsDropped(s *story) finding {
 	case "source-limit":
 		f.sentence, f.hint = "it sends more packets than one machine may, and they are dropped", "its firmware or a loop in the network repeats packets: look for a loop between switch ports"
 	case "store-full":
-		f.sentence, f.hint = "leases wait for the disk, so packets are dropped", "look at the disk of this server: slow, full, or failing"
+		f.sentence, f.hint = "leases wait for the disk, so packets are dropped", "check the disk of this server: slow, full, or failing"
 	default:
 		f.hint = "too many machines boot at once, or this server is too slow; they ask again: slipway_dhcp_drops_total counts reason " + reason
 	}
@@ -288,7 +288,7 @@ func addressRules() []Rule {
 		{"reserved-taken", "the address that is reserved for it is still in use by another machine", "free the address, or reserve another: slipway reservation list", reservedTaken},
 		{"unanswered", "its questions for an address get no answer from here", "see its timeline and this server's log: slipway host events HOST", unanswered},
 		{"no-address-server", "nobody gives it an address: in proxy mode another DHCP server has to, and none answers", "start the other DHCP server, or set this subnet's mode to full", noAddressServer},
-		{"ack-missing", "it took our offer, and got no ACK: leases cannot be stored", "look at this server's log and disk: slipway doctor", ackMissing},
+		{"ack-missing", "it took our offer, and got no ACK: this server cannot store leases", "check this server's log and disk: slipway doctor", ackMissing},
 		{"nak-repeats", "it asks for an address that it may not have, again and again", "delete its lease (slipway lease delete), or let its operating system forget the address", nakRepeats},
 		{"address-in-use", "it refused the address because another machine uses it", "find the other machine; the address is set aside for now", addressInUse},
 	}

@@ -13,8 +13,8 @@ import (
 // identityRules are about machines that are taken for one another.
 func identityRules() []Rule {
 	return []Rule{
-		{"two-ports", "two of its ports ask at the same time, and each is a boot of its own", "switch on network boot for one port only", twoPorts},
-		{"shared-identity", "another host says that it has the same UUID or serial", "set right which is which: slipway issue list", sharedIdentity},
+		{"two-ports", "two network ports of this host try to boot at the same time", "switch on network boot for one port only", twoPorts},
+		{"shared-identity", "another host says that it has the same UUID or serial", "read the issue and correct the wrong host: slipway issue list", sharedIdentity},
 		{"same-mac", "two machines use this MAC: packets with it name two UUIDs", "give one of them another MAC: clones of a virtual machine and some boards in one chassis share theirs", sameMAC},
 		{"same-xid", "another machine asks with the same transaction id at the same time, and each may take the other's answers", "switch them on one after the other; update the firmware of their network cards", sameXid},
 	}

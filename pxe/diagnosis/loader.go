@@ -16,14 +16,14 @@ import (
 // tftpRules are about boot files that do not come over TFTP.
 func tftpRules() []Rule {
 	return []Rule{
-		{"tftp-unanswered", "it asks for its boot file over TFTP, and nothing answers", "a firewall on this server drops UDP 69 (ss -ulnp shows who has the port)", tftpUnanswered},
+		{"tftp-unanswered", "it asks for its boot file over TFTP, and gets no answer", "a firewall on this server drops UDP 69 (ss -ulnp shows who has the port)", tftpUnanswered},
 		{"tftp-answers-lost", "our TFTP answers do not reach it", "a firewall drops UDP from the ports above 1023 that TFTP answers from: let its connection tracking know TFTP, or open them", tftpAnswersLost},
 		{"tftp-large-lost", "large TFTP packets do not reach it, small ones do", "make the MTU the same on every switch and interface of the way (a tunnel or a VLAN takes some of it)", tftpLargeLost},
 		{"probe-only", "it asked for the size of its boot file, and then not for the file", "its firmware has no space for the file, or is broken there: try the smaller loader, or UEFI HTTP boot; update the firmware", probeOnly},
-		{"transfer-stopped", "sending its boot file stopped half way", "packets get lost: look at the cable, the duplex and the errors of its switch port; or power failed", transferStopped},
-		{"small-blocks", "its boot loader fetches the next one in blocks of 512 bytes, as shim does", "it is only slow: let it boot over UEFI HTTP, where that counts", smallBlocks},
+		{"transfer-stopped", "sending its boot file stopped half way", "packets get lost: check the cable, the duplex and the errors of its switch port; or power failed", transferStopped},
+		{"small-blocks", "the first boot loader (shim) loads the second one over TFTP in blocks of 512 bytes", "this is slow, but works. If the time matters, use UEFI HTTP boot", smallBlocks},
 		{"autoexec-waits", "iPXE asks for autoexec.ipxe and gets no answer, for which it waits half a minute", "the server that it asks (next-server) must answer TFTP, if only with an error", autoexecWaits},
-		{"transfer-lossy", "packets of its boot file get lost and are sent again", "look at the cable, the duplex and the errors of its switch port", transferLossy},
+		{"transfer-lossy", "packets of its boot file get lost, and this server sends them again", "check the cable, the duplex and the errors of its switch port", transferLossy},
 	}
 }
 

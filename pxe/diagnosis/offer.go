@@ -24,7 +24,7 @@ func offerRules() []Rule {
 		{"httpclient-missing", "the offer to an HTTP boot client does not say HTTPClient (option 60), so the firmware ignores it", "have the server that gives the boot file send option 60 HTTPClient with it", httpClientMissing},
 		{"offer-too-long", "our answer is longer than the machine can take", "give the subnet fewer DNS servers and routes, or the host a shorter name", offerTooLong},
 		{"no-way-back", "our answers do not come back to it through its relay", "see that this server has a route to the relay's address, and that no firewall between drops UDP 67", noWayBack},
-		{"offer-lost", "our offers do not reach it, or it does not take them", "look for DHCP snooping on its switch port (trust the port of this server), and for a VLAN that differs between the two ways", offerLost},
+		{"offer-lost", "our offers do not reach it, or it does not take them", "check for DHCP snooping on its switch port (trust the port of this server), and for a VLAN that differs between the two ways", offerLost},
 		{"forbidden", "a firewall or router refuses to pass packets on, and reports it", "let DHCP (UDP 67), TFTP (UDP 69 and from 1024 on) and the boot port pass there", forbidden},
 	}
 }
@@ -171,7 +171,7 @@ func fetchRules() []Rule {
 		{"file-garbled", "it asks for its boot file by another name than it was given: its firmware cuts the name, or adds to it", "update its firmware, give it a shorter name, or let it boot over UEFI HTTP", fileGarbled},
 		{"no-fetch", "it has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", noFetch},
 		{"name-in-url", "the URL that it should boot holds a name, and it was given no DNS server", "use an address in the URL, or give the subnet a DNS server", nameInURL},
-		{"shim-garbled", "shim asks for a second stage by a name out of its own boot entry", "shim 15.8 does that on some Dell and Wyse machines; it got the second stage, and did not go on. Put another release of shim into a folder of --loaders, let it boot over UEFI HTTP, or switch Secure Boot off", shimGarbled},
+		{"shim-garbled", "shim used the text of its firmware boot entry as the file name of the second boot loader", "shim 15.8 does this on some Dell and Wyse machines. Slipway sent the second boot loader anyway, but shim stopped. Put another release of shim into a folder of --loaders, let it boot over UEFI HTTP, or switch Secure Boot off", shimGarbled},
 		{"file-unknown", "it asks for a file that is not here", "see where the name comes from: another DHCP server's option 67, or an old setting in its firmware", fileUnknown},
 	}
 }
@@ -257,7 +257,7 @@ func shimGarbled(s *story) finding {
 	}
 	return finding{
 		weight: certain, evidence: seen(s.reads[i], odd[0]),
-		sentence: fmt.Sprintf("shim asks for %q instead of its second stage: it took the text of its boot entry for the name", odd[0].TFTP.Name),
+		sentence: fmt.Sprintf("shim asks for %q instead of the second boot loader: it used the text of its boot entry as the file name", odd[0].TFTP.Name),
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 // systemRules are about what was booted: kernel, initrd, agent, installer.
 func systemRules() []Rule {
 	return []Rule{
-		{"no-kernel", "it has its script, and fetches nothing of what that names", "it ran out of memory, or HTTP breaks off: its screen says which", noKernel},
-		{"no-initrd", "it fetched the kernel, and not all the rest", "it ran out of memory (its firmware keeps some of it), or HTTP breaks off: its screen says which", noInitrd},
+		{"no-kernel", "it has its boot script, but does not load the files in it", "it ran out of memory, or HTTP breaks off: its screen says which", noKernel},
+		{"no-initrd", "it loaded the kernel, but not all other files", "it ran out of memory (its firmware keeps some of it), or HTTP breaks off: its screen says which", noInitrd},
 		{"file-broken-off", "sending a file of the image stopped half way", "packets get lost, power failed, or the file here is damaged: slipway image verify", fileBrokenOff},
 		{"little-memory", "it has less memory than the image needs", "add memory, or use a smaller image", littleMemory},
 		{"kernel-silent", "it fetched kernel and initrd, and has sent nothing since", "see its console: the kernel may have panicked, or write to another one (add console= to the profile's arguments). Secure Boot may refuse the kernel, or the initrd may lack the driver of its network card", kernelSilent},
 		{"agent-silent", "its system asks for an address, and our agent does not report", "HTTP to this server is blocked from there, its clock is wrong for HTTPS, or the network card that it uses is in another VLAN", agentSilent},
 		{"config-not-fetched", "its system asks for an address, and does not fetch its configuration", "see its console: an old system on disk may run, its installer may not read the URL, or HTTP to this server is blocked", configNotFetched},
-		{"config-refused", "it asked for its configuration and did not get it", "the reason says why; whatever reads it asks again by itself", configRefused},
+		{"config-refused", "it asked for its configuration and did not get it", "the reason is in its timeline: slipway host events HOST. The machine asks again by itself", configRefused},
 		{"agent-stopped", "our agent began, and does not report any more", "see its console; power may have failed, or its network", agentStopped},
 		{"reported-failed", "the booted system reports a failure", "its log is in the timeline: slipway host events HOST", reportedFailed},
 	}
@@ -189,7 +189,7 @@ func reportedFailed(s *story) finding {
 // loopRules are about machines that boot again and again.
 func loopRules() []Rule {
 	return []Rule{
-		{"boot-loop", "it boots over the network again and again", "see what each boot came to (slipway host events HOST --all), and its console", bootLoop},
+		{"boot-loop", "it boots over the network again and again", "see the result of each boot (slipway host events HOST --all), and its console", bootLoop},
 		{"disk-exit-fails", "it is sent to its own disk, and comes back to the network each time", "the disk has no bootable system, or the firmware does not continue to the disk. Choose another way to the disk (slipway host set HOST --disk-boot exit), or put the disk first in the boot order", diskExitFails},
 	}
 }
