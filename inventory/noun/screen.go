@@ -79,11 +79,11 @@ var named = Field{Name: "name", Label: "Name", IsMust: true}
 
 var acceptRuleScreen = Screen{
 	Called: "rule", Tab: "Accept rules",
-	About: "A host that is discovered and matches a rule is accepted at once: it may be inspected, claimed and installed. " +
+	About: "Slipway accepts a discovered host at once if it matches a rule. The host may then be inspected, claimed and installed. " +
 		"Others wait for a person.",
 	Add: "Add a rule", Verb: "Add", Edit: "Edit", Cmds: [2]string{"create"},
 	Empty: "Every host waits for a person",
-	Hint:  "With a rule, such as rack=r1, the hosts of a rack you trust are accepted by themselves.",
+	Hint:  "With a rule such as rack=r1, Slipway accepts the hosts of a rack that you trust.",
 	Below: "The hosts above wait now. A rule accepts a host with its next packet.",
 	Fields: []Field{
 		named,
@@ -98,11 +98,11 @@ var acceptRuleScreen = Screen{
 
 var goldenScreen = Screen{
 	Called: "golden hardware", Tab: "Golden hardware",
-	About: "The hardware that every host of a kind must have. A part that an inspection does not find is an issue. " +
+	About: "The hardware that every host of a kind must have. If an inspection does not find a part, Slipway opens an issue. " +
 		"With “strict” no machine can claim such a host.",
 	Add: "Describe a kind of host", Verb: "Save", Edit: "Edit", Cmds: [2]string{"create", "set"},
 	Empty: "Nothing is required yet",
-	Hint:  "Then nobody hears of a disk that is missing, or of a DIMM that failed, unless they look for it.",
+	Hint:  "Without it, Slipway compares a host only with its own last inspection. It cannot know that a new host lacks a disk or a DIMM.",
 	Fields: []Field{
 		named,
 		{Name: "selector", Label: "Selector", Kind: Selector, IsMust: true, Flag: "selector"},
@@ -118,9 +118,9 @@ var goldenScreen = Screen{
 		},
 		{
 			Name: "requirements.expression", Label: "Expression", Says: "that {}", Flag: "require expression={}",
-			Help: "For what the fields above cannot say, in CEL (docs/machines.md).",
+			Help: "Other conditions, in CEL (docs/machines.md).",
 		},
-		{Name: "isStrict", Label: "Strict", Kind: Flag, Help: "A host that lacks something is not claimed.", Flag: "strict"},
+		{Name: "isStrict", Label: "Strict", Kind: Flag, Help: "No machine can claim a host that lacks something.", Flag: "strict"},
 	},
 	Columns: []Column{
 		{Name: "Name", Fields: []string{"name"}},
@@ -164,7 +164,7 @@ var poolScreen = Screen{
 			Name: "selector", Label: "Hosts that match", Example: "rack=r1", Flag: "selector",
 			Help: "A selector, all hosts when empty. A host may be in several pools.",
 		},
-		{Name: "minSpare", Label: "Spare hosts", Kind: Number, Help: "So many stay unclaimed, to replace failed ones.", Flag: "min-spare"},
+		{Name: "minSpare", Label: "Spare hosts", Kind: Number, Help: "This number of hosts stays free, to replace failed hosts.", Flag: "min-spare"},
 		{Name: "budget.provision", Label: "Installations at once", Kind: Number, Help: "Any number when empty", Flag: "max-provision"},
 		{Name: "budget.destroy", Label: "Wipes at once", Kind: Number, Help: "Any number when empty", Flag: "max-destroy"},
 		{Name: "budget.destroyInterval", Label: "Between the starts of two wipes", Example: "5m", Flag: "destroy-interval"},
@@ -193,11 +193,11 @@ var targetScreen = Screen{
 		},
 		{
 			Name: "kubeconfig", Label: "Kubeconfig of Slipway's account", Kind: Sealed, Flag: "kubeconfig",
-			Help: "A secret, under Settings. With it, a token is minted for each host.",
+			Help: "A secret, under Settings. With it, Slipway makes a token for each host.",
 		},
 		{Name: "token", Label: "Or a token made elsewhere", Kind: Sealed, Flag: "token"},
 		{Name: "pki", Label: "Certificate authorities for control planes", Kind: Sealed, Flag: "pki"},
-		{Name: "tokenFor", Label: "How long a minted token lives", Example: "30m", Flag: "token-for"},
+		{Name: "tokenFor", Label: "Token lifetime", Example: "30m", Flag: "token-for"},
 	},
 }
 
@@ -288,7 +288,7 @@ var leaseScreen = Screen{
 		{Name: "MAC", Fields: []string{"mac"}, Min: 9},
 		{Name: "Host", Fields: []string{"mac"}, Min: 9},
 		{Name: "Switch port", Fields: []string{"port"}},
-		{Name: "Calls itself", Fields: []string{"hostname"}, Min: 7},
+		{Name: "Host name", Fields: []string{"hostname"}, Min: 7},
 		{Name: "For", Fields: []string{"isBoot"}, Min: 4},
 		{Name: "Until", Kind: Time, Fields: []string{"expiresAt"}, Min: 6},
 	},

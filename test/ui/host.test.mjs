@@ -61,7 +61,7 @@ const until = async (what, is) => {
 test('a boot is watched live, step by step, and each event is a link', async () => {
   await rack.cli('host', 'create', 'early', '--mac', '52:54:00:e0:00:01')
   const page = await rack.page('/hosts/early')
-  await page.getByText('Nothing was done with it yet').waitFor()
+  await page.getByText('No boot and no operation yet').waitFor()
   await page.context().close()
 
   void rack.machines(2, '--expect', 'waiting')

@@ -157,7 +157,7 @@ users: [{name: x, user: {token: t}}]
 contexts: [{name: x, context: {cluster: x, user: x}}]
 `)
   assert.equal(await form.getByRole('button', { name: 'Attach', exact: true }).isDisabled(), true)
-  await form.getByRole('button', { name: 'Look it over' }).click()
+  await form.getByRole('button', { name: 'Check', exact: true }).click()
   await form.getByText('Something has to be done first').waitFor()
   assert.equal(await form.getByRole('button', { name: 'Attach', exact: true }).isDisabled(), true)
   assert.deepEqual(await faults(page), [])

@@ -214,9 +214,9 @@ test('in proxy mode, another DHCP server is found, and where it leads machines i
     server.on('exit', () => down(new Error(said)))
   })
   try {
-    await panel.getByRole('button', { name: 'Ask where machines are led' }).click()
-    const led = panel.getByRole('grid', { name: 'Where machines are led' }).or(panel.getByRole('table', { name: 'Where machines are led' }))
-    await led.getByText(/^(to us|elsewhere|nowhere)$/).first().waitFor()
+    await panel.getByRole('button', { name: 'Test where machines would boot from' }).click()
+    const led = panel.getByRole('grid', { name: 'Where machines would boot from' }).or(panel.getByRole('table', { name: 'Where machines would boot from' }))
+    await led.getByText(/^(Slipway|another server|no server)$/).first().waitFor()
     const other = panel.getByRole('grid', { name: 'Other DHCP servers' }).or(panel.getByRole('table', { name: 'Other DHCP servers' }))
     await other.getByRole('row').filter({ hasText: rival }).getByText('its own answer').first().waitFor()
     assert.deepEqual(await faults(page), [])

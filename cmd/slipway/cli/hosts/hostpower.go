@@ -80,7 +80,7 @@ type hostInspect struct {
 	BurnIn     *time.Duration `help:"Load it for so long after that, such as 10m." placeholder:"DURATION"`
 	MayWrite   bool           `help:"The burn-in may overwrite its disks."`
 	BMCUser    string         `name:"bmc-user" help:"Make that account on its controller, from the host itself, and power the host by it." placeholder:"NAME"`
-	BMCNetwork string         `name:"bmc-network" help:"Where that controller must be: its address, or a network. Else only an address that an earlier inspection found is taken." placeholder:"ADDRESS|NETWORK"`
+	BMCNetwork string         `name:"bmc-network" help:"Where that controller must be: its address, or a network. Without it, only the present controller of the host, or without one the address in the last inspection." placeholder:"ADDRESS|NETWORK"`
 	Wait       cli.WaitFlag   `help:"Show each step until it is done; --wait=30m waits no longer than that."`
 }
 

@@ -175,7 +175,7 @@ export function AttachForm({ close }: { close: () => void }) {
           isDisabled={!isReady || work.isBusy}
           isLoading={work.isBusy && !check}
         >
-          Look it over
+          Check
         </Button>
         <Button
           variant={check?.isGood ? 'primary' : 'secondary'}

@@ -40,9 +40,9 @@ export function Attached() {
             all.length === 0 ? (
               <Nothing title="No cluster is attached">
                 <Content component="p">
-                  In an attached cluster, MetalMachine objects or Cluster API say which servers are wanted, and
-                  MetalHost objects show those that are there. Nothing is installed in it but our kinds; detaching
-                  leaves every server running.
+                  In an attached cluster you ask for servers with MetalMachine objects or with Cluster API. MetalHost
+                  objects show the hosts. Slipway installs only its custom resources, an admission policy and roles
+                  there. If you detach the cluster, every server continues to run.
                 </Content>
                 <code>slipway cluster attach --kubeconfig ~/.kube/config</code>
               </Nothing>
@@ -75,7 +75,7 @@ function One({ cluster: c, why }: { cluster: Cluster; why: string | undefined })
           actions: (
             <>
               <Button variant="secondary" onClick={() => setChecked(true)}>
-                Look it over
+                Check
               </Button>
               <Act text="Access" variant="secondary" not={why} act={() => setGranting(true)} />
               <Act text="Detach" variant="secondary" isDanger not={why} act={() => setDetaching(true)} />

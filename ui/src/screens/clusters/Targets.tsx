@@ -96,7 +96,7 @@ function One({ target: t, why: role }: { target: Target; why: string | undefined
                   ? `secret ${t.token}`
                   : 'none: nobody can join',
             ],
-            ['A token lives', t.tokenFor || '30m'],
+            ['Token lifetime', t.tokenFor || '30m'],
             [
               'Control planes',
               t.pki ? `with secret ${t.pki}` : t.certificateKey ? `with secret ${t.certificateKey}` : '',
@@ -109,7 +109,7 @@ function One({ target: t, why: role }: { target: Target; why: string | undefined
         />
         <div style={{ display: 'flex', gap: '0.5rem', flexWrap: 'wrap', marginBlock: '0.5rem' }}>
           <Button variant="tertiary" aria-expanded={shown === 'check'} onClick={() => turn('check')}>
-            Look it over
+            Check
           </Button>
           <Button variant="tertiary" aria-expanded={shown === 'rbac'} onClick={() => turn('rbac')}>
             What its administrator applies

@@ -226,7 +226,7 @@ function Inspect({ host, close }: Form1) {
         label="Address or network of that controller"
         {...of('bmcNetwork')}
         placeholder="10.1.0.0/16"
-        help="Slipway accepts only a controller in this network. Empty: only at an address of an earlier inspection."
+        help="Slipway accepts only a controller in this network. Empty: only the present controller of this host, or without one the address in the last inspection."
       />
     </EditForm>
   )
@@ -251,7 +251,7 @@ function Clean({ host, close }: Form1) {
       <Foreseen host={host.name} ask={{ verb: 'clean', mode }} />
       <Form onSubmit={(e) => e.preventDefault()}>
         <ChoiceField
-          label="How"
+          label="Mode"
           value={mode}
           set={setMode}
           choices={[

@@ -95,7 +95,7 @@ function Known({ host: h }: { host: Host }) {
         ['Firmware', h.firmware],
         ['Memory', h.memoryMiB && bytesOf(h.memoryMiB * 1024 * 1024)],
         ['Labels', pairs(h.labels)],
-        ['It says of itself', pairs(h.facts)],
+        ['Reported facts', pairs(h.facts)],
         ['Identified', h.identifiedAt && <When key="at" at={h.identifiedAt} />],
       ]}
     />

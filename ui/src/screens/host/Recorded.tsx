@@ -124,7 +124,7 @@ export function Recorded({ name }: { name: string }) {
           ) : (
             <>
               <p>
-                {l.isOpen ? 'It is open, and recorded.' : 'It is not open.'} It last said something <When at={l.at} />.
+                {l.isOpen ? 'It is open, and recorded.' : 'It is not open.'} Last output: <When at={l.at} />.
                 {l.begin > 0 && ' Older text was dropped.'}
                 {from && !Number.isNaN(Date.parse(from)) && (
                   <>

@@ -72,8 +72,9 @@ export function Timeline({ host }: { host: Host }) {
           <Loaded query={timeline}>
             {() =>
               groups.length === 0 ? (
-                <Nothing title="Nothing was done with it yet">
-                  They appear here when the machine asks for an address, or when you inspect or power it.
+                <Nothing title="No boot and no operation yet">
+                  Boots and operations appear here when the machine asks for an address, or when you inspect it or
+                  switch its power.
                 </Nothing>
               ) : (
                 // biome-ignore lint/a11y/noStaticElementInteractions: the arrows only move between its buttons

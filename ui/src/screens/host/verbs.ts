@@ -102,7 +102,7 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
     },
     {
       key: 'release',
-      title: h.state === 'failed' ? 'Clear the failure' : 'Release',
+      title: h.state === 'failed' ? 'Release (clear the failure)' : 'Release',
       about: 'life',
       call: post('release'),
       cli: `slipway host release ${h.name}`,
@@ -147,7 +147,7 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
     flag(
       'protect',
       'Protect',
-      'Lift protection',
+      'End protection',
       h.isProtected,
       h.isProtected ? { warns: 'It can be wiped and installed again.' } : {},
     ),

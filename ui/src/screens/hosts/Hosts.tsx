@@ -31,7 +31,7 @@ export function Hosts() {
         error === undefined && <Spinner aria-label="Loading" />
       ) : rows.length === 0 ? (
         <Nothing title="No host has sent a packet yet">
-          Switch a machine on that boots from the network, or try it with: slipway simulate
+          Switch on a machine that boots from the network. To try Slipway without hardware: sudo slipway try
         </Nothing>
       ) : (
         <Found rows={rows} isWhole={isWhole} url={url} />

@@ -109,9 +109,9 @@ export const verbs: Verb[] = [
   },
   {
     key: 'clean',
-    title: 'Clean',
+    title: 'Wipe',
     group: 'Life',
-    fields: [{ name: 'mode', label: 'Way', choices: [...modes] }],
+    fields: [{ name: 'mode', label: 'Mode', choices: [...modes] }],
     warns: 'All data on the disks of these hosts is lost, except on the disks to keep.',
     body: (g) => ({ verb: 'clean', mode: modes.find((m) => m === g.mode) ?? 'quick' }),
     flags: (g) => `--mode ${g.mode ?? 'quick'}`,

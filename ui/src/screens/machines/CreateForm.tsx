@@ -136,7 +136,7 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
           rows={2}
           help="STEP:OWNER, one in a line, such as pre-fence:storage. The step waits until the owner acknowledges it"
         />
-        <ChoiceField label="Disks when it goes" {...of('clean')} choices={cleaning} />
+        <ChoiceField label="Disks after the deletion" {...of('clean')} choices={cleaning} />
       </ExpandableSection>
     </>
   )

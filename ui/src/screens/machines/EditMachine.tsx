@@ -37,7 +37,7 @@ export function EditMachine({ machine: m, close }: { machine: Machine; close: ()
       <p>Profile, host name and configuration apply from its next installation on. Saving installs nothing.</p>
       <ChoiceField label="Profile" {...of('profile')} choices={same([...new Set([profile, ...names])])} />
       <TextField label="Host name of its system" {...of('hostname')} />
-      <ChoiceField label="Disks when it goes" {...of('clean')} choices={cleaning} />
+      <ChoiceField label="Disks after the deletion" {...of('clean')} choices={cleaning} />
       <LongField label="Configuration of its own" {...of('config')} rows={6} />
       {first.drain?.target && (
         <>

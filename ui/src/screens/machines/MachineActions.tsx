@@ -116,18 +116,18 @@ function Remediate({ machine: m, close }: { machine: Machine; close: () => void 
   const turn = (s: string, on: boolean) => setSteps(on ? [...steps, s] : steps.filter((x) => x !== s))
   return (
     <Ask
-      title={`Get ${m.name} going again?`}
+      title={`Remediate ${m.name}?`}
       verb="Remediate"
       foresees={foresightOf(m.name, all[0] ?? 'power-cycle')}
       call={{ method: 'POST', path: `/machines/${encodeURIComponent(m.name)}/remediate`, body: { steps: all } }}
       cli={`slipway machine remediate ${m.name}${flags({ step: all })}`}
       close={close}
     >
-      <p>That is the first step. Slipway takes each of the others only if the one before it has failed:</p>
+      <p>Slipway takes the chosen steps in this order. It takes a step only if the one before it has failed.</p>
       {rungs.map(([step, word]) => (
         <CheckField key={step} label={`${step}: ${word}`} value={steps.includes(step)} set={(on) => turn(step, on)} />
       ))}
-      {all.length === 0 && <p>None chosen: the server tries all of them.</p>}
+      {all.length === 0 && <p>If you choose none, Slipway tries all of them.</p>}
     </Ask>
   )
 }
@@ -161,7 +161,7 @@ function Delete({ machine: m, close }: { machine: Machine; close: () => void }) 
       <Radio
         id="delete-force"
         name="how"
-        label="By force, for a host that nobody can reach"
+        label="By force: no fence and no wipe. Slipway quarantines the host, and the old system may still run."
         isChecked={isForced}
         onChange={() => setForced(true)}
       />

@@ -145,7 +145,7 @@ function WantedCard({ machine: m }: { machine: Machine }) {
             ],
             ['Kernel arguments', m.kernelArgs?.join(' ')],
             ['Disks that are kept', m.keepDisks?.length],
-            ['Disks when it goes', m.clean || 'as the pool says'],
+            ['Disks after the deletion', m.clean || 'as the pool says'],
             ['Bootstrap data from', m.bootstrapFrom],
             ['Failed before on', m.avoid?.length ? `${m.avoid.length} hosts` : ''],
             ['Created', <When key="c" at={m.createdAt} />],

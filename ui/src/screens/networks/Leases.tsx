@@ -36,7 +36,7 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
       sort: (l) => owner.get(l.mac) ?? '',
     },
     'Switch port': { sort: (l) => l.port ?? '' },
-    'Calls itself': { sort: (l) => l.hostname ?? '' },
+    'Host name': { sort: (l) => l.hostname ?? '' },
     For: { cell: (l) => (l.isBoot ? 'boot' : 'system'), sort: (l) => (l.isBoot ? 0 : 1) },
     Until: { sort: (l) => Date.parse(l.expiresAt) },
   }

@@ -69,7 +69,7 @@ function All() {
                 ['Network', (s) => s.cidr],
                 ['Mode', (s) => `${s.mode}: ${modes[s.mode]}`],
                 ['Interface', (s) => s.interface || 'by relay'],
-                ['Unknown machines', (s) => s.unknown],
+                ['Unaccepted machines', (s) => s.unknown],
                 ['Addresses', (s) => <UseBars subnet={s.name} isBrief />, { style: { minInlineSize: '14rem' } }],
               ]}
             />
@@ -203,7 +203,7 @@ function One() {
                   ['MTU', s.mtu],
                   ['Routes', (s.routes ?? []).map((r) => `${r.to} via ${r.via}`).join(', ')],
                   ['Leases', `${s.leaseFor} for systems, ${s.bootLeaseFor} for firmware`],
-                  ['Unknown machines', s.unknown],
+                  ['Unaccepted machines', s.unknown],
                   ['DHCP options', linesOf(linesOfOptions(s.options)).join(', ')],
                   ['Advertised', s.advertise && advertised[s.advertise]],
                   ['Default router', s.advertise && (s.isRouter ? 'this server' : 'another one')],

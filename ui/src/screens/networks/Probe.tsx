@@ -17,9 +17,13 @@ const kinds: Record<string, string> = {
   ipxe: 'iPXE',
 }
 
-const ends = { us: ['green', 'to us'], elsewhere: ['red', 'elsewhere'], nowhere: ['orange', 'nowhere'] } as const
+const ends = {
+  us: ['green', 'Slipway'],
+  elsewhere: ['red', 'another server'],
+  nowhere: ['orange', 'no server'],
+} as const
 
-// Probe shows the other DHCP servers of a subnet, and asks them where they lead each kind of machine.
+// Probe shows the other DHCP servers of a subnet, and asks them where each kind of machine would boot from.
 export function Probe({ subnet }: { subnet: string }) {
   const me = useMe()
   const not = me && mayNot(me, 'operator', '')
@@ -58,17 +62,17 @@ export function Probe({ subnet }: { subnet: string }) {
         title={not}
         onClick={() => not || ask.mutate()}
       >
-        Ask where machines are led
+        Test where machines would boot from
       </Button>
       {ask.isError && <Failure error={ask.error} />}
       {ask.data && (
         <Rows
-          label="Where machines are led"
+          label="Where machines would boot from"
           rows={ask.data.items}
           keyOf={(l) => l.kind}
           columns={[
             ['Machines', (l) => kinds[l.kind] ?? l.kind],
-            ['Led', (l) => <Label color={ends[l.leadsTo][0]}>{ends[l.leadsTo][1]}</Label>],
+            ['Boots from', (l) => <Label color={ends[l.leadsTo][0]}>{ends[l.leadsTo][1]}</Label>],
             [
               'Why',
               (l) => (

@@ -70,7 +70,7 @@ const form = (interfaces: string[]): Form => ({
     { name: 'bootLeaseFor', label: 'Leases of firmware last', first: '10m', flag: 'boot-lease-for' },
     {
       name: 'unknown',
-      label: 'Unknown machines',
+      label: 'Unaccepted machines',
       kind: 'choice',
       choices: choicesOf(unknowns),
       first: 'wait',

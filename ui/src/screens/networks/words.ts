@@ -9,7 +9,7 @@ export const modes: Record<string, string> = {
   full: 'Slipway is the DHCP server',
   reservations: 'Slipway answers only reserved machines; another server answers the others',
   proxy: 'another server gives addresses, Slipway names the boot file',
-  off: 'Slipway answers nobody',
+  off: 'another server does everything and sends machines to Slipway',
 }
 
 // unknowns say what becomes of machines that nobody has accepted.

@@ -115,7 +115,7 @@ function Undecided() {
           component="h3"
           title={`Machine ${m.name}: ${m.reason ?? 'has failed'}`}
           style={{ marginBlockEnd: '1rem' }}
-          actionLinks={<Link to={`/machines/${encodeURIComponent(m.name)}`}>Delete or reinstall</Link>}
+          actionLinks={<Link to={`/machines/${encodeURIComponent(m.name)}`}>Open the machine</Link>}
         >
           {m.hint}
         </Alert>

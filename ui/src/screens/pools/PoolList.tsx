@@ -28,8 +28,8 @@ export function PoolList() {
           all.length === 0 ? (
             <Nothing title="There is one pool: default">
               <Content component="p">
-                It has every accepted host. Machines that name no pool take their host from it. Other pools divide the
-                hosts between teams, keep spare hosts, and limit installations and wipes.
+                It contains every host. Machines that name no pool take their host from it. Other pools divide the hosts
+                between teams, keep spare hosts, and limit installations and wipes.
               </Content>
               <code>slipway pool create web --selector rack=r1 --min-spare 1</code>
             </Nothing>

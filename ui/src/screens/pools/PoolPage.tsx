@@ -30,7 +30,7 @@ export function PoolPage() {
     >
       {isImplied ? (
         <Content component="p">
-          The pool default has every accepted host and no limits until somebody creates it.
+          As long as nobody creates the pool default, it contains every host and has no limits.
         </Content>
       ) : (
         <Loaded query={pool}>{(p) => <About pool={p} />}</Loaded>

@@ -75,8 +75,8 @@ export function Beside({ files, set }: { files: Files; set: (f: Files) => void }
         </List>
       )}
       <p>
-        The files of contents: {'{local: NAME}'} and contents_local: NAME. They become part of the document when it is
-        saved.
+        Choose the files that the document names with contents: {'{local: NAME}'} or contents_local: NAME. When you
+        save, Slipway puts them into the document.
       </p>
     </FormGroup>
   )

@@ -40,8 +40,8 @@ function LayerList() {
   return (
     <>
       <p>
-        What many hosts share is said once: for all, for a site, a rack, or one host. Narrower layers win; a profile
-        stands between rack and host.
+        Write settings that several hosts share once, in a layer: for all hosts, a site, a rack or one host. If two
+        layers differ, the narrower one wins. A profile is narrower than a rack and wider than a host.
       </p>
       <NewLayer />
       <Loaded query={layers}>

@@ -77,8 +77,8 @@ function ProfileTable() {
       {(all) =>
         all.length === 0 ? (
           <Nothing title="There is no profile yet">
-            A profile takes an <Link to="/images">image</Link> selects hosts and describes their users, files, network
-            and disks. A host without a profile boots its own disk.
+            A profile names an <Link to="/images">image</Link>, selects hosts, and describes their users, files, network
+            and disks. An accepted host without a profile waits at a screen with that reason.
           </Nothing>
         ) : (
           <Rows

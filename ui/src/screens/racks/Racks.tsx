@@ -249,8 +249,8 @@ function Places({ hosts, racks, faces, search, opened, show }: PlacesProps) {
           close={() => ask(undefined)}
         >
           <p>
-            {asked.shares?.join(', ')} has exactly these units. {asked.host.name} would stand beside it, as nodes of one
-            chassis do.
+            {asked.shares?.join(', ')} has exactly these units. {asked.host.name} would share the units with it, like
+            the nodes of one chassis.
           </p>
         </Ask>
       )}

@@ -56,8 +56,8 @@ export function Backup() {
           Put <code>secret.key</code> into the data directory, and <code>artefacts</code> if you have it.
         </li>
         <li>
-          Restore. The file is checked first; a database that is there is refused, or with --force kept under another
-          name.
+          Restore. Slipway checks the file first. If the data directory has a database already, Slipway refuses. With
+          --force it keeps that database under another name, and restores.
         </li>
         <li>Start the server. It knows nothing that happened after the backup: check the hosts before you wipe any.</li>
       </Content>

@@ -39,8 +39,8 @@ export function NetworkStep() {
                 <CardTitle component="h3">Interfaces that are not served</CardTitle>
                 <CardBody>
                   <Content component="p">
-                    Machines on them are left alone. Which interfaces are served is said when the server starts; to
-                    serve one more, start it with:
+                    Slipway does not answer machines on these interfaces. You choose the interfaces at the start of the
+                    server. To add one, start it with:
                   </Content>
                   <ul>
                     {others.map((i) => (
@@ -123,7 +123,7 @@ function SubnetFacts({ name }: { name: string }) {
               ['Network', s.cidr],
               ['Mode', `${s.mode}: ${modes[s.mode]}`],
               ['Addresses to lease', (s.ranges ?? []).map((r) => `${r.first} to ${r.last}`).join(', ') || 'none'],
-              ['Machines that are not accepted', `${s.unknown}: ${unknowns[s.unknown]}`],
+              ['Unaccepted machines', `${s.unknown}: ${unknowns[s.unknown]}`],
             ]}
           />
           <Link to={`/networks/${encodeURIComponent(name)}`}>Change it under Networks</Link>
@@ -187,7 +187,7 @@ function SubnetForm({
         </>
       )}
       <ChoiceField
-        label="Machines that are not accepted"
+        label="Unaccepted machines"
         {...of('unknown')}
         choices={choicesOf(unknowns)}
         help="Slipway never writes to their disks."

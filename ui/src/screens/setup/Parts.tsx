@@ -117,15 +117,15 @@ export function ImageStep() {
   return (
     <>
       <Content component="p">
-        An image is an operating system that machines boot or that is installed on them. A profile says how; without
-        one, a machine starts from its own disk.
+        An image is an operating system. Machines boot it, or Slipway installs it on them. A profile names the image and
+        its configuration. An accepted host without a profile waits, with the reason on its screen.
       </Content>
       <Loaded query={images}>
         {(all) => (
           <p>
             {all.length === 0
               ? 'There is none yet. '
-              : `There are ${all.length}: ${all
+              : `${all.length === 1 ? 'There is one image' : `There are ${all.length} images`}: ${all
                   .slice(0, 8)
                   .map((i) => i.name)
                   .join(', ')}. `}
@@ -135,12 +135,12 @@ export function ImageStep() {
       </Loaded>
       {running.map((j) => (
         <p key={j.id}>
-          {j.image} is being imported: <Link to="/images">how far</Link>
+          Slipway imports {j.image}: <Link to="/images">progress</Link>
         </p>
       ))}
       <Act text="Import an image" variant="primary" not={why} act={() => setAsked(true)} />
       {isAsked && <ImportForm close={() => setAsked(false)} />}
-      <Command cli="slipway image catalogue && slipway image import debian-12" />
+      <Command cli="slipway image import debian-12 --os debian --release 12" />
     </>
   )
 }
@@ -155,8 +155,7 @@ export function AcceptStep() {
     <>
       <Content component="p">
         Slipway lists every machine that asks, and leaves it alone until you accept it: by hand under{' '}
-        <Link to="/hosts?q=state=discovered">Hosts</Link>, or by a rule. Nothing is written to a machine that is not
-        accepted.
+        <Link to="/hosts?q=state=discovered">Hosts</Link>, or by a rule. Slipway never writes to an unaccepted machine.
       </Content>
       <Loaded query={rules}>
         {(all) => (
