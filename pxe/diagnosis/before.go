@@ -93,16 +93,16 @@ func unknownArchitecture(s *story) finding {
 // silenceRules are about machines of which nothing, or too little, is heard.
 func silenceRules() []Rule {
 	return []Rule{
-		{"no-packet", "it has sent nothing since it was switched on", "check that network boot is on for this port and first in its boot order, and that its link is up. Its switch port must be in the VLAN of a served subnet, and a router between needs a relay to this server", noPacket},
-		{"other-port", "it boots from another of its network ports", "cable that port, or make it the boot port: add its MAC to the host (slipway host set HOST)", otherPort},
+		{"no-packet", "the machine has sent nothing since it was switched on", "check that network boot is on for this port and first in its boot order, and that its link is up. Its switch port must be in the VLAN of a served subnet, and a router between needs a relay to this server", noPacket},
+		{"other-port", "the machine boots from another of its network ports", "cable that port, or make it the boot port: add its MAC to the host (slipway host set HOST)", otherPort},
 		{"disk-first", "an operating system came up instead of a network boot", "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device", diskFirst},
 		{"only-ipv6", "its firmware boots over IPv6 only, and nobody answers its DHCPv6", "switch on PXE over IPv4 in its firmware, or serve an IPv6 subnet there", onlySix},
 		{"six-no-url", "DHCPv6 answers it, and names no boot file", "have the DHCPv6 server send option 59 (boot file URL), or serve the IPv6 subnet from here", sixNoURL},
 		{"six-refused", "DHCPv6 refuses it an address", "see its timeline and this server's log: slipway host events HOST", sixRefused},
-		{"six-not-taken", "it does not take the address that DHCPv6 offers it", "see which DHCPv6 servers answer there (slipway subnet probe), and that its switch port passes our answers on", sixNotTaken},
+		{"six-not-taken", "the machine does not take the address that DHCPv6 offers it", "see which DHCPv6 servers answer there (slipway subnet probe), and that its switch port passes our answers on", sixNotTaken},
 		{"slow-port", "its first packets were lost: the switch port was not forwarding yet when the firmware asked", "set the switch port to edge (portfast), and LACP to fall back to single links; firmware gives up after a minute", slowPort},
 		{"packets-dropped", "this server dropped its packets unanswered", "read the counter slipway_dhcp_drops_total, which has them by reason", packetsDropped},
-		{"not-supported", "it speaks a kind of DHCP that is not supported here", "boot it over an Ethernet port, with firmware that speaks DHCP (PXE or UEFI)", notSupported},
+		{"not-supported", "the machine speaks a kind of DHCP that is not supported here", "boot it over an Ethernet port, with firmware that speaks DHCP (PXE or UEFI)", notSupported},
 		{"packets-malformed", "its DHCP packets are broken, and were dropped", "update the firmware of its network card, or of the relay between", packetsMalformed},
 	}
 }
@@ -113,7 +113,7 @@ const powerOnWithin = 3 * time.Minute
 
 func noPacket(s *story) finding {
 	if s.Host == nil && len(s.Packets) == 0 && len(s.Notes) == 0 {
-		return finding{weight: strong, sentence: "it has sent nothing", evidence: said("no packet of it is in the record")}
+		return finding{weight: strong, sentence: "the machine has sent nothing", evidence: said("no packet of it is in the record")}
 	}
 	if s.PowerOnAt.IsZero() || s.Now.Sub(s.PowerOnAt) < powerOnWithin || s.last.After(s.PowerOnAt) || len(s.OtherPorts) > 0 {
 		return finding{}
@@ -132,7 +132,7 @@ func otherPort(s *story) finding {
 	if len(later) == 0 || !s.WantsNetboot {
 		return finding{}
 	}
-	return finding{weight: likely, sentence: fmt.Sprintf("it boots from another of its network ports, %s", later[0].MAC), evidence: []Evidence{{At: later[0].LastAt, Text: "a packet of " + string(later[0].MAC)}}}
+	return finding{weight: likely, sentence: fmt.Sprintf("the machine boots from another of its network ports, %s", later[0].MAC), evidence: []Evidence{{At: later[0].LastAt, Text: "a packet of " + string(later[0].MAC)}}}
 }
 
 func diskFirst(s *story) finding {
@@ -266,7 +266,7 @@ func packetsDropped(s *story) finding {
 	}
 	switch reason := f.evidence[len(f.evidence)-1].Text[len(droppedText):]; reason {
 	case "source-limit":
-		f.sentence, f.hint = "it sends more packets than one machine may, and they are dropped", "its firmware or a loop in the network repeats packets: look for a loop between switch ports"
+		f.sentence, f.hint = "the machine sends more packets than one machine may, and they are dropped", "its firmware or a loop in the network repeats packets: look for a loop between switch ports"
 	case "store-full":
 		f.sentence, f.hint = "leases wait for the disk, so packets are dropped", "check the disk of this server: slow, full, or failing"
 	default:
@@ -284,13 +284,13 @@ func addressRules() []Rule {
 		{"subnet-off", "its subnet's mode is off: nothing is answered there", "set another mode, full, reservations or proxy: slipway subnet update SUBNET --mode full", subnetOff},
 		{"no-reservation", "its subnet serves reservations only, and it has none", "give it a reservation (slipway reservation create), or set the subnet's mode to full or proxy", noReservation},
 		{"no-free-address", "its subnet has no free address left", "add a range: slipway range add SUBNET FIRST-LAST", noFreeAddress},
-		{"kept-for-known", "it gets no address because its host is not accepted: the free addresses are kept for accepted hosts and reservations", "accept the host (slipway host accept HOST), give its MAC a reservation (slipway reservation create), or add a range (slipway range add SUBNET FIRST-LAST)", keptForKnown},
+		{"kept-for-known", "the machine gets no address because its host is not accepted: the free addresses are kept for accepted hosts and reservations", "accept the host (slipway host accept HOST), give its MAC a reservation (slipway reservation create), or add a range (slipway range add SUBNET FIRST-LAST)", keptForKnown},
 		{"reserved-taken", "the address that is reserved for it is still in use by another machine", "free the address, or reserve another: slipway reservation list", reservedTaken},
 		{"unanswered", "its questions for an address get no answer from here", "see its timeline and this server's log: slipway host events HOST", unanswered},
 		{"no-address-server", "nobody gives it an address: in proxy mode another DHCP server has to, and none answers", "start the other DHCP server, or set this subnet's mode to full", noAddressServer},
-		{"ack-missing", "it took our offer, and got no ACK: this server cannot store leases", "check this server's log and disk: slipway doctor", ackMissing},
-		{"nak-repeats", "it asks for an address that it may not have, again and again", "delete its lease (slipway lease delete), or let its operating system forget the address", nakRepeats},
-		{"address-in-use", "it refused the address because another machine uses it", "find the other machine; the address is set aside for now", addressInUse},
+		{"ack-missing", "the machine took our offer, and got no ACK: this server cannot store leases", "check this server's log and disk: slipway doctor", ackMissing},
+		{"nak-repeats", "the machine asks for an address that it may not have, again and again", "delete its lease (slipway lease delete), or let its operating system forget the address", nakRepeats},
+		{"address-in-use", "the machine refused the address because another machine uses it", "find the other machine; the address is set aside for now", addressInUse},
 	}
 }
 
@@ -402,7 +402,7 @@ func ackMissing(s *story) finding {
 	}
 	f := finding{weight: strong, evidence: seen(ours...)}
 	if len(s.offers) > 0 && !slices.ContainsFunc(s.offers, func(p trace.Packet) bool { return p.DHCP.Yours.IsValid() }) {
-		f.sentence = "it takes our offer of a boot file for one of an address: its firmware does not know a proxy"
+		f.sentence = "the machine takes our offer of a boot file for one of an address: its firmware does not know a proxy"
 		f.hint = "set the subnet's mode to full, or to off with a snippet for the other server (slipway subnet snippet)"
 		f.evidence = join(seen(s.offers...), f.evidence)
 	}

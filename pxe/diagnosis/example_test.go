@@ -25,5 +25,5 @@ func ExampleExplain() {
 	}
 	// Output:
 	// 1 no-packet cause
-	// it has sent nothing since it was switched on
+	// the machine has sent nothing since it was switched on
 }

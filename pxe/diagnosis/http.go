@@ -19,8 +19,8 @@ func scriptRules() []Rule {
 		{"proxy-wait", "iPXE waits three seconds for a proxy before it takes its address", "the server that gives the address can send option 175.176 with value 1; this server does so in mode full", proxyWait},
 		{"no-router", "iPXE waits for an IPv6 router advertisement, and nobody sends one", "let this server advertise on its interface (it does unless --no-advertise is set), or a router of yours", noRouter},
 		{"no-script", "iPXE has its address and does not ask for its script", "the URL that it was given cannot be reached from its subnet; its screen says the error", noScript},
-		{"http-closed", "it connects to this server over HTTP, and gets a refusal", "see that this server runs and that its boot port is the one in the URL (--boot-port)", httpClosed},
-		{"http-blocked", "it connects to this server over HTTP, and gets no answer", "a firewall drops TCP to the boot port", httpBlocked},
+		{"http-closed", "the machine connects to this server over HTTP, and gets a refusal", "see that this server runs and that its boot port is the one in the URL (--boot-port)", httpClosed},
+		{"http-blocked", "the machine connects to this server over HTTP, and gets no answer", "a firewall drops TCP to the boot port", httpBlocked},
 		{"router-managed", "a router says that addresses come from DHCPv6 (its M or O flag), and no DHCPv6 answers: iPXE waits for it", "take the flags out of the router's advertisements, or serve an IPv6 subnet there", routerManaged},
 		{"http-one-way", "our answers over TCP do not reach it", "see the way back: a firewall that keeps state on one way only, or a second router", httpOneWay},
 	}
@@ -157,15 +157,15 @@ func httpLargeLost(s *story) finding {
 func httpRules() []Rule {
 	return []Rule{
 		{"http-large-lost", "our answers over HTTP are sent again and again: large packets do not reach it, small ones do", "make the MTU the same on every switch and interface, and let ICMP \"too big\" pass. A tunnel or a VPN takes some of the MTU", httpLargeLost},
-		{"http-not-found", "it asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script HOST)", httpNotFound},
+		{"http-not-found", "the machine asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script HOST)", httpNotFound},
 		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events HOST", httpRefused},
 		{"http-busy", "this server tells it to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", httpBusy},
-		{"http-redirect", "it was redirected, which boot firmware does not follow", "a proxy or load balancer between must answer itself, without a redirect", httpRedirect},
+		{"http-redirect", "the machine was redirected, which boot firmware does not follow", "a proxy or load balancer between must answer itself, without a redirect", httpRedirect},
 		{"http-old-version", "a packet used HTTP/1.0, and firmware needs HTTP/1.1", "a proxy on the way probably changed it: remove the proxy, or configure it for HTTP/1.1", httpOldVersion},
 		{"head-only", "its firmware asked for the size of the loader, and did not fetch it", "its firmware does not take plain HTTP (it may want HTTPS), or has no memory for the file: switch HTTP connections on in its firmware", headOnly},
-		{"tls-untrusted", "it does not trust this server's certificate", "build the boot loader with ca.crt from the data directory of this server, or boot over HTTP", tlsUntrusted},
-		{"tls-clock", "it assumes that this server's certificate has expired", "set the clock of the machine or of this server", tlsClock},
-		{"tls-no-common", "it and this server have no TLS version or cipher in common", "iPXE takes RSA certificates and TLS 1.2 at most, older builds less: slipway doctor", tlsNoCommon},
+		{"tls-untrusted", "the machine does not trust this server's certificate", "build the boot loader with ca.crt from the data directory of this server, or boot over HTTP", tlsUntrusted},
+		{"tls-clock", "the machine assumes that this server's certificate has expired", "set the clock of the machine or of this server", tlsClock},
+		{"tls-no-common", "the machine and this server have no TLS version or cipher in common", "iPXE takes RSA certificates and TLS 1.2 at most, older builds less: slipway doctor", tlsNoCommon},
 	}
 }
 

@@ -16,10 +16,10 @@ import (
 // tftpRules are about boot files that do not come over TFTP.
 func tftpRules() []Rule {
 	return []Rule{
-		{"tftp-unanswered", "it asks for its boot file over TFTP, and gets no answer", "a firewall on this server drops UDP 69 (ss -ulnp shows who has the port)", tftpUnanswered},
+		{"tftp-unanswered", "the machine asks for its boot file over TFTP, and gets no answer", "a firewall on this server drops UDP 69 (ss -ulnp shows who has the port)", tftpUnanswered},
 		{"tftp-answers-lost", "our TFTP answers do not reach it", "a firewall drops UDP from the ports above 1023 that TFTP answers from: let its connection tracking know TFTP, or open them", tftpAnswersLost},
 		{"tftp-large-lost", "large TFTP packets do not reach it, small ones do", "make the MTU the same on every switch and interface of the way (a tunnel or a VLAN takes some of it)", tftpLargeLost},
-		{"probe-only", "it asked for the size of its boot file, and then not for the file", "its firmware has no space for the file, or is broken there: try the smaller loader, or UEFI HTTP boot; update the firmware", probeOnly},
+		{"probe-only", "the machine asked for the size of its boot file, and then not for the file", "its firmware has no space for the file, or is broken there: try the smaller loader, or UEFI HTTP boot; update the firmware", probeOnly},
 		{"transfer-stopped", "sending its boot file stopped half way", "packets get lost: check the cable, the duplex and the errors of its switch port; or power failed", transferStopped},
 		{"small-blocks", "the first boot loader (shim) loads the second one over TFTP in blocks of 512 bytes", "this is slow, but works. If the time matters, use UEFI HTTP boot", smallBlocks},
 		{"autoexec-waits", "iPXE asks for autoexec.ipxe and gets no answer, for which it waits half a minute", "the server that it asks (next-server) must answer TFTP, if only with an error", autoexecWaits},
@@ -177,7 +177,7 @@ func loaderWrongKind(s *story) finding {
 		if l.Arch != "" && l.Arch != c.Arch || l.Firmware != "" && c.Firmware != "" && l.Firmware != baseFirmware(c.Firmware) {
 			return finding{
 				weight: strong, evidence: seen(s.discovers[0], p),
-				sentence: fmt.Sprintf("it fetches %s, which is not for %s %s", p.TFTP.Name, c.Arch, c.Firmware),
+				sentence: fmt.Sprintf("the machine fetches %s, which is not for %s %s", p.TFTP.Name, c.Arch, c.Firmware),
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func secureBoot(s *story) finding {
 		case refused != "":
 			return finding{
 				weight: strong, evidence: join(seen(p), said("it refused %s before", refused)),
-				sentence: fmt.Sprintf("it refused %s before, as with Secure Boot, and fetches %s, which is not signed either", refused, l.Name),
+				sentence: fmt.Sprintf("the machine refused %s before, as with Secure Boot, and fetches %s, which is not signed either", refused, l.Name),
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func offerRules() []Rule {
 		{"other-boot-server", "another server on this network offers boot files, too, and firmware may prefer its offer", "stop the boot options (or the proxy) of the other server", otherBootServer},
 		{"offer-without-control", "the offer says PXEClient (option 60) without discovery control (option 43.6): firmware throws its boot file away and asks port 4011 instead", "take option 60 out of the other server's answers, or add option 43 with 06 01 08 ff", offerWithoutControl},
 		{"proxy-ignored", "this firmware ignores offers of a proxy: it took the other server's address, and did not ask port 4011", "set the subnet's mode to off and let the other server name the boot files (slipway subnet snippet SUBNET), or boot it over UEFI HTTP", proxyIgnored},
-		{"pxe-port-closed", "it asks port 4011, and nobody answers there", "let UDP 4011 to this server through every firewall; in proxy mode this server must be the one that it asks", pxePortClosed},
+		{"pxe-port-closed", "the machine asks port 4011, and nobody answers there", "let UDP 4011 to this server through every firewall; in proxy mode this server must be the one that it asks", pxePortClosed},
 		{"proxy-without-server", "the proxy's offer names no server (siaddr is 0), so iPXE does not use it and gets no answer from port 4011", "have the proxy name its own address as next server", proxyWithoutServer},
 		{"proxy-wait-off", "the other DHCP server sends iPXE option 175.176 (no proxy DHCP), which makes iPXE ignore our proxy offer", "take option 175.176 out of the other server's answers", proxyWaitOff},
 		{"httpclient-missing", "the offer to an HTTP boot client does not say HTTPClient (option 60), so the firmware ignores it", "have the server that gives the boot file send option 60 HTTPClient with it", httpClientMissing},
@@ -39,7 +39,7 @@ func otherServerWon(s *story) finding {
 	}
 	who := theirs[0].DHCP.Server
 	return finding{
-		weight: strong, sentence: fmt.Sprintf("it took the address of another DHCP server, %s, instead of ours", who),
+		weight: strong, sentence: fmt.Sprintf("the machine took the address of another DHCP server, %s, instead of ours", who),
 		hint:     fmt.Sprintf("stop the DHCP server %s on this network, or let this one serve in proxy mode: slipway subnet update %s --mode proxy", who, s.subnetName()),
 		evidence: join(seen(s.offers...), seen(s.foreign...), seen(theirs...)),
 	}
@@ -87,7 +87,7 @@ func pxePortClosed(s *story) finding {
 	if len(refused) > 0 {
 		w = strong
 	}
-	return finding{weight: w, sentence: fmt.Sprintf("it asks port 4011 of %s, and nobody answers there", s.asks[0].Dst.Addr()), evidence: join(seen(s.asks...), seen(refused...))}
+	return finding{weight: w, sentence: fmt.Sprintf("the machine asks port 4011 of %s, and nobody answers there", s.asks[0].Dst.Addr()), evidence: join(seen(s.asks...), seen(refused...))}
 }
 
 func proxyWithoutServer(s *story) finding {
@@ -167,12 +167,12 @@ func forbidden(s *story) finding {
 func fetchRules() []Rule {
 	return []Rule{
 		{"no-boot-file", "the answer that it took names no boot file", "see what it would boot and why: slipway host explain HOST; in proxy mode our offer came too late or not at all", noBootFile},
-		{"other-next-server", "it asks another server for its files, because that server's answer named itself as next server", "take next-server and filename out of the other DHCP server's answers; scripts must hold whole URLs", otherNextServer},
-		{"file-garbled", "it asks for its boot file by another name than it was given: its firmware cuts the name, or adds to it", "update its firmware, give it a shorter name, or let it boot over UEFI HTTP", fileGarbled},
-		{"no-fetch", "it has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", noFetch},
+		{"other-next-server", "the machine asks another server for its files, because that server's answer named itself as next server", "take next-server and filename out of the other DHCP server's answers; scripts must hold whole URLs", otherNextServer},
+		{"file-garbled", "the machine asks for its boot file by another name than it was given: its firmware cuts the name, or adds to it", "update its firmware, give it a shorter name, or let it boot over UEFI HTTP", fileGarbled},
+		{"no-fetch", "the machine has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", noFetch},
 		{"name-in-url", "the URL that it should boot holds a name, and it was given no DNS server", "use an address in the URL, or give the subnet a DNS server", nameInURL},
 		{"shim-garbled", "shim used the text of its firmware boot entry as the file name of the second boot loader", "shim 15.8 does this on some Dell and Wyse machines. Slipway sent the second boot loader anyway, but shim stopped. Put another release of shim into a folder of --loaders, let it boot over UEFI HTTP, or switch Secure Boot off", shimGarbled},
-		{"file-unknown", "it asks for a file that is not here", "see where the name comes from: another DHCP server's option 67, or an old setting in its firmware", fileUnknown},
+		{"file-unknown", "the machine asks for a file that is not here", "see where the name comes from: another DHCP server's option 67, or an old setting in its firmware", fileUnknown},
 	}
 }
 
@@ -200,7 +200,7 @@ func otherNextServer(s *story) finding {
 	if len(theirs) == 0 {
 		return finding{}
 	}
-	return finding{weight: certain, sentence: fmt.Sprintf("it asks %s for its files, which is not this server", theirs[0].Dst.Addr()), evidence: join(seen(s.foreign...), seen(theirs...))}
+	return finding{weight: certain, sentence: fmt.Sprintf("the machine asks %s for its files, which is not this server", theirs[0].Dst.Addr()), evidence: join(seen(s.foreign...), seen(theirs...))}
 }
 
 // fileGarbled knows firmware that reads the name over its end, or cuts it: one name is then the beginning of the other.
@@ -215,7 +215,7 @@ func fileGarbled(s *story) finding {
 		isLonger := strings.HasPrefix(name, given) && len(name) > len(given)
 		isShorter := strings.HasPrefix(given, name) && len(name) < len(given) && name != ""
 		if (isLonger || isShorter) && !pxe.IsLoader(name) {
-			return finding{weight: strong, sentence: fmt.Sprintf("it was given the boot file %q and asks for %q: its firmware cuts the name, or adds to it", given, name), evidence: seen(p, r)}
+			return finding{weight: strong, sentence: fmt.Sprintf("the machine was given the boot file %q and asks for %q: its firmware cuts the name, or adds to it", given, name), evidence: seen(p, r)}
 		}
 	}
 	return finding{}
@@ -275,7 +275,7 @@ func fileUnknown(s *story) finding {
 		return finding{} // iPXE's question for autoexec.ipxe has its answer elsewhere
 	}
 	name := s.reads[i].TFTP.Name
-	f := finding{weight: strong, sentence: fmt.Sprintf("it asks for the file %s, which is not here", name), evidence: join(seen(s.reads[i]), seen(refused[0]))}
+	f := finding{weight: strong, sentence: fmt.Sprintf("the machine asks for the file %s, which is not here", name), evidence: join(seen(s.reads[i]), seen(refused[0]))}
 	if pxe.IsLoader(name) {
 		f.hint = "the loader is missing: install Debian's package ipxe, or put " + name + " into a folder named with --loaders"
 	}

@@ -14,14 +14,14 @@ import (
 // systemRules are about what was booted: kernel, initrd, agent, installer.
 func systemRules() []Rule {
 	return []Rule{
-		{"no-kernel", "it has its boot script, but does not load the files in it", "it ran out of memory, or HTTP breaks off: its screen says which", noKernel},
-		{"no-initrd", "it loaded the kernel, but not all other files", "it ran out of memory (its firmware keeps some of it), or HTTP breaks off: its screen says which", noInitrd},
+		{"no-kernel", "the machine has its boot script, but does not load the files in it", "it ran out of memory, or HTTP breaks off: its screen says which", noKernel},
+		{"no-initrd", "the machine loaded the kernel, but not all other files", "it ran out of memory (its firmware keeps some of it), or HTTP breaks off: its screen says which", noInitrd},
 		{"file-broken-off", "sending a file of the image stopped half way", "packets get lost, power failed, or the file here is damaged: slipway image verify", fileBrokenOff},
-		{"little-memory", "it has less memory than the image needs", "add memory, or use a smaller image", littleMemory},
-		{"kernel-silent", "it fetched kernel and initrd, and has sent nothing since", "see its console: the kernel may have panicked, or write to another one (add console= to the profile's arguments). Secure Boot may refuse the kernel, or the initrd may lack the driver of its network card", kernelSilent},
+		{"little-memory", "the machine has less memory than the image needs", "add memory, or use a smaller image", littleMemory},
+		{"kernel-silent", "the machine fetched kernel and initrd, and has sent nothing since", "see its console: the kernel may have panicked, or write to another one (add console= to the profile's arguments). Secure Boot may refuse the kernel, or the initrd may lack the driver of its network card", kernelSilent},
 		{"agent-silent", "its system asks for an address, and our agent does not report", "HTTP to this server is blocked from there, its clock is wrong for HTTPS, or the network card that it uses is in another VLAN", agentSilent},
 		{"config-not-fetched", "its system asks for an address, and does not fetch its configuration", "see its console: an old system on disk may run, its installer may not read the URL, or HTTP to this server is blocked", configNotFetched},
-		{"config-refused", "it asked for its configuration and did not get it", "the reason is in its timeline: slipway host events HOST. The machine asks again by itself", configRefused},
+		{"config-refused", "the machine asked for its configuration and did not get it", "the reason is in its timeline: slipway host events HOST. The machine asks again by itself", configRefused},
 		{"agent-stopped", "our agent began, and does not report any more", "see its console; power may have failed, or its network", agentStopped},
 		{"reported-failed", "the booted system reports a failure", "its log is in the timeline: slipway host events HOST", reportedFailed},
 	}
@@ -88,7 +88,7 @@ func noInitrd(s *story) finding {
 	if !ok || isBroken || len(f) == 0 || len(f) >= s.files() || s.arrived() || s.Now.Sub(f[len(f)-1].At) < 60*time.Second {
 		return finding{}
 	}
-	return finding{weight: likely, sentence: fmt.Sprintf("it fetched %d of %d files, and not the rest", len(f), s.files()), evidence: join(told(e), told(f...))}
+	return finding{weight: likely, sentence: fmt.Sprintf("the machine fetched %d of %d files, and not the rest", len(f), s.files()), evidence: join(told(e), told(f...))}
 }
 
 func fileBrokenOff(s *story) finding {
@@ -104,7 +104,7 @@ func littleMemory(s *story) finding {
 		return finding{}
 	}
 	return finding{
-		weight: strong, sentence: fmt.Sprintf("it has %d MiB of memory, and the image %s needs %d MiB", s.Host.MemoryMiB, s.Image.Name, s.Image.MemoryMiB),
+		weight: strong, sentence: fmt.Sprintf("the machine has %d MiB of memory, and the image %s needs %d MiB", s.Host.MemoryMiB, s.Image.Name, s.Image.MemoryMiB),
 		evidence: said("%d MiB of memory", s.Host.MemoryMiB),
 	}
 }
@@ -163,7 +163,7 @@ func configRefused(s *story) finding {
 	if !ok || e.Kind != inventory.EventConfigRefused {
 		return finding{}
 	}
-	return finding{weight: certain, sentence: "it asked for its configuration and did not get it: " + e.Detail, evidence: told(e)}
+	return finding{weight: certain, sentence: "the machine asked for its configuration and did not get it: " + e.Detail, evidence: told(e)}
 }
 
 func agentStopped(s *story) finding {
@@ -189,8 +189,8 @@ func reportedFailed(s *story) finding {
 // loopRules are about machines that boot again and again.
 func loopRules() []Rule {
 	return []Rule{
-		{"boot-loop", "it boots over the network again and again", "see the result of each boot (slipway host events HOST --all), and its console", bootLoop},
-		{"disk-exit-fails", "it is sent to its own disk, and comes back to the network each time", "the disk has no bootable system, or the firmware does not continue to the disk. Choose another way to the disk (slipway host set HOST --disk-boot exit), or put the disk first in the boot order", diskExitFails},
+		{"boot-loop", "the machine boots over the network again and again", "see the result of each boot (slipway host events HOST --all), and its console", bootLoop},
+		{"disk-exit-fails", "the machine is sent to its own disk, and comes back to the network each time", "the disk has no bootable system, or the firmware does not continue to the disk. Choose another way to the disk (slipway host set HOST --disk-boot exit), or put the disk first in the boot order", diskExitFails},
 	}
 }
 
@@ -205,7 +205,7 @@ func bootLoop(s *story) finding {
 	if len(x) < loopFrom || s.Decision.Boot == pxe.BootDisk {
 		return finding{}
 	}
-	return finding{weight: possible, sentence: fmt.Sprintf("it booted over the network %d times within %d minutes", len(x), loopWithin/time.Minute), evidence: seen(x...)}
+	return finding{weight: possible, sentence: fmt.Sprintf("the machine booted over the network %d times within %d minutes", len(x), loopWithin/time.Minute), evidence: seen(x...)}
 }
 
 func diskExitFails(s *story) finding {
