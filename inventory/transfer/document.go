@@ -69,7 +69,8 @@ const (
 	BMCs         Noun = "bmcs"
 )
 
-func (n Noun) singular() string {
+// Singular is one of the noun, as events and errors call it.
+func (n Noun) Singular() string {
 	if n == Classes {
 		return "class"
 	}

@@ -60,12 +60,17 @@ func tables() []table {
 	}
 }
 
-// nouns lists them for a hint.
-func nouns() string {
-	var all []string
+// Nouns are all nouns that a file may have.
+func Nouns() (all []string) {
 	for _, n := range tables() {
 		all = append(all, string(n.name()))
 	}
+	return all
+}
+
+// nouns lists them for a hint.
+func nouns() string {
+	all := Nouns()
 	last := len(all) - 1
 	return strings.Join(all[:last], ", ") + " and " + all[last]
 }
@@ -88,9 +93,9 @@ func (n noun[T]) checkKeys(p *problems, d *Document) {
 	for _, r := range *n.rows(d) {
 		key := n.key(&r.Value)
 		if key == "" && !r.isBroken {
-			p.add(r.File, r.Line, inventory.Errorf(inventory.Invalid, "the %s has no %s", n.noun.singular(), n.fields[0].name))
+			p.add(r.File, r.Line, inventory.Errorf(inventory.Invalid, "the %s has no %s", n.noun.Singular(), n.fields[0].name))
 		}
-		seen.see(n.noun.singular(), key, r.File, r.Line)
+		seen.see(n.noun.Singular(), key, r.File, r.Line)
 	}
 }
 

@@ -111,12 +111,12 @@ func (d Diff) String() string {
 	for _, c := range d.Changes {
 		switch c.Op {
 		case OpCreate:
-			fmt.Fprintf(&b, "+ %s %s\n", c.Noun.singular(), c.Name)
+			fmt.Fprintf(&b, "+ %s %s\n", c.Noun.Singular(), c.Name)
 			for _, f := range c.Fields {
 				fmt.Fprintf(&b, "    %s: %s\n", f.Name, f.After)
 			}
 		case OpUpdate:
-			fmt.Fprintf(&b, "~ %s %s\n", c.Noun.singular(), c.Name)
+			fmt.Fprintf(&b, "~ %s %s\n", c.Noun.Singular(), c.Name)
 			for _, f := range c.Fields {
 				fmt.Fprintf(&b, "    %s: %s -> %s\n", f.Name, cmp.Or(f.Before, "(none)"), cmp.Or(f.After, "(none)"))
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 type exportInput struct {
-	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,classes,reservations,profiles,layers,targets,secrets,all" doc:"Nouns to write; all but hosts, subnets and reservations in YAML only. Of secrets only the names are written"`
+	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,classes,reservations,profiles,layers,targets,secrets,pools,goldens,bmcs,all" doc:"Nouns to write; all but hosts, subnets and reservations in YAML only. Of secrets only the names are written"`
 	Format string `query:"format" default:"yaml" enum:"csv,yaml"`
 }
 
@@ -145,7 +145,7 @@ func (s *Server) imported(req *rest.Request, tx inventory.Tx, c transfer.Change,
 	if c.Op == transfer.OpUnchanged {
 		return nil
 	}
-	singular := string(c.Noun[:len(c.Noun)-1])
+	singular := c.Noun.Singular()
 	e := inventory.Event{
 		At: now, Kind: inventory.EventChanged, Subject: singular + "/" + c.Name,
 		Detail: fmt.Sprintf("%s %s imported (%s) by %s", singular, c.Name, c.Op, req.By()),

@@ -104,7 +104,7 @@ func formatOf(file string) string {
 
 // ExportCommand is slipway export.
 type ExportCommand struct {
-	Noun   string `arg:"" enum:"hosts,subnets,reservations,profiles,layers,targets,secrets,all" help:"hosts, subnets, reservations; in YAML only: profiles, layers, targets, secrets (their names), or all."`
+	Noun   string `arg:"" enum:"hosts,subnets,classes,reservations,profiles,layers,targets,secrets,pools,goldens,bmcs,all" help:"hosts, subnets, reservations; in YAML only: classes, profiles, layers, targets, secrets (their names), pools, goldens, bmcs, or all."`
 	Format string `enum:"csv,yaml" default:"yaml" help:"csv or yaml."`
 }
 
