@@ -120,7 +120,7 @@ test('the rear shows what is mounted there, what shares units stands side by sid
   await page.getByText('overlap').first().waitFor({ state: 'detached' })
   await drag(page, names[5], [...(await pointAt(page, 'r2, front', 10 - 7 + 1, 10))])
   const ask = page.getByRole('dialog')
-  await ask.getByText('as nodes of one chassis do').waitFor()
+  await ask.getByText('the nodes of one chassis').waitFor()
   await ask.getByRole('button', { name: 'Share the units' }).click()
   await page.getByRole('group', { name: 'r2, front' }).getByRole('button', { name: `${names[5]}, discovered, U7 of r2, shared` }).waitFor()
   noErrors(page)
