@@ -26,7 +26,9 @@ type table[R any] struct {
 	orNull        []string // columns that hold NULL where the field is empty
 	unlisted      string   // a column that List leaves out
 	order         string   // of lists; "" is that of the key
-	kept          string   // what settings keep the whole list by; "" keeps none
+	// kept is the key under which settings keep the whole list in memory; "" keeps none. A list that each boot or write reads needs it.
+	// Callers may change the records of a kept list, but not what their slices and pointers refer to. The table stands in settingTables.
+	kept string
 
 	cells    func(*R) []column.Column // of fixed, then edited
 	complete func(*R)                 // fills in what follows from the columns; may be nil

@@ -205,7 +205,7 @@ func isBeside(a, b string) bool {
 // hiddenOwner stands for an object of another cluster.
 var hiddenOwner = contract.Owner{ClusterUID: "hidden"}.String()
 
-// others takes out of a refusal who has a name that is taken.
+// others removes the owner from a refusal of a name that is in use: the cluster may not know the owner.
 func others(noun, name string, err error) error {
 	var e *inventory.Error
 	if !errors.As(err, &e) || e.Kind != inventory.Conflict {

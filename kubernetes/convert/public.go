@@ -92,7 +92,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// short cuts a text that people are told.
+// short makes a text safe to show, and keeps at most 200 of its characters.
 func short(s string) string {
 	if r := []rune(clean(s)); len(r) > 200 {
 		return string(r[:200]) + "..."

@@ -33,7 +33,7 @@ type pass struct {
 	again  time.Duration     // when to look again, 0 when an event tells
 
 	isCreated bool // in the appliance, in this pass
-	isClaimed bool // its claim was told in this pass
+	isClaimed bool // this pass has recorded its claim
 }
 
 // wait records why the machine may not boot yet; the status shows it.

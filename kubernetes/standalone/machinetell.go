@@ -176,7 +176,7 @@ func (r *reporter) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now 
 
 // announce writes an event for each fact that has just become true.
 func (r *reporter) announce(p *pass, was, st *v1alpha1.MetalMachineStatus) {
-	if st.Phase != was.Phase && st.Phase != v1alpha1.PhaseFailed && !p.isClaimed { // its claim was told just now
+	if st.Phase != was.Phase && st.Phase != v1alpha1.PhaseFailed && !p.isClaimed { // this pass has just recorded its claim
 		message := string(st.Phase)
 		if c := apimeta.FindStatusCondition(st.Conditions, v1alpha1.Ready); c != nil && c.Message != "" {
 			message = c.Message

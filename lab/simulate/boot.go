@@ -320,8 +320,8 @@ func (c *console) fetch(ctx context.Context, target string) (download, error) {
 	return d, nil
 }
 
-// longPause is how long a machine sleeps at least when the server lets it wait; a server that does not answer makes it sleep, too,
-// and its console says so.
+// longPause is the shortest sleep of a machine that the server tells to wait. A machine also sleeps when the server does not answer, and
+// writes that to its console.
 const longPause = 5 * time.Second
 
 func (c *console) pause(ctx context.Context, d time.Duration) error {
@@ -345,7 +345,8 @@ func (c *console) network(ctx context.Context, withRouter bool) error {
 	return err
 }
 
-// obey lives as long as the run: on when its controller says so, and whatever it was doing ends when that changes.
+// obey follows the power of the controller until the run ends: it boots the machine when the power is on, and stops its work when the
+// power changes.
 func (m *machine) obey(ctx context.Context) {
 	for ctx.Err() == nil {
 		isOn, changed := m.outlet.state()

@@ -58,8 +58,8 @@ type Config struct {
 	Expect      Stage   // where every machine should arrive: booted, disk or waiting
 	Timeout     time.Duration
 	Log         *slog.Logger
-	// Power, with an address to listen on, gives the machines controllers: they are on when those say so, boot again
-	// whenever they are switched on, and the run ends with its timeout or context.
+	// Power, with an address to listen on, gives the machines controllers. A controller switches its machine, which boots each time
+	// that the power comes on. The run then ends with its timeout or context.
 	Power PowerConfig
 	// RenewEvery is how often machines with controllers that are up renew their leases; 0: never.
 	RenewEvery time.Duration

@@ -54,8 +54,8 @@ func operationOf(kind inventory.OperationKind, m *inventory.Machine, by string) 
 	}
 }
 
-// endOf says how the disks of a machine's host are cleaned when the machine goes, and whether they stay dirty because the machine
-// says so, not its pool.
+// endOf returns how Slipway cleans the disks of a host when its machine is deleted. staysDirty: they are not
+// cleaned, and it is not the pool that asks for this.
 func endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (mode inventory.CleanMode, staysDirty bool, err error) {
 	pool, err := poolOf(tx, m.Pool)
 	if err != nil {

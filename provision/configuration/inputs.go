@@ -87,7 +87,7 @@ func (c *Configurer) namedFor(tx inventory.Tx, h *inventory.Host) (*inventory.Ho
 	return &named, string(h.ClaimID), nil
 }
 
-// keptFor gives what is kept for who has a host.
+// keptFor returns the addresses that are kept for the machine of a host, or for the host itself when it has no machine.
 func (c *Configurer) keptFor(tx inventory.Tx, h *inventory.Host) (machineconfig.AddressOf, error) {
 	s, err := subjectOn(tx, h)
 	if err != nil {

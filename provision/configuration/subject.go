@@ -48,7 +48,7 @@ func objectOf(m *inventory.Machine) string {
 	return m.Owner
 }
 
-// subjectOn is who has a host: its machine, or itself.
+// subjectOn returns the subject of the addresses on a host: its machine, or the host itself.
 func subjectOn(tx inventory.Tx, h *inventory.Host) (address.Subject, error) {
 	if h.Machine == "" {
 		return subject(nil, h), nil

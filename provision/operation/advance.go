@@ -127,7 +127,7 @@ func (j *Job) reach(s inventory.Step) error {
 	return nil
 }
 
-// areHooksDone reports whether everybody who may block this step has acknowledged it.
+// areHooksDone reports whether each hook that blocks this step is acknowledged.
 func (j *Job) areHooksDone() (bool, error) {
 	m, err := j.machine()
 	if err != nil || m == nil {
@@ -221,7 +221,7 @@ func (j *Job) Cancel(why string) error {
 		return err
 	}
 	if !j.o.cfg.Ledger.IsDryRun(j.Tx) { // a dry run undoes only what the transaction stores
-		if j.op.Step == inventory.StepReboot { // its agent was told to leave
+		if j.op.Step == inventory.StepReboot { // its agent has the order to stop, and sends nothing more
 			j.o.agents.forget(j.Host.ID)
 		}
 		j.endBootsOf()
