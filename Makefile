@@ -9,7 +9,7 @@ NAME    ?= .
 GO      := go
 ROOT    := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env "PATH=$$PATH")
 # Packages whose tests need neither root nor a network.
-UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/attack -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube -e /test/ui)
+UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/attack -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube -e /test/postgres -e /test/ui)
 TALLY   := build/tally
 
 # The same flags everywhere, so that SQLite is compiled once. No debug data: our links drop it, and it takes a quarter of the time
@@ -22,7 +22,7 @@ export CGO_CFLAGS  = -O2 -DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0
 # make check vets all packages: go test need not do so once more. Without debug data some 200 test binaries are linked in half the time.
 GOTEST = $(GO) test -vet=off -ldflags=-w
 
-.PHONY: help build release ui lab check generate fmt test prepare packages stories lane test-unit test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
+.PHONY: help build release ui lab check generate fmt test prepare packages stories lane test-unit test-postgres test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -66,13 +66,13 @@ generate: ## what controller-gen makes of the custom resources: deep copies, CRD
 fmt: ## format all Go files
 	cd tools && $(GO) tool gofumpt -w $$(git -C .. ls-files '*.go' | sed 's|^|../|')
 
-test: build/testsum ## everything: test-unit, test-judges, test-kube, test-net, test-attack, test-ui, test-vm
+test: build/testsum ## everything: test-unit, test-postgres, test-judges, test-kube, test-net, test-attack, test-ui, test-vm
 	@rm -f $(TALLY); mkdir -p build
 	@$(MAKE) --no-print-directory packages
 	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
 	@$(MAKE) --no-print-directory stories
 	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-attack test-ui' >build/lane.log 2>&1 & lane=$$!; \
-	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges test-vm' || failed=1; \
+	 $(MAKE) --no-print-directory lane STAGES='test-unit test-postgres test-judges test-vm' || failed=1; \
 	 wait $$lane || failed=1; cat build/lane.log; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
 
@@ -83,7 +83,7 @@ prepare: packages ## what test installs, and other people's programs that it bui
 	@$(MAKE) --no-print-directory kube-binaries
 
 packages:
-	@for t in build test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
+	@for t in build test-postgres test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
 
 # stories builds the web UI and the binary that holds it; test does so before its lanes, which compile what embeds it.
 stories:
@@ -100,6 +100,11 @@ build/testsum: tools/testsum/main.go
 test-unit: build/testsum ## no root, no network, under a minute
 	@tools/deps.sh install build
 	@build/testsum -again -tally $(TALLY) $(GOTEST) -json -run '$(RUN)' $(UNIT)
+
+# A test that needs PostgreSQL has PostgreSQL or Postgres in its name; test/postgres refuses others.
+test-postgres: build/testsum ## the inventory in PostgreSQL, which the tests start
+	@tools/deps.sh install build; tools/deps.sh install test-postgres
+	@SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' ./test/postgres ./inventory/sqlstore/...
 
 test-judges: build/testsum ## other people's programs judge what is rendered (root)
 	@tools/deps.sh install build; tools/deps.sh install test-judges; tools/parts.sh build kubeadm ignition ignition-validate capi-secrets

@@ -9,3 +9,8 @@ import "embed"
 //
 //go:embed sqlite/2*.sql
 var SQLite embed.FS
+
+// Postgres holds the migrations for PostgreSQL in its folder "postgres".
+//
+//go:embed postgres/2*.sql
+var Postgres embed.FS

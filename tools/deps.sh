@@ -29,6 +29,7 @@ lab                 busybox-static                     the programs of the syste
 lab                 dosfstools                         its file system
 lab                 mtools                             its files
 lab                 fdisk                              its partitions
+test-postgres       postgresql                         the servers that tests start
 test-kube           curl                               switches simulated machines
 test-kube           iproute2                           network namespaces
 test-kube           ipxe                               the boot files that are served
