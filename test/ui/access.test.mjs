@@ -121,9 +121,9 @@ test('a security key is registered, and a login asks for it', async () => {
   await page.getByText('You are user dora').waitFor()
   assert.match(await rack.cli('user', 'second-factor', 'show', 'dora'), /security key work +localhost.*\n10 recovery codes/)
   // The key is lost: a recovery code takes it away.
-  await page.getByLabel('Take away').selectOption('work')
+  await page.getByLabel('Remove', { exact: true }).selectOption('work')
   await page.getByLabel('Code of the app, or a recovery code').fill(codes[0])
-  await page.getByRole('button', { name: 'Take away' }).click()
+  await page.getByRole('button', { name: 'Remove', exact: true }).click()
   await page.getByRole('grid', { name: 'Security keys' }).waitFor({ state: 'detached' })
   await page.context().close()
 })

@@ -62,7 +62,7 @@ test('what cannot be undone says why', async () => {
 
 test('a backup is downloaded, and restores', async () => {
   const page = await rack.page('/settings?tab=backup')
-  await page.getByText('none was taken yet').waitFor()
+  await page.getByText('none yet', { exact: true }).waitFor()
   await shot(page, 'backup')
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download a backup' }).click()])
   const dir = await mkdtemp(join(tmpdir(), 'slipway-restore-'))

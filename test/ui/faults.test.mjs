@@ -220,7 +220,7 @@ test('a host that is forgotten in another tab, changed by another person, or wro
   await other.getByRole('menuitem', { name: /^Forget/ }).click()
   const ask = other.getByRole('dialog')
   await ask.getByLabel('Type goes to go on').fill('goes')
-  await ask.getByLabel('Also while something is under way with it').check()
+  await ask.getByLabel('Also while an operation runs on it').check()
   await ask.getByRole('button', { name: 'Forget', exact: true }).click()
   await other.waitForURL(/\/hosts$/)
   await page.getByText('There is no such host').waitFor()
@@ -260,7 +260,7 @@ test('what machines say of themselves is text wherever it is shown', slow, async
     page.errors.push(`a dialog opened: ${d.message()}`)
     void d.dismiss()
   })
-  await page.getByText('As our agent found it').waitFor(slow)
+  await page.getByText('Inspection by our agent').waitFor(slow)
   await page.getByText(hostile.script).first().waitFor()
   const look = async (name) => {
     assert.equal(await page.evaluate(() => window.owned), undefined, `${name}: a machine's words were run`)

@@ -60,9 +60,9 @@ test('a host that is accepted is inspected, and all that it is made of is shown'
   await rack.cli('host', 'create', 'h1', '--mac', mac, '--rack', 'r1', '--unit', '7')
   await rack.cli('bmc', 'set', 'h1', '--driver', 'webhook', '--address', `http://${outlets}`, '--system', mac, ...outletOptions())
   await page.goto('/hosts/h1?tab=hardware')
-  await page.getByText('It was never inspected').waitFor()
+  await page.getByText('No inspection yet').waitFor()
   await act('Inspect')
-  await page.getByText('As our agent found it').waitFor(slow)
+  await page.getByText('Inspection by our agent').waitFor(slow)
   await page.getByText('Synthetic CPU @ 2.40GHz').first().waitFor()
   await page.getByText('It is the first inspection.').waitFor()
   await stateIs('available')
@@ -70,7 +70,7 @@ test('a host that is accepted is inspected, and all that it is made of is shown'
   await tab('Storage')
   const disks = page.getByRole('grid', { name: 'Disks' })
   await disks.getByText('nvme0n1').waitFor()
-  await page.getByText('It was not wiped yet').waitFor()
+  await page.getByText('No wipe yet').waitFor()
 })
 
 test('a cable that is in another port than planned is said on the host and on the rack', slow, async () => {

@@ -68,9 +68,9 @@ test('hosts are grouped, and a group is folded away', async () => {
 test('a view is kept, found in another browser, and deleted', async () => {
   const page = await rack.page('/hosts?q=label%3Atier%3Ddb&columns=name,serial,label:tier&sort=-name')
   await count(page, 2)
-  await page.getByRole('button', { name: 'Keep this view' }).click()
+  await page.getByRole('button', { name: 'Save this view' }).click()
   await page.getByRole('dialog').getByLabel('Name').fill('Databases <b>&')
-  await page.getByRole('dialog').getByRole('button', { name: 'Keep', exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByRole('button', { name: 'Databases <b>& (shared)' }).waitFor()
   assert.match(await rack.cli('view', 'list'), /Databases <b>&.*label:tier=db/)
   const other = await rack.page('/hosts')

@@ -132,7 +132,7 @@ step('accepted, it boots our agent, which is seen to run, and reports what the m
   await page.getByRole('region', { name: 'Boots and operations' }).getByText(/inspect/i).first().waitFor(boot)
   await picture('inspecting')
   await tab('Hardware')
-  await page.getByRole('heading', { name: 'As our agent found it' }).waitFor(boot)
+  await page.getByRole('heading', { name: 'Inspection by our agent' }).waitFor(boot)
   await page.getByText(/QEMU Virtual CPU/).first().waitFor()
   await picture('hardware')
   assert.deepEqual(await faults(page), [])

@@ -24,7 +24,7 @@ test('the networks are listed with their interfaces and boot doors', async () =>
   await page.getByRole('table', { name: 'Subnets' }).or(page.getByRole('grid', { name: 'Subnets' })).getByText(subnet.cidr).waitFor()
   await page.getByText('http://10.77.0.1', { exact: true }).waitFor()
   await page.getByText(/^5 of \d+ used$/).waitFor()
-  await page.getByRole('button', { name: 'Listen for them' }).click()
+  await page.getByRole('button', { name: 'Search for them' }).click()
   await page.getByText('other DHCP on vs: none heard').waitFor()
   assert.deepEqual(await faults(page), [])
   if (shots) await page.screenshot({ path: `${shots}/networks.png`, fullPage: true })
@@ -202,7 +202,7 @@ test('in proxy mode, another DHCP server is found, and where it leads machines i
   const page = await rack.page(`/networks/${subnet.name}?tab=others`)
   await page.getByText('proxy: another server gives addresses, Slipway names the boot file').waitFor()
   const panel = page.getByRole('tabpanel', { name: 'Another DHCP server' })
-  await panel.getByText('No other DHCP server was noticed here').waitFor()
+  await panel.getByText('Slipway has seen no other DHCP server here').waitFor()
   const there = (...args) => ['netns', 'exec', `${rack.name}-cli`, ...args]
   execFileSync('ip', there('ip', 'address', 'add', `${rival}/24`, 'dev', 'vc'))
   const server = spawn('ip', there('dnsmasq', '--keep-in-foreground', '--conf-file=/dev/null', '--port=0', '--interface=vc', '--bind-interfaces', '--leasefile-ro', '--pid-file=', '--user=root', '--log-facility=-', '--no-ping', `--dhcp-range=${rival.replace(/\d+$/, '240')},${rival.replace(/\d+$/, '249')},2m`, '--dhcp-boot=their.0'), { stdio: ['ignore', 'pipe', 'pipe'] })

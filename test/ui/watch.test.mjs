@@ -31,7 +31,7 @@ test('machines that are switched on appear by themselves, and one is accepted wi
   await page.getByLabel('Search hosts').fill('state=discovered')
   await page.getByText('12 of 12 hosts').waitFor()
   await page.getByRole('grid', { name: 'Hosts' }).getByRole('link').first().click()
-  await page.getByRole('heading', { name: 'What happened' }).waitFor()
+  await page.getByRole('heading', { name: 'All events' }).waitFor()
   await page.getByText('dhcp.ack').first().waitFor()
 
   await page.getByRole('button', { name: 'Actions' }).click()
@@ -52,7 +52,7 @@ test('the overview counts hosts by state and leads to them, and its plots are a 
   const page = await rack.page('/')
   await page.getByRole('link', { name: '1 host available' }).waitFor()
   await page.getByRole('region', { name: 'Open issues' }).getByText(/./).first().waitFor()
-  await page.getByRole('region', { name: 'Running operations' }).getByText('Nothing is being done').first().waitFor()
+  await page.getByRole('region', { name: 'Running operations' }).getByText('No operation is running').first().waitFor()
   await page.getByRole('region', { name: 'Health of this server' }).getByText(/checks are good|boot loaders|images/).first().waitFor()
   await page.getByRole('button', { name: 'The same as a table' }).click()
   const row = page.getByRole('grid', { name: 'Throughput by minute' }).getByRole('row').nth(1)

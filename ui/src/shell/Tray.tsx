@@ -32,7 +32,7 @@ export function Tray() {
           {operations.data === undefined
             ? 'Operations'
             : all.length === 0
-              ? 'Nothing is being done'
+              ? 'No operation is running'
               : `${all.length} ${all.length === 1 ? 'operation' : 'operations'} under way`}
         </span>
         {waiting > 0 && (

@@ -74,8 +74,8 @@ function ChangeForm({ address: a, close }: { address: Address; close: () => void
       close={close}
     >
       <p>
-        {a.machine ? `Machine ${a.machine}` : `Host ${a.host}`} gets it with its next installation. What runs keeps the
-        address that it has.
+        {a.machine ? `Machine ${a.machine}` : `Host ${a.host}`} gets it with its next installation. The running system
+        keeps its present address.
       </p>
       <TextField
         label="Address"

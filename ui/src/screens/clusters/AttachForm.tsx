@@ -119,7 +119,8 @@ export function AttachForm({ close }: { close: () => void }) {
                 spellCheck={false}
               />
               <small id="kubeconfig-help">
-                It must contain certificates and tokens, not file names: kubectl config view --raw --flatten --minify
+                It must contain the certificates and tokens themselves, not file names. This command prints such a file:
+                kubectl config view --raw --flatten --minify
               </small>
             </FormGroup>
             <ChoiceField

@@ -191,9 +191,12 @@ function Detach({ cluster: c, close }: { cluster: Cluster; close: () => void }) 
       cli={`slipway cluster detach ${c.name}${flags({ purge, force })}`}
       close={close}
     >
-      <CheckField label="Also delete Slipway's custom resources, with all their objects" {...of('purge')} />
       <CheckField
-        label="Also if the cluster does not answer: its objects then keep Slipway's finalizers"
+        label="Also delete Slipway's custom resource definitions, with all their objects (the servers continue to run)"
+        {...of('purge')}
+      />
+      <CheckField
+        label="Also if the cluster does not answer. Its objects keep Slipway's finalizers: nobody can delete them before you remove these by hand"
         {...of('force')}
       />
     </Ask>

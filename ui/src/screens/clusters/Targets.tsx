@@ -40,10 +40,10 @@ export function Targets() {
         <Loaded query={targets}>
           {(all) =>
             all.length === 0 ? (
-              <Nothing title="No cluster can be joined yet">
+              <Nothing title="No join target yet">
                 <Content component="p">
-                  A join target is a kubeadm cluster that machines become nodes of. With a kubeconfig, Slipway mints a
-                  token for each machine when it asks, and approves that machine's certificate only.
+                  A join target is a kubeadm cluster in which machines become nodes. If it has a kubeconfig, Slipway
+                  makes a token for each machine that asks, and approves only the certificate of that machine.
                 </Content>
                 <code>
                   slipway target add prod --endpoint 10.0.0.9:6443 --kubernetes 1.35.0 --ca ca.crt --kubeconfig SECRET
@@ -91,7 +91,7 @@ function One({ target: t, why: role }: { target: Target; why: string | undefined
             [
               'Tokens',
               t.kubeconfig
-                ? `minted with secret ${t.kubeconfig}`
+                ? `made with secret ${t.kubeconfig}`
                 : t.token
                   ? `secret ${t.token}`
                   : 'none: nobody can join',
@@ -112,10 +112,10 @@ function One({ target: t, why: role }: { target: Target; why: string | undefined
             Check
           </Button>
           <Button variant="tertiary" aria-expanded={shown === 'rbac'} onClick={() => turn('rbac')}>
-            What its administrator applies
+            Rights for Slipway
           </Button>
           <Button variant="tertiary" aria-expanded={shown === 'tokens'} onClick={() => turn('tokens')}>
-            Tokens that were minted
+            Tokens of machines
           </Button>
         </div>
         {shown === 'check' && <Check name={t.name} />}
@@ -175,7 +175,7 @@ function Rbac({ name }: { name: string }) {
             {cli}
           </ClipboardCopy>
           <ExpandableSection
-            toggleText="The rights that Slipway gets by it"
+            toggleText="The rights that this gives Slipway"
             isExpanded={isWhole}
             onToggle={(_, on) => setWhole(on)}
           >
@@ -198,7 +198,7 @@ function Tokens({ name }: { name: string }) {
     <Loaded query={tokens}>
       {(all) =>
         all.length === 0 ? (
-          <Content component="p">Slipway mints a token when a machine asks for one. None did yet.</Content>
+          <Content component="p">No machine has asked for a token yet.</Content>
         ) : (
           <Rows
             label="Tokens"

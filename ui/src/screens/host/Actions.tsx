@@ -120,9 +120,9 @@ function Install({ host, close }: Form1) {
   const profiles = useList('profiles')
   return (
     <Ask
-      title={`Install ${host.name} at its next boot?`}
+      title={`Install ${host.name}?`}
       verb="Install"
-      warns="The installer overwrites its disks."
+      warns="An installer overwrites its disks at the next boot. With a disk image, Slipway restarts the host at once and overwrites a disk."
       typed={host.name}
       call={post(host, 'install', profile ? { profile } : {})}
       cli={`slipway host install ${host.name}${flags({ profile })}`}
@@ -136,7 +136,7 @@ function Install({ host, close }: Form1) {
           set={setProfile}
           help="The profile stays pinned to the host. To let Slipway choose the host, create a machine under Machines."
           choices={[
-            ['', `what decides now${host.profile ? ` (pinned: ${host.profile})` : ''}`],
+            ['', `as now${host.profile ? ` (pinned: ${host.profile})` : ' (selectors choose it)'}`],
             ...(profiles.data ?? []).map((p): [string, string] => [p.name, `${p.name} (image ${p.image})`]),
           ]}
         />
@@ -161,8 +161,8 @@ function Forget({ host, verb, close, done }: Form1 & { verb: Verb; done: () => v
       <Foreseen host={host.name} ask={{ verb: 'delete', ...(force && { force }) }} />
       <Checkbox
         id="forget-force"
-        label="Also while something is under way with it"
-        description="Slipway cancels the operation first. Otherwise it refuses."
+        label="Also while an operation runs on it"
+        description="Slipway cancels the operation first. Without this, Slipway refuses to forget the host."
         isChecked={force}
         onChange={(_, on) => setForce(on)}
       />
@@ -196,7 +196,10 @@ function Inspect({ host, close }: Form1) {
         host={host.name}
         ask={{ verb: 'inspect', inspect: { mayRestart, ...(/^\d+[smh]$/.test(burnIn) && { burnInFor: burnIn }) } }}
       />
-      <p>Our agent boots on it and reports its hardware. It changes nothing on the disks, unless you allow it below.</p>
+      <p>
+        Our agent boots on the host and reports its hardware. It changes nothing on the disks, unless you allow that
+        below.
+      </p>
       <CheckField
         label="Restart it if it runs"
         help="Without a restart, the agent inspects it at its next boot. A restart stops all programs on it."
@@ -210,7 +213,7 @@ function Inspect({ host, close }: Form1) {
       />
       <Checkbox
         id="inspect-write"
-        label="The burn-in may overwrite its disks"
+        label="The burn-in may overwrite its disks: all data on them is lost"
         isDisabled={burnIn === ''}
         {...(burnIn === '' && { description: 'only with a burn-in' })}
         isChecked={burnIn !== '' && mayWrite}
@@ -220,7 +223,7 @@ function Inspect({ host, close }: Form1) {
         label="Account to make on its controller"
         {...of('bmcUser')}
         placeholder="slipway"
-        help="The agent makes this account, with a random password that nobody sees. Slipway then uses it for power. Empty: no account."
+        help="The agent makes this account with a random password that nobody sees. From then on, Slipway switches the power with it. Empty: no account."
       />
       <TextField
         label="Address or network of that controller"

@@ -89,8 +89,9 @@ export function BMC({ host }: { host: Host }) {
         return (
           <>
             {b === null ? (
-              <Nothing title="Its power control is not set">
-                You switch its power by hand, and confirm it here. If you add its controller, Slipway does that.
+              <Nothing title="It has no controller">
+                You switch its power by hand, and confirm that here. If you add its controller, Slipway switches the
+                power itself.
               </Nothing>
             ) : (
               <About of={b} />
@@ -177,7 +178,7 @@ export function BMC({ host }: { host: Host }) {
             {asked === 'rotate' && (
               <Ask
                 title={`New password for ${b?.username || 'the account'} of ${host.name}'s controller?`}
-                verb="Set it"
+                verb="Set"
                 call={{ method: 'POST', path: `${at}/rotate` }}
                 cli={`slipway bmc rotate ${host.name}`}
                 close={close}
@@ -188,7 +189,7 @@ export function BMC({ host }: { host: Host }) {
             {asked === 'reset' && (
               <Ask
                 title={`Restart the controller of ${host.name}?`}
-                verb="Restart it"
+                verb="Restart"
                 call={{ method: 'POST', path: `${at}/reset` }}
                 cli={`slipway bmc reset ${host.name}`}
                 close={close}
@@ -208,7 +209,7 @@ export function BMC({ host }: { host: Host }) {
             )}
             {asked === 'delete' && (
               <Ask
-                title={`Forget how ${host.name} is powered?`}
+                title={`Remove the controller of ${host.name}?`}
                 verb="Forget"
                 foresees={dryOf({ method: 'DELETE', path: at })}
                 call={{ method: 'DELETE', path: at }}

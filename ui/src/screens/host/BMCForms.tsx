@@ -20,7 +20,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
   const at = `/hosts/${encodeURIComponent(host)}/bmc`
   return (
     <EditForm
-      title={`How ${host} is powered`}
+      title={`Controller of ${host}`}
       verb="Save"
       call={{ method: 'PUT', path: at, body, version: seen?.version }}
       shown={shown}
@@ -60,7 +60,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
         value={e.system}
         set={set('system')}
         field="system"
-        help="The machine at that address: a Redfish system or a libvirt domain."
+        help="If the controller has several machines: the Redfish system or the libvirt domain."
       />
       <TextField
         label="Fingerprint of its certificate"
@@ -71,7 +71,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC
       <Checkbox
         id="bmc-insecure"
         label="Accept any certificate"
-        description="A fingerprint is safer."
+        description="Then anyone between Slipway and the controller can read the password. Use a fingerprint instead."
         isChecked={e.insecure}
         onChange={(_, insecure) => enter({ ...e, insecure })}
       />
@@ -174,7 +174,7 @@ export function SetMedia({ host, close }: { host: string; close: () => void }) {
         set={setURL}
         field="url"
         placeholder="http://10.0.0.1/image.iso"
-        help="Empty: ejects its medium."
+        help="Empty: Slipway ejects the medium."
       />
     </EditForm>
   )

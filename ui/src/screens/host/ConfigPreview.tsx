@@ -44,7 +44,7 @@ export function ConfigPreview({ host }: { host: Host }) {
                 [
                   'Secrets',
                   (p.references ?? []).length > 0 &&
-                    `${(p.references ?? []).join(', ')}. Slipway gives the values only to the machine.`,
+                    `${(p.references ?? []).join(', ')}. Slipway gives their values only to the machine.`,
                 ],
               ]}
             />
@@ -70,8 +70,8 @@ export function ConfigPreview({ host }: { host: Host }) {
               </section>
             ))}
             {p.documents.length === 0 && p.findings.length === 0 && (
-              <Nothing title="It gets no configuration">
-                Neither its profile nor a layer has a configuration for it.
+              <Nothing title="The host gets no configuration">
+                Neither its profile nor a layer has a configuration.
               </Nothing>
             )}
             <Against host={host.name} now={p} />
@@ -167,11 +167,11 @@ function Against({ host, now }: { host: string; now: Preview }) {
           )}
         </Loaded>
       ) : !now.since ? (
-        <p>It was given nothing yet.</p>
+        <p>The host has not received a configuration yet.</p>
       ) : now.diff ? (
         <Unified text={now.diff} label="Difference to the last delivery" />
       ) : (
-        <p>Nothing differs from the last delivery.</p>
+        <p>The configuration is the same as in the last delivery.</p>
       )}
     </section>
   )

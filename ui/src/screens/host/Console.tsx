@@ -19,8 +19,8 @@ export function Console({ host }: { host: Host }) {
       ) : (
         <>
           <p>
-            The console goes through the host's controller. All users of the console share it, and see each other's
-            input.
+            The console goes through the host's controller. All users share it, and see each other's input. If another
+            program uses the console of an IPMI controller, Slipway ends that session.
           </p>
           <Button
             onClick={() => setOpen(true)}

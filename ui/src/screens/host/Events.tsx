@@ -80,7 +80,7 @@ export function Events({
       },
       { replace: true },
     )
-  const title = step ? `Events of ${step.title}` : group ? `Events of ${group.title}` : 'What happened'
+  const title = step ? `Events of ${step.title}` : group ? `Events of ${group.title}` : 'All events'
   return (
     <section aria-label="Events" className="host-events">
       <div className="host-events-head">

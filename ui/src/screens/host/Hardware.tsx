@@ -38,8 +38,8 @@ export function Hardware({ host: h }: { host: Host }) {
           const shown = all.find((i) => i.n === n) ?? all[0]
           if (!shown) {
             return (
-              <Nothing title="It was never inspected">
-                The machine itself reported the values above while it booted. Actions → Inspect lets our agent read
+              <Nothing title="No inspection yet">
+                The machine itself reported the values above when it booted. Actions → Inspect lets our agent read
                 everything.
               </Nothing>
             )
@@ -47,7 +47,7 @@ export function Hardware({ host: h }: { host: Host }) {
           return (
             <>
               <div className="host-events-head">
-                <Title headingLevel="h2">As our agent found it</Title>
+                <Title headingLevel="h2">Inspection by our agent</Title>
                 <FormSelect
                   aria-label="Inspection"
                   value={String(shown.n)}
@@ -272,7 +272,7 @@ function Sheet({ name }: { name: string }) {
   return (
     <>
       <Title headingLevel="h2">Acceptance sheet</Title>
-      <p>Hardware, burn-ins, firmware and wipes on one page that can be printed and filed.</p>
+      <p>Hardware, burn-ins, firmware and wipes on one page, to print and file.</p>
       <Button variant="secondary" onClick={() => void save()}>
         Download acceptance sheet
       </Button>

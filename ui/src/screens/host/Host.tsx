@@ -78,7 +78,10 @@ function Gone({ name }: { name: string }) {
   return (
     <Screen title={name}>
       <Nothing title="There is no such host">
-        <p>It was forgotten, or has another name now. If the machine boots, it is discovered again.</p>
+        <p>
+          Somebody deleted or renamed it, or Slipway deleted it after a long silence. If the machine boots again, it is
+          a new host.
+        </p>
         <p>
           <Button variant="primary" component={(p) => <Link {...p} to={`/hosts?q=${encodeURIComponent(name)}`} />}>
             All hosts

@@ -61,7 +61,7 @@ export function Network({ host: h }: { host: Host }) {
           <Link to={`/racks?tab=cables&rack=${encodeURIComponent(rack)}`}>All cables of its rack</Link>
         </p>
       )}
-      {!found && <p>An inspection finds link, switch and VLAN, because the agent listens for LLDP.</p>}
+      {!found && <p>An inspection finds link, switch and VLAN: the agent listens for LLDP.</p>}
       <Title headingLevel="h2">Addresses</Title>
       <Loaded query={leases}>
         {(all) =>

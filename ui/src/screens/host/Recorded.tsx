@@ -37,9 +37,9 @@ export function Said({ host, from, to }: { host: string; from: string; to?: stri
   if (lines.length === 0) return null
   const link = new URLSearchParams({ tab: 'console', from, ...(to && { to }) })
   return (
-    <section aria-label="Console meanwhile">
+    <section aria-label="Console during this step">
       <div className="host-events-head">
-        <Title headingLevel="h3">Its console meanwhile</Title>
+        <Title headingLevel="h3">Console during this step</Title>
         <Link to={`?${link}`}>{lines.length > 40 ? `All ${lines.length} lines` : 'On the Console tab'}</Link>
       </div>
       <Lines all={lines.slice(-40)} />
@@ -119,7 +119,8 @@ export function Recorded({ name }: { name: string }) {
         {(l) =>
           l.end === 0 ? (
             <Nothing title="Nothing was recorded">
-              Slipway records it while somebody reads it, and during operations on the host.
+              Slipway records the console while somebody has it open. With recordConsoles in the configuration file, it
+              also records during operations.
             </Nothing>
           ) : (
             <>

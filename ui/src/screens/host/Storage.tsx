@@ -106,7 +106,7 @@ export function Storage({ host: h }: { host: Host }) {
       <Loaded query={wipes}>
         {(all) =>
           all.length === 0 ? (
-            <Nothing title="It was not wiped yet">A wipe leaves a permanent certificate for each disk here.</Nothing>
+            <Nothing title="No wipe yet">After a wipe, the permanent certificate of each disk is here.</Nothing>
           ) : (
             <Rows
               label="Wipe certificates"

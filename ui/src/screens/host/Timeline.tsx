@@ -230,7 +230,7 @@ function GroupCard({
               <StepRow step={s} group={g} isChosen={isChosen && step === s.step} {...more} />
             </li>
           ))}
-          {g.steps.length === 0 && <li className="host-reason">Slipway knows no step of it.</li>}
+          {g.steps.length === 0 && <li className="host-reason">Slipway has no steps of it.</li>}
         </ol>
       )}
     </section>

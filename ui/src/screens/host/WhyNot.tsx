@@ -39,7 +39,7 @@ function Seen({ of: c, variant, title }: { of: Cause; variant: 'warning' | 'info
     <StackItem>
       <Alert isInline variant={variant} title={title} component="h3">
         <p>{c.hint}</p>
-        <ExpandableSection toggleText={`What was seen (${c.evidence.length})`}>
+        <ExpandableSection toggleText={`Evidence (${c.evidence.length})`}>
           <List isPlain>
             {c.evidence.map((e, i) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: the same packet may be seen twice

@@ -126,13 +126,13 @@ function Edit({ host, close }: { host: Host; close: () => void }) {
   return (
     <>
       {d.isDirty && d.keptAt && <Unsaved since={d.keptAt} forget={leave} />}
-      <p>JSON, which is YAML too. It leaves out the machine's own reports, its state and its flags.</p>
+      <p>This is JSON, which is valid YAML. It does not have the machine's own reports, its state and its flags.</p>
       {isBehind && (
         <Alert isInline variant="warning" component="h2" title="Somebody else has changed the host meanwhile">
           <p>What they changed:</p>
           <Diff before={d.base} after={stored} label="What somebody else changed" />
           {joined && joined.both.length > 0 && (
-            <p>Both of you changed {joined.both.join(', ')}: after a merge, your value wins.</p>
+            <p>Both of you changed {joined.both.join(', ')}. If you merge, your value wins.</p>
           )}
           <p className="host-buttons">
             <Button size="sm" isDisabled={!joined} onClick={() => joined && take(joined.merged)}>

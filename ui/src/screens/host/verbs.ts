@@ -69,7 +69,9 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
     about: 'power',
     call: post('power/confirm', { state }),
     cli: `slipway host power ${h.name} --confirm ${state}`,
-    ...(state === 'off' && { warns: 'All later steps rely on it: confirm it only if you have seen it.' }),
+    ...(state === 'off' && {
+      warns: 'All later steps, such as a wipe, rely on this. Confirm it only if you have seen that the machine is off.',
+    }),
     ...(bmc &&
       bmc.driver !== 'manual' &&
       bmc.driver !== 'wol' && { not: `its controller (${bmc.driver}) reports that itself` }),
@@ -96,7 +98,7 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
       about: 'life',
       call: { method: 'POST', path: `/machines/${encodeURIComponent(h.machine ?? '')}/reinstall` },
       cli: `slipway machine reinstall ${h.machine ?? ''}`,
-      warns: 'All data on its disks is lost, except on the disks to keep.',
+      warns: 'Slipway stops its system at once. All data on its disks is lost, except on the disks to keep.',
       typed: true,
       ...why(!h.machine ? 'no machine has it' : h.isProtected ? 'it is protected' : undefined),
     },
@@ -149,7 +151,9 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
       'Protect',
       'End protection',
       h.isProtected,
-      h.isProtected ? { warns: 'It can be wiped and installed again.' } : {},
+      h.isProtected
+        ? { warns: 'From then on, a machine can claim this host, and Slipway can wipe and install it.' }
+        : {},
     ),
     flag('cordon', 'Cordon', 'End cordon', h.isCordoned),
     flag(
@@ -174,7 +178,7 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
       about: 'more',
       call: { method: 'DELETE', path: at },
       cli: `slipway host delete ${h.name}`,
-      warns: 'Slipway forgets all it knows of this host. If the machine boots again, it is discovered again.',
+      warns: 'Slipway deletes all its data about this host. If the machine boots again, it is a new, unaccepted host.',
       typed: true,
       ...why(h.isProtected ? 'it is protected' : h.machine ? `machine ${h.machine} has it` : undefined),
     },

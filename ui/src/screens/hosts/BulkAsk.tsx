@@ -162,7 +162,7 @@ export function BulkAsk({ verb, hosts, selector, close }: Asked) {
               setIDs(skipped.map((i) => i.id || i.host))
             }}
           >
-            Try those {skipped.length} again
+            Try these {skipped.length} hosts again
           </Button>
         )}
         {isBusy && (

@@ -243,6 +243,6 @@ const Cli = memo(function Cli({ cli }: { cli: string | undefined }) {
       {cli}
     </ClipboardCopy>
   ) : (
-    <small className="hosts-tools">No one command of the CLI lists just these; the export has them.</small>
+    <small className="hosts-tools">No single command lists exactly these hosts. The export has them.</small>
   )
 })

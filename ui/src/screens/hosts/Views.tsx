@@ -47,7 +47,7 @@ export const Views = memo(function Views({ shown, show }: { shown: Shown; show: 
         ))}
       </ul>
       <Button variant="link" size="sm" isInline onClick={() => keep(true)}>
-        Keep this view
+        Save this view
       </Button>
       {isKeeping && <Keep shown={shown} close={() => keep(false)} />}
       {gone && (
@@ -104,7 +104,7 @@ function Keep({ shown, close }: { shown: Shown; close: () => void }) {
     .filter(Boolean)
     .join(' ')
   return (
-    <EditForm title="Keep this view" verb="Keep" isSmall ready={name.trim() !== ''} call={call} cli={cli} close={close}>
+    <EditForm title="Save this view" verb="Save" isSmall ready={name.trim() !== ''} call={call} cli={cli} close={close}>
       <TextField label="Name" {...of('name')} isRequired max={64} />
       <CheckField
         label={mine ? `For all who have a role in ${mine.join(', ')}` : 'For others, too'}

@@ -54,7 +54,7 @@ export function labelsOf(text: string): { labels: Record<string, string | null>;
     const [, key, value = ''] = /^([^=]+)=(.*)$/.exec(w) ?? []
     if (key) labels[key] = value
     else if (w.endsWith('-') && w.length > 1) labels[w.slice(0, -1)] = null
-    else return { labels, fault: `"${w}" is not a label: write KEY=VALUE to set one and KEY- to remove it` }
+    else return { labels, fault: `"${w}" is not a label: write KEY=VALUE to set one, or KEY- to remove one` }
   }
   return { labels }
 }
@@ -84,10 +84,11 @@ export const verbs: Verb[] = [
         name: 'profile',
         label: 'Profile',
         from: 'profiles',
-        help: 'Without one, each host gets the profile that it has.',
+        help: 'Without one, each host keeps the profile that it has now.',
       },
     ],
-    warns: 'The disks of these hosts are overwritten at their next boot.',
+    warns:
+      'An installer overwrites the disks at the next boot of each host. With a disk image, Slipway restarts these hosts at once and overwrites a disk.',
     body: (g) => ({ verb: 'install', ...(g.profile && { profile: g.profile }) }),
     flags: (g) => (g.profile ? `--profile ${shell(g.profile)}` : ''),
   },
@@ -95,7 +96,7 @@ export const verbs: Verb[] = [
     key: 'release',
     title: 'Release',
     group: 'Life',
-    warns: 'Running operations on these hosts end.',
+    warns: 'Running operations on these hosts end, even in the middle of a write. Slipway wipes nothing.',
     body: () => ({ verb: 'release' }),
     flags: () => '',
   },
@@ -103,7 +104,7 @@ export const verbs: Verb[] = [
     key: 'confirm',
     title: 'Confirm boots',
     group: 'Life',
-    warns: 'The machines that boot as these hosts now, or next within an hour, get their secrets.',
+    warns: 'The machines that boot as these hosts now, or next within an hour, get the secrets of these hosts.',
     body: () => ({ verb: 'confirm' }),
     flags: () => '',
   },
@@ -112,7 +113,7 @@ export const verbs: Verb[] = [
     title: 'Wipe',
     group: 'Life',
     fields: [{ name: 'mode', label: 'Mode', choices: [...modes] }],
-    warns: 'All data on the disks of these hosts is lost, except on the disks to keep.',
+    warns: 'Slipway switches these hosts off. All data on their disks is lost, except on the disks to keep.',
     body: (g) => ({ verb: 'clean', mode: modes.find((m) => m === g.mode) ?? 'quick' }),
     flags: (g) => `--mode ${g.mode ?? 'quick'}`,
   },
@@ -169,7 +170,7 @@ export const verbs: Verb[] = [
     title: 'Pin a profile',
     group: 'Change',
     fields: [
-      { name: 'profile', label: 'Profile', from: 'profiles', help: 'Without one, the profiles’ selectors decide.' },
+      { name: 'profile', label: 'Profile', from: 'profiles', help: 'Without one, selectors choose the profile.' },
     ],
     body: (g) => ({ verb: 'set', set: { profile: g.profile ?? '' } }),
     flags: (g) => `--profile ${shell(g.profile ?? '')}`,
@@ -178,7 +179,7 @@ export const verbs: Verb[] = [
     key: 'delete',
     title: 'Forget',
     group: 'Change',
-    warns: 'Slipway forgets all it knows of these hosts. A machine that boots again is discovered again.',
+    warns: 'Slipway deletes all its data about these hosts. If a machine boots again, it is a new, unaccepted host.',
     body: () => ({ verb: 'delete' }),
     flags: () => '',
   },

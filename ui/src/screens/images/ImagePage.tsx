@@ -65,8 +65,8 @@ export function ImagePage({ name }: { name: string }) {
                     .map((c) => `${c.format} ${c.version}${c.initrdPath ? `, from its initrd at ${c.initrdPath}` : ''}`)
                     .join('; '),
                 ],
-                ['Packed as', i.diskFormat],
-                ['Unpacked', i.diskBytes && bytesOf(i.diskBytes)],
+                ['Disk format', i.diskFormat],
+                ['Size unpacked', i.diskBytes && bytesOf(i.diskBytes)],
                 [
                   'From a registry',
                   i.remote && (
@@ -85,7 +85,7 @@ export function ImagePage({ name }: { name: string }) {
               </Title>
               {users.length === 0 ? (
                 <p>
-                  No profile. <Link to={`/profiles?new=&image=${encodeURIComponent(name)}`}>Make one of it</Link>
+                  No profile. <Link to={`/profiles?new=&image=${encodeURIComponent(name)}`}>Create one</Link>
                 </p>
               ) : (
                 <ul>
@@ -150,7 +150,10 @@ function Files({ image }: { image: Image }) {
           ['Arrived', ({ stored }) => stored && <When at={stored.createdAt} />, { modifier: 'nowrap' }],
         ]}
       />
-      <small>Every file was hashed when it arrived. Verify on the list of images reads all of them again.</small>
+      <small>
+        Slipway computed the SHA-256 of every file at the import. Verify, in the list of images, computes and compares
+        all of them again.
+      </small>
     </section>
   )
 }

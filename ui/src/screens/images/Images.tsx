@@ -70,7 +70,7 @@ function ImageList() {
         {(all) => (
           <>
             {all.filter((i) => !isAgent(i)).length === 0 ? (
-              <Nothing title="No image is here yet">
+              <Nothing title="There is no image yet">
                 Import one by name and release, from an address, or from a file of this computer. Then make a profile of
                 it.
               </Nothing>

@@ -62,7 +62,7 @@ export function ImportForm({ close }: { close: () => void }) {
             }
           />
           <TextField
-            label="SHA-256 of it"
+            label="SHA-256"
             value={w.sha256}
             set={(sha256) => set({ sha256 })}
             help="Optional. Slipway refuses a file with another sum."
@@ -71,18 +71,18 @@ export function ImportForm({ close }: { close: () => void }) {
       )}
       {w.kind === 'oci' && (
         <TextField
-          label="Where"
+          label="Address in the registry"
           value={w.remote}
           set={(remote) => set({ remote })}
-          help="oci://registry/repository@sha256:… A digest, so that the image cannot change."
+          help="oci://registry/repository@sha256:… Slipway needs a digest, so that the image cannot change."
         />
       )}
       {(w.kind === 'disk' || w.kind === 'oci') && (
         <ChoiceField
-          label="Packed as"
+          label="Disk format"
           value={w.diskFormat}
           set={(diskFormat) => set({ diskFormat })}
-          choices={[['', 'as the name says'], ...same(['raw', 'raw.gz', 'raw.zst', 'raw.xz', 'qcow2'])]}
+          choices={[['', 'detect'], ...same(['raw', 'raw.gz', 'raw.zst', 'raw.xz', 'qcow2'])]}
         />
       )}
       {w.kind !== 'oci' && <Checked w={w} set={set} />}
@@ -198,7 +198,7 @@ function From({ w, set, entry }: Part & { entry: CatalogueEntry }) {
       )}
       {entry.notes && <p>{entry.notes}</p>}
       {entry.isInstaller && (
-        <p>It is an installer: it overwrites a disk, and runs only on hosts with an order to install it.</p>
+        <p>This is an installer: it overwrites disks. It runs only on hosts with an order to install it.</p>
       )}
     </>
   )
@@ -211,8 +211,8 @@ function OwnKernel({ w, set }: Part) {
       <FileField label="Initrd" isOptional source={w.initrd} change={(initrd) => set({ initrd })} />
       <LongField label="Kernel arguments" value={w.args} set={(args) => set({ args })} rows={3} help="One in a line." />
       <CheckField
-        label="Booting it may overwrite a disk"
-        help="Then it runs only on hosts with an order to install."
+        label="It is an installer: it may overwrite disks"
+        help="Then Slipway boots it only on hosts with an order to install."
         value={w.isInstaller}
         set={(isInstaller) => set({ isInstaller })}
       />
@@ -254,7 +254,7 @@ function Reads({ w, set }: Part) {
   return (
     <>
       <ChoiceField
-        label="Configuration it reads"
+        label="Format of its configuration"
         value={w.format}
         set={(format) =>
           set({ format, formatVersion: format === 'ignition' ? '3.4.0' : format === 'cloud-init' ? '24.1' : '1' })
@@ -263,7 +263,7 @@ function Reads({ w, set }: Part) {
       />
       {w.format && (
         <TextField
-          label="Version of the program that reads it"
+          label="Version of that format"
           isRequired
           value={w.formatVersion}
           set={(formatVersion) => set({ formatVersion })}
@@ -325,7 +325,7 @@ function FileField({
             {source.name}, uploaded: <span className="digest">{source.at.slice(0, 19)}…</span>
           </span>
           <Button variant="link" isInline onClick={() => change({ at: '' })}>
-            Take another
+            Choose another
           </Button>
         </div>
       ) : (

@@ -79,7 +79,7 @@ function Import({ job: j, isLast }: { job: Job; isLast: boolean }) {
             Try again
           </Button>
         )}
-        {j.state === 'failed' && !isLast && <small>tried again since</small>}
+        {j.state === 'failed' && !isLast && <small>started again later</small>}
         {not && <small>{not}</small>}
       </div>
       {j.state === 'running' && total > 0 && (

@@ -49,16 +49,16 @@ export function Issues() {
           set={(v) => set('severity', v)}
           choices={[
             ['', 'errors and warnings'],
-            ['error', 'errors: a machine is stopped'],
+            ['error', 'errors'],
             ['warning', 'warnings'],
           ]}
         />
-        <CheckField label="closed ones too" value={isAll} set={(on) => set('all', on ? 'yes' : '')} />
+        <CheckField label="also closed issues" value={isAll} set={(on) => set('all', on ? 'yes' : '')} />
       </Filters>
       <Loaded query={issues}>
         {(all) => {
           const shown = all.filter((i) => (!type || i.type === type) && (!severity || i.severity === severity))
-          if (shown.length === 0) return <Nothing title={all.length === 0 ? 'Nothing is wrong' : 'No issue matches'} />
+          if (shown.length === 0) return <Nothing title={all.length === 0 ? 'No issue is open' : 'No issue matches'} />
           return grouped(shown).map(([t, list]) => (
             <section key={t} aria-label={t} style={{ marginBlockEnd: '1.5rem' }}>
               <Title headingLevel="h2" style={{ marginBlockEnd: '0.5rem' }}>

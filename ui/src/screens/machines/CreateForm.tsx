@@ -56,8 +56,8 @@ export function CreateForm({ close, done }: { close: () => void; done: (names: s
           {names.length} machines: {names[0]} to {names.at(-1)}
         </p>
       )}
-      {work.made.length > 0 && <Alert isInline variant="info" title={`Made so far: ${work.made.join(', ')}`} />}
-      {work.error !== undefined && work.at && names.length > 1 && <p>{work.at} was refused:</p>}
+      {work.made.length > 0 && <Alert isInline variant="info" title={`Created so far: ${work.made.join(', ')}`} />}
+      {work.error !== undefined && work.at && names.length > 1 && <p>Slipway refused {work.at}:</p>}
     </FormDialog>
   )
 }
@@ -82,7 +82,11 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
         {...of('profile')}
         isRequired
         choices={[['', 'choose a profile'], ...same((profiles.data ?? []).map((p) => p.name))]}
-        help={profiles.data?.length === 0 ? 'There is none yet: make one under Profiles first.' : 'What is installed'}
+        help={
+          profiles.data?.length === 0
+            ? 'There is no profile yet: create one under Profiles first.'
+            : 'The image and the configuration to install'
+        }
       />
       <ChoiceField
         label="Pool"
@@ -113,7 +117,7 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
           label="Failure domain"
           {...of('domain')}
           field="failureDomain"
-          help="A site, row or rack. With prefer: in front, only if possible"
+          help="A site, row or rack. Write prefer: in front of it if it is a wish, not a condition"
         />
         <TextField label="Host name of its system" {...of('hostname')} help="Empty: the name of the machine" />
         <TextField

@@ -74,7 +74,7 @@ export function MachineActions({ machine: m }: { machine: Machine }) {
       {asked === 'edit' && <EditMachine machine={m} close={close} />}
       {asked === 'retry' && (
         <Ask
-          title={`Let ${m.name} look for a host again?`}
+          title={`Look for a host for ${m.name} again?`}
           verb="Look again"
           call={{ method: 'POST', path: `/machines/${encodeURIComponent(m.name)}/retry` }}
           cli={`slipway machine retry ${m.name}`}
@@ -106,8 +106,8 @@ const foresightOf = (name: string, verb: string): Call => ({
 
 const rungs: [string, string][] = [
   ['power-cycle', 'switch it off and on'],
-  ['reinstall', 'install it again'],
-  ['replace', 'give it another host'],
+  ['reinstall', 'install it again, and overwrite its disk'],
+  ['replace', 'wipe its host, and give it another one'],
 ]
 
 function Remediate({ machine: m, close }: { machine: Machine; close: () => void }) {
@@ -127,7 +127,9 @@ function Remediate({ machine: m, close }: { machine: Machine; close: () => void 
       {rungs.map(([step, word]) => (
         <CheckField key={step} label={`${step}: ${word}`} value={steps.includes(step)} set={(on) => turn(step, on)} />
       ))}
-      {all.length === 0 && <p>If you choose none, Slipway tries all of them.</p>}
+      {all.length === 0 && (
+        <p>If you choose no step, Slipway may take all three, and the data on the disks may be lost.</p>
+      )}
     </Ask>
   )
 }
@@ -181,8 +183,8 @@ export function HoldHook({ machine, hook, close }: HookOf) {
   const [reason, setReason] = useState('')
   return (
     <Ask
-      title={`Say why ${hook.step} of ${machine} waits`}
-      verb="Say it"
+      title={`Reason why ${hook.step} of ${machine} waits`}
+      verb="Save"
       call={{ method: 'POST', path: `/machines/${encodeURIComponent(machine)}/hold`, body: { ...hook, reason } }}
       cli={`slipway machine hold ${machine} ${hook.step} ${hook.owner} ${shell(reason)}`}
       close={close}
@@ -206,7 +208,7 @@ export function AckHook({ machine, hook, close }: HookOf) {
       cli={`slipway machine ack ${machine} ${hook.step} ${hook.owner}`}
       close={close}
     >
-      <p>The step waits for {hook.owner}. It goes on when all its hooks are acknowledged; that cannot be taken back.</p>
+      <p>The step waits for {hook.owner}. It continues when all its hooks are acknowledged. You cannot undo this.</p>
     </Ask>
   )
 }

@@ -53,7 +53,7 @@ export function MachinePage() {
             <Card>
               <CardTitle component="h2">Static addresses</CardTitle>
               <CardBody>
-                <Addresses of={{ machine: m.name }} none="It has none: DHCP gives it its addresses." />
+                <Addresses of={{ machine: m.name }} none="The machine has no static address: it uses DHCP." />
               </CardBody>
             </Card>
             <Doings machine={m} />
@@ -102,7 +102,7 @@ function Chain({ machine: m }: { machine: Machine }) {
             <Link to={`/clusters?target=${encodeURIComponent(m.drain?.target ?? '')}`}>in {m.drain?.target}</Link>
           </>
         ) : (
-          <span>is none</span>
+          <span>not a node</span>
         )}
       </li>
     </ol>
@@ -113,7 +113,7 @@ function WantedCard({ machine: m }: { machine: Machine }) {
   const p = m.placement ?? {}
   return (
     <Card>
-      <CardTitle component="h2">What is wanted</CardTitle>
+      <CardTitle component="h2">Settings</CardTitle>
       <CardBody>
         <Facts
           rows={[
@@ -196,7 +196,7 @@ function Hooks({ machine: m }: { machine: Machine }) {
                         className="pf-v6-c-button pf-m-link pf-m-inline"
                         onClick={() => setHeld({ step: h.step, owner: h.owner })}
                       >
-                        Say why not yet
+                        Give a reason
                       </button>
                     </>
                   ),

@@ -149,7 +149,7 @@ function Others() {
         isDisabled={heard.isFetching}
         onClick={() => void heard.refetch()}
       >
-        Listen for them
+        Search for them
       </Button>
       <div className="network-heard">
         {heard.error && <Failure error={heard.error} />}

@@ -37,7 +37,7 @@ export function Probe({ subnet }: { subnet: string }) {
       <Loaded query={servers}>
         {({ items }) =>
           items.length === 0 ? (
-            <p>No other DHCP server was noticed here in the last hour.</p>
+            <p>Slipway has seen no other DHCP server here in the last hour.</p>
           ) : (
             <Rows
               label="Other DHCP servers"

@@ -75,7 +75,7 @@ export function UseBars({ subnet, isBrief }: { subnet: string; isBrief?: boolean
         }
         return (
           <section aria-label="Ranges">
-            {all.length === 0 && <p>It has no range: only reservations give addresses.</p>}
+            {all.length === 0 && <p>The subnet has no range: only machines with a reservation get an address.</p>}
             {all.map((r) => (
               <div key={r.first} className="use-range">
                 <strong>

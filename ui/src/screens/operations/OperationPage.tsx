@@ -28,7 +28,7 @@ export function OperationPage() {
         {(o) => (
           <>
             <Card>
-              <CardTitle component="h2">How it is going</CardTitle>
+              <CardTitle component="h2">State</CardTitle>
               <CardBody>
                 <About o={o} host={named(o.hostID)} />
               </CardBody>
@@ -105,13 +105,13 @@ function Steps({ o }: { o: Operation }) {
   const events = useList('events', { kind: 'operation', host: o.hostID })
   return (
     <Card style={{ marginBlock: '1rem' }}>
-      <CardTitle component="h2">Its steps</CardTitle>
+      <CardTitle component="h2">Steps</CardTitle>
       <CardBody>
         <Loaded query={events}>
           {(every) => {
             const all = every.filter((e) => of(e, 'operation') === o.id)
             return all.length === 0 ? (
-              <Content component="p">Slipway has no events of it. It may have deleted old ones.</Content>
+              <Content component="p">Slipway has no events of this operation. It deletes old events.</Content>
             ) : (
               <Rows
                 label="Steps"

@@ -66,11 +66,19 @@ export function CancelOperation({
       verb="Cancel the operation"
       call={{ method: 'POST', path: `/operations/${encodeURIComponent(o.id)}/cancel` }}
       cli={`slipway operation cancel ${o.id}`}
-      warns="If the host may be half written or half wiped, Slipway quarantines it."
+      warns={lost(o.kind)}
       close={close}
     />
   )
 }
+
+// lost says what the end of an operation leaves behind.
+const lost = (kind: string) =>
+  kind === 'power' || kind === 'rotate'
+    ? 'The host stays as it is.'
+    : kind === 'inspect'
+      ? 'The host is available after that.'
+      : 'Slipway quarantines the host, because its disks may be half written or half wiped. Its machine, if it has one, fails.'
 
 export function OperationTable({ operations, label = 'Operations' }: { operations: Operation[]; label?: string }) {
   const named = useHostNames(operations.map((o) => o.hostID))

@@ -101,7 +101,7 @@ function States({ all }: { all: readonly { state: string }[] }) {
   )
 }
 
-// Undecided are the machines that stopped, whatever the reason: an admin deletes or reinstalls each.
+// Undecided are the machines that stopped, whatever the reason: an admin retries, reinstalls or deletes each.
 function Undecided() {
   const machines = useList('machines', { phase: 'failed' }).data ?? []
   if (machines.length === 0) return null
@@ -147,12 +147,12 @@ function Running() {
       {(all) =>
         all.length === 0 ? (
           <Content component="p">
-            Nothing is being done. <Link to="/operations">What was done</Link>
+            No operation is running. <Link to="/operations">Past operations</Link>
           </Content>
         ) : (
           <>
             <OperationTable operations={all.slice(0, shown)} label="Running operations" />
-            {all.length > shown && <Link to="/operations?open=yes">All {all.length} that are under way</Link>}
+            {all.length > shown && <Link to="/operations?open=yes">All {all.length} running operations</Link>}
           </>
         )
       }
@@ -179,7 +179,7 @@ function Health() {
                   <Checks checks={bad} />
                 )}
                 <Button variant="link" isInline isLoading={checks.isFetching} onClick={() => void checks.refetch()}>
-                  Look again
+                  Check again
                 </Button>
               </>
             )
@@ -196,7 +196,7 @@ function Health() {
             </p>
             {images.data?.length === 0 && (
               <p>
-                <State state="pending" /> There is no system yet that machines can boot.
+                <State state="pending" /> There is no image yet: import a system that machines can boot.
               </p>
             )}
           </CardBody>

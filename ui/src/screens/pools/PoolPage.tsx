@@ -30,7 +30,7 @@ export function PoolPage() {
     >
       {isImplied ? (
         <Content component="p">
-          As long as nobody creates the pool default, it contains every host and has no limits.
+          As long as nobody creates the pool default, it contains every host, and has no limits.
         </Content>
       ) : (
         <Loaded query={pool}>{(p) => <About pool={p} />}</Loaded>
@@ -83,7 +83,7 @@ function About({ pool: p }: { pool: Pool }) {
     <Grid hasGutter style={{ marginBlockEnd: '1rem' }}>
       <GridItem lg={6}>
         <Card isFullHeight>
-          <CardTitle component="h2">What it is</CardTitle>
+          <CardTitle component="h2">Settings</CardTitle>
           <CardBody>
             <Facts
               rows={[
@@ -102,7 +102,7 @@ function About({ pool: p }: { pool: Pool }) {
       </GridItem>
       <GridItem lg={6}>
         <Card isFullHeight>
-          <CardTitle component="h2">How it is doing</CardTitle>
+          <CardTitle component="h2">Use</CardTitle>
           <CardBody>
             <div className="bars">
               <Bar label="Claimed" n={p.hosts.claimed} of={p.hosts.total} />
@@ -112,8 +112,8 @@ function About({ pool: p }: { pool: Pool }) {
             <Facts
               rows={[
                 ['Spares', `${p.hosts.available} free, ${p.minSpare ?? 0} required`],
-                ['Installations now', provision ? `${installs} of ${provision} at once` : `${installs}, not bounded`],
-                ['Wipes now', destroy ? `${wipes} of ${destroy} at once` : `${wipes}, not bounded`],
+                ['Installations now', provision ? `${installs} of ${provision} at once` : `${installs}, no limit`],
+                ['Wipes now', destroy ? `${wipes} of ${destroy} at once` : `${wipes}, no limit`],
                 ['Between two wipes', destroyInterval],
                 ['Cleaning', p.hosts.cleaning],
               ]}
@@ -133,7 +133,7 @@ function Members({ name, selector }: { name: string; selector: string }) {
   return (
     <>
       <Card style={{ marginBlockEnd: '1rem' }}>
-        <CardTitle component="h2">Its hosts</CardTitle>
+        <CardTitle component="h2">Hosts</CardTitle>
         <CardBody>
           <Loaded query={hosts}>
             {({ items, hasMore }) => (
@@ -147,7 +147,9 @@ function Members({ name, selector }: { name: string; selector: string }) {
                   ))}
                 </ul>
                 {hasMore && <p>These are the first {shown}.</p>}
-                {items.some((h) => h.state === 'discovered') && <p>Discovered hosts join it when they are accepted.</p>}
+                {items.some((h) => h.state === 'discovered') && (
+                  <p>Discovered hosts become part of the pool when you accept them.</p>
+                )}
                 <Link to={`/hosts?q=pool=${encodeURIComponent(name)}`}>Hosts with a machine of this pool</Link>
               </>
             )}
@@ -160,7 +162,7 @@ function Members({ name, selector }: { name: string; selector: string }) {
           <Loaded query={machines}>
             {({ items, hasMore }) =>
               items.length === 0 ? (
-                <Content component="p">No machine has a host of it.</Content>
+                <Content component="p">No machine has a host of this pool.</Content>
               ) : (
                 <>
                   <MachineTable machines={items} />

@@ -51,7 +51,7 @@ export function Fields({ draft: d, set, name }: Edited) {
         label="Priority"
         type="number"
         {...of('priority')}
-        help="If several selectors match a host, the highest priority wins. Two with the same priority are an error."
+        help="If several selectors match a host, the highest priority wins. If two profiles have the same priority, the host boots neither."
       />
       <LongField label="Kernel arguments" rows={2} {...of('args')} help="One in a line, after those of the image." />
       <LongField
@@ -64,7 +64,7 @@ export function Fields({ draft: d, set, name }: Edited) {
         label="Extends"
         {...of('extends')}
         choices={choicesOf(d.extends, others, 'none')}
-        help="This profile adds its configuration to the one of that profile."
+        help="This profile adds its configuration to that of the chosen profile."
       />
       <ChoiceField
         label="Format"
@@ -73,14 +73,14 @@ export function Fields({ draft: d, set, name }: Edited) {
         help="If the image reads several formats. Empty: the first one."
       />
       <LongField
-        label="Accepts the loss of"
+        label="Allowed losses"
         rows={2}
         {...of('accepts')}
-        help="Paths that the format carries only in part, such as /storage/lvm, one in a line."
+        help="Parts that the format supports only partly, such as /storage/lvm, one in a line. Slipway then saves the profile, although the system gets these parts only partly."
       />
       <CheckField
-        label="The boot network is a lab"
-        help="Slipway gives out secrets without its checks of the boot network (docs/secrets.md)."
+        label="Lab network: no protection of secrets"
+        help="Slipway gives the secrets to any machine that boots with the MAC of the host. Only for a lab on a network of its own (docs/secrets.md)."
         value={d.isolated === 'yes'}
         set={(is) => set({ isolated: is ? 'yes' : 'no' })}
       />

@@ -68,7 +68,7 @@ export function Beside({ files, set }: { files: Files; set: (f: Files) => void }
                 aria-label={`Leave ${n} out`}
                 onClick={() => set(Object.fromEntries(Object.entries(files).filter(([k]) => k !== n)))}
               >
-                leave out
+                Remove
               </Button>
             </ListItem>
           ))}

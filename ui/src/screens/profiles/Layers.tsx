@@ -222,7 +222,7 @@ function LayerEditor({ name, stored }: { name: string; stored?: Layer }) {
         {not ? <Tooltip content={not}>{save}</Tooltip> : save}
         {d.isDirty && (
           <Button variant="link" onClick={d.forget}>
-            Throw the changes away
+            Discard the changes
           </Button>
         )}
         {stored && (

@@ -104,7 +104,7 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
           value={newName}
           set={setName}
           isRequired
-          help="Small letters, digits and -. It cannot be changed later."
+          help="Small letters, digits and -. You cannot change it later."
         />
       )}
       <div className="profile-panes">
@@ -151,7 +151,7 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
         {not ? <Tooltip content={not}>{save}</Tooltip> : save}
         {d.isDirty && (
           <Button variant="link" onClick={d.forget}>
-            Throw the changes away
+            Discard the changes
           </Button>
         )}
         {not && <small>Not yet: {not}.</small>}
@@ -181,7 +181,7 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
 // FieldDiffs shows what differs between two drafts, field by field.
 export function FieldDiffs({ before, after }: { before: Draft; after: Draft }) {
   const all = changed(before, after)
-  if (all.length === 0) return <p>Nothing differs.</p>
+  if (all.length === 0) return <p>There are no changes.</p>
   return (
     <>
       {all.map((f) => (

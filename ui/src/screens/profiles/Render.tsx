@@ -49,10 +49,12 @@ export function Hosts({ profile }: { profile: Profile }) {
             )}
           </section>
           {any.data?.items.length === 0 ? (
-            <Nothing title="There is no host to try it on">Hosts appear when they boot.</Nothing>
+            <Nothing title="There is no host yet">
+              Hosts appear when they boot. Then you can see here what they would get.
+            </Nothing>
           ) : (
             <>
-              <FormGroup className="render-host" label="Try it on host" fieldId="render-host">
+              <FormGroup className="render-host" label="Show for host" fieldId="render-host">
                 <TextInput
                   id="render-host"
                   value={chosen}
@@ -120,10 +122,10 @@ function Rendered({ host, profile }: { host: string; profile: Profile }) {
         p.diff ? (
           <Unified text={p.diff} label="Difference to the last delivery" />
         ) : (
-          <p>Nothing differs.</p>
+          <p>The configuration is the same as in the last delivery.</p>
         )
       ) : (
-        <p>It was given nothing yet.</p>
+        <p>The host has not received a configuration yet.</p>
       )}
       {p.documents.map((d) => (
         <div key={d.name}>

@@ -153,7 +153,7 @@ function GoBack({ noun, name, version, cli, n, close }: Back) {
       close={close}
       done={() => undefined}
     >
-      <p>It becomes a new revision; nothing is lost.</p>
+      <p>Its text becomes a new revision. All revisions stay.</p>
       {preview.error && <Failure error={preview.error} />}
     </Save>
   )

@@ -80,10 +80,10 @@ export function Meeting({ what, changes, clashes, both, mine, theirs }: Met) {
       actionLinks={
         <>
           <Button variant="link" isInline onClick={both} isDisabled={clashes !== ''}>
-            Put mine upon theirs
+            Merge my changes into theirs
           </Button>
           <Button variant="link" isInline onClick={mine}>
-            Keep mine, drop theirs
+            Keep mine, undo theirs
           </Button>
           <Button variant="link" isInline onClick={theirs}>
             Take theirs, drop mine
@@ -91,10 +91,10 @@ export function Meeting({ what, changes, clashes, both, mine, theirs }: Met) {
         </>
       }
     >
-      {clashes && <p>Both of you changed {clashes}, so one of the two has to be chosen.</p>}
+      {clashes && <p>Both of you changed {clashes}, so you have to choose one of the two.</p>}
       <p>What they changed:</p>
       {changes}
-      <p>Your choice saves nothing yet. You go on editing.</p>
+      <p>Your choice does not save anything yet. You continue to edit.</p>
     </Alert>
   )
 }

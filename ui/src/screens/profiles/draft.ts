@@ -38,7 +38,7 @@ export const words: Record<Field, string> = {
 export const fields = Object.keys(words) as Field[]
 
 // template is what a new profile begins with, to be changed.
-export const template = `# What the hosts of this profile become. Slipway says it in the format that the image reads.
+export const template = `# What the hosts of this profile become. Slipway writes it in the format that the image reads.
 users:
   - name: admin
     groups: [sudo]

@@ -38,7 +38,7 @@ export function About() {
   return (
     <>
       <Title headingLevel="h2" style={{ marginBlockEnd: '0.5rem' }}>
-        This Slipway
+        This server
       </Title>
       <Loaded query={about}>
         {(a) => (
@@ -54,7 +54,7 @@ export function About() {
         )}
       </Loaded>
       <Title headingLevel="h2" style={{ marginBlock: '1.5rem 0.5rem' }}>
-        Its libraries
+        Libraries
       </Title>
       {licences.error && <Failure error={licences.error} />}
       {licences.data && (

@@ -27,7 +27,7 @@ export function Backup() {
           <>
             <Facts
               rows={[
-                ['Last backup', s.lastAt ? <Last key="last" s={s} /> : 'none was taken yet'],
+                ['Last backup', s.lastAt ? <Last key="last" s={s} /> : 'none yet'],
                 ['Database', bytesOf(s.databaseBytes)],
                 ['Free on its disk', bytesOf(s.freeBytes)],
               ]}
@@ -51,7 +51,9 @@ export function Backup() {
         Restore
       </Title>
       <Content component="ol">
-        <li>Stop the server, or take another machine. Its Slipway must not be older than the backup.</li>
+        <li>
+          Stop the server, or use another computer. Its Slipway must not be older than the Slipway that made the backup.
+        </li>
         <li>
           Put <code>secret.key</code> into the data directory, and <code>artefacts</code> if you have it.
         </li>
@@ -59,7 +61,11 @@ export function Backup() {
           Restore. Slipway checks the file first. If the data directory has a database already, Slipway refuses. With
           --force it keeps that database under another name, and restores.
         </li>
-        <li>Start the server. It knows nothing that happened after the backup: check the hosts before you wipe any.</li>
+        <li>
+          Disconnect the boot interface, and start the server. It does not know what happened after the backup. Delete
+          accept rules that may match hosts in use, and check the hosts in maintenance. Then connect the interface
+          again.
+        </li>
       </Content>
       <Command cli="slipway restore slipway-backup.tar.gz --data-dir /var/lib/slipway" />
     </>

@@ -76,7 +76,7 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
           title="The second factor is set up. Keep these recovery codes; they are shown this once."
         >
           <pre>{codes.join('\n')}</pre>
-          <p>You can use each one once, in place of a code or a key. Your other logins have ended.</p>
+          <p>You can use each code once, in place of your app or a key. Slipway has ended your other logins.</p>
         </Alert>
       )}
       {begun ? (
@@ -117,7 +117,7 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
       {me.hasSecondFactor && !begun && (
         <Form onSubmit={remove} isWidthLimited>
           <ChoiceField
-            label="Take away"
+            label="Remove"
             value={lost}
             set={setLost}
             choices={[
@@ -128,7 +128,7 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
           {codeField('Code of the app, or a recovery code')}
           <ActionGroup>
             <Button type="submit" variant="danger" isDisabled={code === ''}>
-              Take away
+              Remove
             </Button>
           </ActionGroup>
         </Form>

@@ -41,7 +41,7 @@ export function Secrets() {
             </>
           ),
         },
-        For: { cell: (s) => consumersText(s.consumers) || <small>what admins have saved</small> },
+        For: { cell: (s) => consumersText(s.consumers) || <small>configurations that an admin saved</small> },
         'Used by': { cell: (s) => <UsedBy users={usersOf(s.name)} /> },
       }}
       notGone={({ name }) => {
@@ -120,7 +120,7 @@ function SetSecret({
         ? `${file.name} is larger than 1 MiB`
         : isText
           ? ''
-          : `${file.name} is not text: encode it first, as what reads it expects (base64, hex, PEM)`,
+          : `${file.name} is not text: encode it first, in the form that the machine expects (base64, hex, PEM)`,
     )
     // Of a value of one line, the line end is not part.
     if (isText) setValue(/^[^\n]*\r?\n$/.test(text) ? text.trimEnd() : text)

@@ -54,8 +54,8 @@ function Off() {
     <>
       <Alert variant="info" isInline title="This page has no TLS">
         <p>
-          That is safe on loopback, because nobody else can listen there. On any other address, the server uses TLS.
-          Until you upload a certificate, it makes one with its own authority.
+          That is safe on loopback, because only programs on this computer can connect there. On any other address, the
+          server uses TLS. Until you upload a certificate, it makes one with its own authority.
         </p>
       </Alert>
       <Command cli="slipway serve --admin-listen 0.0.0.0:8067" />
@@ -97,7 +97,7 @@ function On({ state }: { state: State }) {
           Upload a certificate
         </Button>
         <Button variant="secondary" isAriaDisabled={notDrop !== undefined} onClick={() => setAsked('drop')}>
-          Take the uploaded one away
+          Remove the uploaded certificate
         </Button>
       </p>
       {notSet && <p>Upload: {notSet}.</p>}
@@ -122,7 +122,7 @@ function On({ state }: { state: State }) {
       {asked === 'set' && <Upload close={() => setAsked(undefined)} />}
       {asked === 'next' && (
         <Ask
-          title="Make the authority that comes next?"
+          title="Make the next authority?"
           verb="Make"
           call={{ method: 'POST', path: '/tls/authority', body: { door: 'admin', isFinish: false } }}
           cli="slipway tls rotate"
@@ -144,7 +144,7 @@ function On({ state }: { state: State }) {
       {asked === 'drop' && (
         <Ask
           title="Remove the uploaded certificate?"
-          verb="Take away"
+          verb="Remove"
           call={{ method: 'DELETE', path: '/tls' }}
           cli="slipway tls drop"
           warns="Slipway deletes the certificate and its key, and signs with this site's own authority again. Browsers warn if they do not trust it, and command lines need its --ca-file."

@@ -72,7 +72,7 @@ function UserState({ user }: { user: User }) {
   if (user.issuer)
     return (
       <Label isCompact color="blue">
-        logs in elsewhere
+        single sign-on
       </Label>
     )
   if (!user.hasPassword)
@@ -138,7 +138,7 @@ function NewUser({ close }: { close: () => void }) {
       given={{ grants: [{ role: 'viewer' }] }}
       after={({ name = '', password }) => ({
         call: passwordCall(name.trim(), password),
-        half: 'The user is there, but has no password yet.',
+        half: 'Slipway has made the user, but without a password.',
       })}
       close={close}
     />
@@ -167,7 +167,7 @@ function SetPassword({ user, close }: { user: User; close: () => void }) {
       close={close}
     >
       <TextField label="New password" type="password" value={password} set={setPassword} isRequired />
-      <p>The user is logged out everywhere.</p>
+      <p>All browsers of this user have to log in again.</p>
     </FormDialog>
   )
 }

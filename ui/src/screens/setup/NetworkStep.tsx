@@ -94,19 +94,17 @@ function Served({ iface: i }: { iface: Interface }) {
           <SubnetFacts name={i.subnet} />
         ) : (
           <>
-            <p>No subnet has its address: Slipway answers nobody there.</p>
+            <p>No subnet contains its address, so Slipway answers nobody there.</p>
             <Button
               isAriaDisabled={why !== undefined || !own}
               title={why ?? (own ? '' : 'it has no address')}
               onClick={() => !why && own && setAsked(true)}
             >
-              Make its subnet
+              Add a subnet
             </Button>
           </>
         )}
-        {isAsked && own && (
-          <SubnetForm iface={i.name} own={own} isShared={heard?.status === 'warning'} close={() => setAsked(false)} />
-        )}
+        {isAsked && own && <SubnetForm iface={i.name} own={own} others={heard?.status} close={() => setAsked(false)} />}
       </CardBody>
     </Card>
   )
@@ -136,14 +134,16 @@ function SubnetFacts({ name }: { name: string }) {
 function SubnetForm({
   iface,
   own,
-  isShared,
+  others,
   close,
 }: {
   iface: string
   own: string
-  isShared: boolean
+  others: string | undefined // of the check for other DHCP servers; undefined before its answer
+
   close: () => void
 }) {
+  const isShared = others !== undefined && others !== 'ok'
   const wise = suggest(own)
   const [{ name, cidr, mode, first, last, unknown }, of] = useFields({
     name: nameOf(iface),
@@ -157,7 +157,7 @@ function SubnetForm({
   return (
     <EditForm
       title={`A subnet for ${iface}`}
-      verb="Make it"
+      verb="Add"
       ready={name !== '' && cidr !== ''}
       call={{ method: 'POST', path: '/subnets', body: { name, cidr, interface: iface, mode, unknown, ranges } }}
       cli={`slipway subnet create ${name}${flags({ cidr, interface: iface, mode, unknown })}${ranges.length > 0 ? ` && slipway range add ${name} ${first}-${last}` : ''}`}
@@ -170,9 +170,9 @@ function SubnetForm({
         {...of('mode')}
         choices={choicesOf(modes)}
         help={
-          isShared
-            ? 'Another DHCP server answers here. Two DHCP servers in mode full disturb each other. With mode proxy, the other one can stay.'
-            : 'No other DHCP server answers here.'
+          others === 'ok'
+            ? 'Slipway asked this network, and no other DHCP server answered.'
+            : `${isShared ? 'Another DHCP server may answer here.' : 'Slipway is still looking for other DHCP servers here.'} Two DHCP servers in mode full disturb each other. With mode proxy, the other one can stay.`
         }
       />
       {mode === 'full' && (

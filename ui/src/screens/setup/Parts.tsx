@@ -23,7 +23,7 @@ export function ServerStep() {
     <>
       <Loaded query={checks}>{(all) => <Checks checks={all} />}</Loaded>
       <Button variant="link" isInline isLoading={checks.isFetching} onClick={() => void checks.refetch()}>
-        Look again
+        Check again
       </Button>
       <Command cli="slipway selfcheck" />
     </>
@@ -50,7 +50,7 @@ export function AccountStep() {
       <Alert
         isInline
         variant="success"
-        title={`User ${name} was made: log in with the password from now on.`}
+        title={`User ${name} exists now. Log in with this name and password from now on.`}
         component="h3"
       />
     )
@@ -74,17 +74,17 @@ export function AccountStep() {
     <Refused error={work.error}>
       <Form onSubmit={make}>
         <Content component="p">
-          So far there is only the token of the first start, which ends after a day. Make a user for yourself; more can
-          be made under Settings.
+          So far there is only the token of the first start. It expires after a day. Create a user for yourself. You can
+          add more users under Settings.
         </Content>
         <TextField label="Name" {...of('name')} isRequired />
         <TextField label="Password" type="password" {...of('password')} isRequired help="At least 10 characters" />
         <TextField
-          label="The same again"
+          label="Password again"
           type="password"
           {...of('again')}
           isRequired
-          help={again !== '' && again !== password ? 'The two differ.' : ''}
+          help={again !== '' && again !== password ? 'The two passwords differ.' : ''}
         />
         {work.error !== undefined && <Failure error={work.error} />}
         <div>
@@ -94,7 +94,7 @@ export function AccountStep() {
             isLoading={work.isBusy}
             title={why ?? ''}
           >
-            Make the first user
+            Create the first user
           </Button>
         </div>
       </Form>
@@ -154,14 +154,15 @@ export function AcceptStep() {
   return (
     <>
       <Content component="p">
-        Slipway lists every machine that asks, and leaves it alone until you accept it: by hand under{' '}
-        <Link to="/hosts?q=state=discovered">Hosts</Link>, or by a rule. Slipway never writes to an unaccepted machine.
+        Slipway lists every machine that sends a packet, and runs at most a boot loader on it. You accept a machine by
+        hand under <Link to="/hosts?q=state=discovered">Hosts</Link>, or by a rule. Slipway never writes to an
+        unaccepted machine.
       </Content>
       <Loaded query={rules}>
         {(all) => (
           <p>
             {all.length === 0
-              ? 'There is no rule: every machine waits for a person. '
+              ? 'There is no rule: every machine waits until a person accepts it. '
               : all.length === 1
                 ? 'There is one rule. '
                 : `There are ${all.length} rules. `}
@@ -181,7 +182,7 @@ function RuleForm({ close }: { close: () => void }) {
   return (
     <EditForm
       title="Accept machines by a rule"
-      verb="Add it"
+      verb="Add"
       ready={name !== '' && selector !== ''}
       call={{ method: 'POST', path: '/acceptrules', body: { name, selector } }}
       cli={`slipway acceptrule create ${shell(name || 'NAME')}${flags({ selector })}`}
@@ -190,7 +191,7 @@ function RuleForm({ close }: { close: () => void }) {
       <Alert
         isInline
         variant="warning"
-        title="Machines that match are accepted at once, and from then on may be installed and wiped."
+        title="Slipway accepts a machine that matches at its next boot. From then on, Slipway may install it and wipe it."
         component="h3"
       />
       <TextField label="Name" {...of('name')} isRequired />
@@ -211,7 +212,8 @@ export function MachinesStep() {
   return (
     <>
       <Content component="p">
-        Switch a machine on with network boot first in its boot order. It shows here as soon as it asks for an address.
+        Switch a machine on with network boot first in its boot order. It appears here as soon as it asks for an
+        address.
       </Content>
       <Loaded query={hosts}>
         {({ items }) =>
@@ -232,10 +234,9 @@ export function MachinesStep() {
       </Loaded>
       <h3 className="pf-v6-c-title pf-m-lg">Without machines</h3>
       <Content component="p">
-        Slipway brings simulated machines to try everything with: they boot, are inspected, installed and wiped as real
-        ones are. They never share a network with real ones, so this server cannot start them. One command starts
-        another server with a rack of its own. It runs in network namespaces that nothing leaves, and removes everything
-        at the end:
+        You can try Slipway with simulated machines. They boot, and Slipway inspects, installs and wipes them like real
+        ones. This server cannot start them, because they never share a network with real machines. This command starts
+        another server with a simulated rack, in network namespaces of its own. It removes everything at the end:
       </Content>
       <Command cli="sudo slipway try --hosts 12" />
     </>
