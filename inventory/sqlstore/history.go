@@ -42,7 +42,7 @@ ON CONFLICT (id) DO UPDATE SET host_id = excluded.host_id, mac = excluded.mac, a
 arch = excluded.arch, firmware = excluded.firmware, subnet = excluded.subnet, boot = excluded.boot,
 reason = excluded.reason, profile = excluded.profile, image = excluded.image, config = excluded.config, step = excluded.step,
 outcome = excluded.outcome, started_at = excluded.started_at, last_at = excluded.last_at, ended_at = excluded.ended_at,
-operation = excluded.operation, machine_uuid = COALESCE(NULLIF(excluded.machine_uuid, ''), machine_uuid),
+operation = excluded.operation, machine_uuid = COALESCE(NULLIF(excluded.machine_uuid, ''), sessions.machine_uuid),
 port = excluded.port, proof = excluded.proof, refs = excluded.refs`
 )
 
