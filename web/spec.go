@@ -1,8 +1,10 @@
 package web
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -101,18 +103,19 @@ var formats = map[string]string{
 
 // finishSpec writes into the description what the types of package inventory cannot say: they know nothing of web.
 func finishSpec(api *huma.OpenAPI) {
-	schemas := api.Components.Schemas.Map()
+	schemas, known := api.Components.Schemas.Map(), words()
 	for name, s := range schemas {
+		mayLack := slices.Concat(optional[name], noun.Optional(name))
 		isStored := !slices.ContainsFunc(stamps, func(field string) bool { return s.Properties[field] == nil })
 		for _, field := range slices.Sorted(maps.Keys(s.Properties)) {
 			p := s.Properties[field]
 			if slices.Contains(ownFields[name], field) || isStored && slices.Contains(stamps, field) {
 				p.ReadOnly = true
 			}
-			if slices.Contains(optional[name], field) || slices.Contains(noun.Optional(name), field) {
+			if slices.Contains(mayLack, field) {
 				s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == field })
 			}
-			for _, w := range words()[name+"."+field] {
+			for _, w := range known[name+"."+field] {
 				p.Enum = append(p.Enum, w)
 			}
 			if f := formats[name+"."+field]; f != "" {
@@ -145,6 +148,32 @@ func plainLists(s *huma.Schema) {
 		plainLists(s.Items)
 	}
 }
+
+// descriptionOf returns what writes the description as YAML, as the schemas are now. The first call takes a fifth of a second of
+// processor time, more than all else that New does. So it happens when somebody asks, and not at each start.
+func descriptionOf(api *huma.OpenAPI) func() ([]byte, error) {
+	finished := describedSchemas{api.Components.Schemas, map[string]*huma.Schema{}}
+	for name, s := range api.Components.Schemas.Map() {
+		own := *s
+		own.Properties = maps.Clone(s.Properties) // loosen replaces some of those in s
+		finished.byName[name] = &own
+	}
+	doc, components := *api, *api.Components
+	components.Schemas, doc.Components = finished, &components
+	return sync.OnceValues(doc.YAML)
+}
+
+// describedSchemas is a registry that writes other schemas than those by which requests are checked.
+type describedSchemas struct {
+	huma.Registry
+	byName map[string]*huma.Schema
+}
+
+// The library writes what Map has when it leaves out schemas that nothing uses, and the registry itself when all are used.
+
+func (s describedSchemas) Map() map[string]*huma.Schema { return s.byName }
+
+func (s describedSchemas) MarshalJSON() ([]byte, error) { return json.Marshal(s.byName) }
 
 // loosen takes the constraints off what only the server fills in. A request may carry it, and it is not looked at.
 func loosen(api *huma.OpenAPI) {

@@ -118,16 +118,15 @@ type Config struct {
 // Server answers REST requests. One handler serves two listeners: TCP, where a token is needed, and the Unix socket, whose
 // file permissions say who is an admin.
 type Server struct {
-	cfg     Config          // without its store
-	whole   inventory.Store // for what the server does by itself
-	rest    *rest.Frame
-	spec    []byte // the OpenAPI description as YAML
-	specErr error
-	router  http.Handler
-	pages   pages
-	access  *access.Access
-	life    context.Context // ends when Serve ends: streams and long waits stop
-	end     context.CancelFunc
+	cfg    Config          // without its store
+	whole  inventory.Store // for what the server does by itself
+	rest   *rest.Frame
+	spec   func() ([]byte, error) // the OpenAPI description as YAML
+	router http.Handler
+	pages  pages
+	access *access.Access
+	life   context.Context // ends when Serve ends: streams and long waits stop
+	end    context.CancelFunc
 
 	consoles *consoles.Server
 }
@@ -153,7 +152,7 @@ func New(cfg Config) *Server {
 	})
 	s.addAll(conceal)
 	finishSpec(s.rest.API.OpenAPI())
-	s.spec, s.specErr = s.rest.API.OpenAPI().YAML()
+	s.spec = descriptionOf(s.rest.API.OpenAPI())
 	loosen(s.rest.API.OpenAPI())
 	probes := health{s.whole, cfg.Ready, cfg.Log}
 	e.GET(rest.LivePath, echo.WrapHandler(http.HandlerFunc(probes.healthz)))
@@ -300,16 +299,16 @@ func (s *Server) CheckOIDC(ctx context.Context) (c wire.Check, ok bool) {
 }
 
 func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
-	if s.specErr != nil {
-		rest.WriteProblem(w, r, s.cfg.Log, s.specErr)
+	text, err := s.spec()
+	if err != nil {
+		rest.WriteProblem(w, r, s.cfg.Log, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/yaml")
-	_, _ = w.Write(s.spec)
+	_, _ = w.Write(text)
 }
 
 // Spec returns the OpenAPI description as YAML. It needs no running server.
 func Spec() ([]byte, error) {
-	s := New(Config{Version: "1", Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	return s.spec, s.specErr
+	return New(Config{Version: "1", Now: time.Now, Log: slog.New(slog.DiscardHandler)}).spec()
 }
