@@ -87,7 +87,7 @@ func newToyServer(t *testing.T) *toyServer {
 	files.SetRetries(100) // what is lost comes again soon, and a machine on a busy system has ten seconds for each block
 	files.SetBackoff(func(int) time.Duration { return 0 })
 	go func() { _ = files.Serve(conn) }()
-	t.Cleanup(func() { _ = conn.Close() })
+	t.Cleanup(files.Shutdown) // closing conn alone leaves Serve in a loop that takes a processor
 	return s
 }
 
