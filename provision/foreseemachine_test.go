@@ -16,8 +16,8 @@ func TestTheEndOfAMachineIsForeseenAsItComes(t *testing.T) {
 		host func(*inventory.Host)
 		want string
 	}{
-		{"the pool's way", inventory.Machine{}, nil, "switches off host r1, wipes it (quick) and makes it free; what is on its disks is lost"},
-		{"its own way", inventory.Machine{Clean: inventory.CleanSecure}, nil, "switches off host r1, wipes it (secure) and makes it free; what is on its disks is lost"},
+		{"the pool's way", inventory.Machine{}, nil, "switches off host r1, wipes it (quick) and makes it free; all data on its disks is lost"},
+		{"its own way", inventory.Machine{Clean: inventory.CleanSecure}, nil, "switches off host r1, wipes it (secure) and makes it free; all data on its disks is lost"},
 		{"kept disks of the host", inventory.Machine{}, func(h *inventory.Host) { h.IsRetained = true }, "switches off host r1; its disks stay as they are, and no other machine takes the host before somebody wipes it"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -79,12 +79,12 @@ var named = Field{Name: "name", Label: "Name", IsMust: true}
 
 var acceptRuleScreen = Screen{
 	Called: "rule", Tab: "Accept rules",
-	About: "Slipway accepts a discovered host at once if it matches a rule. The host may then be inspected, claimed and installed. " +
-		"Others wait for a person.",
+	About: "If a discovered host matches a rule, Slipway accepts it the next time that it asks for its boot. From then on, Slipway may install " +
+		"and wipe it. Other hosts wait for a person.",
 	Add: "Add a rule", Verb: "Add", Edit: "Edit", Cmds: [2]string{"create"},
 	Empty: "Every host waits for a person",
 	Hint:  "With a rule such as rack=r1, Slipway accepts the hosts of a rack that you trust.",
-	Below: "The hosts above wait now. A rule accepts a host with its next packet.",
+	Below: "The hosts above wait now. The rule accepts each one the next time that it asks for its boot.",
 	Fields: []Field{
 		named,
 		{Name: "selector", Label: "Selector", Kind: Selector, IsMust: true, State: "discovered", Flag: "selector"},
@@ -114,7 +114,7 @@ var goldenScreen = Screen{
 		{Name: "requirements.accelerators", Kind: Number, Says: "{} accelerators"},
 		{
 			Name: "firmware", Label: "Firmware", Kind: Pairs, Rows: 3, Flag: "firmware",
-			Help: "What=version, one in a line: bios=2.1.0, bmc=5.10, disk:MODEL=…, port:DRIVER=…",
+			Help: "PART=VERSION, one in a line: bios=2.1.0, bmc=5.10, disk:MODEL=…, port:DRIVER=…",
 		},
 		{
 			Name: "requirements.expression", Label: "Expression", Says: "that {}", Flag: "require expression={}",
@@ -143,7 +143,7 @@ var classScreen = Screen{
 			Help: "Option 60, one in a line; * stands for any text, as in onie_vendor:*",
 		},
 		{Name: "userClasses", Label: "User classes", Kind: Lines, Rows: 2, Help: "Option 77", Flag: "user-class"},
-		{Name: "macPrefixes", Label: "Beginnings of MACs", Kind: Words, Help: "such as 00:04:f2", Flag: "mac-prefix"},
+		{Name: "macPrefixes", Label: "MAC prefixes", Kind: Words, Help: "such as 00:04:f2", Flag: "mac-prefix"},
 		{Name: "archs", Label: "Architectures", Kind: Numbers, Help: "Numbers of option 93", Says: "architecture {}", Flag: "arch"},
 		{Name: "priority", Label: "Priority", Kind: Number, Flag: "priority"},
 		{Name: "options", Label: "DHCP options", Kind: Options, Flag: "option"},
@@ -175,7 +175,7 @@ var poolScreen = Screen{
 		{Name: "requirements.cpuThreads", Label: "CPU threads at least", Kind: Number, Flag: "require cpu={}"},
 		{Name: "requirements.memoryBytes", Label: "Memory at least, GiB", Kind: GiB, Flag: "require memory={}G"},
 		{
-			Name: "requirements.expression", Label: "More that hosts must have", Kind: LongText, Rows: 2, Flag: "require expression={}",
+			Name: "requirements.expression", Label: "More conditions", Kind: LongText, Rows: 2, Flag: "require expression={}",
 			Help: `In CEL, such as host.cpu.threads > 16 && host.labels["zone"] == "a"`,
 		},
 	},
@@ -204,7 +204,7 @@ var targetScreen = Screen{
 var userScreen = Screen{
 	Add: "Add a user", Verb: "Add", Edit: "Change", Cmds: [2]string{"create"},
 	Empty: "There is no user yet",
-	Hint: "Anyone with the server's first token can do everything. With a user for each person, the timeline shows who did what, " +
+	Hint: "Anyone with the first token of the server can do everything. With a user for each person, the timeline shows who did what, " +
 		"and each user has suitable roles.",
 	Fields: []Field{
 		named,
@@ -220,8 +220,8 @@ var userScreen = Screen{
 }
 
 var secretScreen = Screen{
-	About: "Slipway stores a value encrypted, and gives it only to machines whose configuration names it: as `secret://NAME`, texts as " +
-		"`{{ secret \"NAME\" }}`.",
+	About: "Slipway stores a value encrypted, and gives it only to machines whose configuration names it. A field names it as " +
+		"`secret://NAME`, a text as `{{ secret \"NAME\" }}`.",
 	Add: "Store a secret", Verb: "Store", Edit: "Change", Save: "Change", Cmds: [2]string{"set", "set"},
 	Empty:  "No secret is stored yet",
 	Hint:   "Password hashes, join tokens, disk keys: what a machine needs and nobody should read.",
@@ -244,7 +244,7 @@ var tokenScreen = Screen{
 	Fields: []Field{
 		named,
 		{
-			Name: "expiresAt", Label: "Good for", Kind: Expiry, First: "720", Flag: "expires-in {}h",
+			Name: "expiresAt", Label: "Valid for", Kind: Expiry, First: "720", Flag: "expires-in {}h",
 			Choices: [][2]string{{"24", "a day"}, {"720", "30 days"}, {"8760", "a year"}, {"", "until it is deleted"}},
 		},
 		{Name: "grants", Label: "Roles", Kind: Roles, IsMust: true},
@@ -275,7 +275,7 @@ var reservationScreen = Screen{
 	Columns: []Column{
 		{Name: "Address", Fields: []string{"address"}},
 		{Name: "Machine", Fields: []string{"mac", "uuid", "clientID", "port"}, Min: 14, Grow: 2},
-		{Name: "Known by", Kind: Which, Fields: []string{"mac", "uuid", "clientID", "port"}},
+		{Name: "Identified by", Kind: Which, Fields: []string{"mac", "uuid", "clientID", "port"}},
 		{Name: "Host name", Fields: []string{"hostname"}},
 	},
 }

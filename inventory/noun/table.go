@@ -13,7 +13,7 @@ var (
 	Secrets = Noun[inventory.Secret]{
 		Facts: Facts{
 			One: "secret", Many: "secrets", Article: "a", Table: "secrets", Needs: inventory.Admin, ReadNeeds: inventory.Operator,
-			Gone:   "the value of {name} is lost for good, and no undo brings it back; machines that were given it keep it",
+			Gone:   "the value of {name} is lost, and nobody can undo that; machines that already have it keep it",
 			Screen: &secretScreen,
 		},
 		Records:  inventory.RecordTx.Secrets,
@@ -26,7 +26,7 @@ var (
 	Pools = Noun[inventory.Pool]{
 		Facts: Facts{
 			One: "pool", Many: "pools", Article: "a", Table: "pools", Needs: inventory.Admin, Scope: OfPools,
-			Gone:     "pool {name} is gone, with its budgets and its cleaning mode; nothing changes on {host} in it, and other pools may claim there",
+			Gone:     "pool {name} is deleted, with its budgets and its wipe mode; nothing changes on {host} in it, and machines of other pools may claim there",
 			Optional: []string{"name", "requirements", "budget"},
 			Screen:   &poolScreen,
 		},
@@ -54,7 +54,7 @@ var (
 	AcceptRules = Noun[inventory.AcceptRule]{
 		Facts: Facts{
 			One: "acceptrule", Many: "acceptrules", Article: "an", Table: "accept_rules", Needs: inventory.Admin,
-			Gone:     "rule {name} accepts no new machine any more; hosts that it has accepted stay accepted",
+			Gone:     "rule {name} accepts no more machines; hosts that it has accepted stay accepted",
 			Optional: []string{"name"},
 			Screen:   &acceptRuleScreen,
 		},
@@ -82,7 +82,7 @@ var (
 	Goldens = Noun[inventory.Golden]{
 		Facts: Facts{
 			One: "golden", Many: "goldens", Article: "a", Table: "goldens", Needs: inventory.Admin, Scope: OfNobody,
-			Gone:     "nothing is required of the hosts of {name} any more; differences from it are no issue any more",
+			Gone:     "Slipway no longer compares hosts with {name}, and opens no issue about missing parts",
 			Optional: []string{"name", "requirements", "isStrict"},
 			Screen:   &goldenScreen,
 		},
@@ -110,7 +110,7 @@ var (
 		Facts: Facts{
 			One: "subnet", Many: "subnets", Article: "a", Table: "subnets", Needs: inventory.Admin, Scope: OfNobody,
 			Gone: "nobody in subnet {name} gets an address or a boot from this server any more; {reservation} and {lease} are lost; " +
-				"what runs there keeps its address until its lease ends",
+				"machines there keep their addresses until their leases end",
 			Optional: []string{"name", "mode", "leaseFor", "bootLeaseFor", "unknown"},
 		},
 		Records:  inventory.RecordTx.Subnets,
@@ -126,7 +126,7 @@ var (
 	Images = Noun[inventory.Image]{
 		Facts: Facts{
 			One: "image", Many: "images", Article: "an", Table: "images", Scope: OfNobody,
-			Gone: "no host boots or installs {name} any more; what was installed from it runs on; its files stay until the next prune",
+			Gone: "no host boots or installs {name} any more; installed systems continue to run; its files stay until the next prune",
 		},
 		Records:  inventory.RecordTx.Images,
 		Name:     func(i *inventory.Image) *string { return &i.Name },
@@ -138,8 +138,8 @@ var (
 	Profiles = Noun[inventory.Profile]{
 		Facts: Facts{
 			One: "profile", Many: "profiles", Article: "a", Table: "profiles", Scope: OfNobody,
-			Gone: "{host} pinned to profile {name} and {machine} of it get no configuration any more, and hosts that it selects boot something else " +
-				"or their own disks; what runs keeps running; its revisions stay, so that a rollback brings it back",
+			Gone: "{host} pinned to profile {name} and {machine} of it get no configuration any more; hosts that it selects get another profile or " +
+				"wait; running systems continue; its revisions stay, so that a rollback brings it back",
 			Optional: []string{"name", "priority"},
 		},
 		Records:  inventory.RecordTx.Profiles,
@@ -152,7 +152,7 @@ var (
 	Layers = Noun[inventory.Layer]{
 		Facts: Facts{
 			One: "layer", Many: "layers", Article: "a", Table: "layers", Scope: OfPools,
-			Gone:     "hosts lose what layer {name} says, at their next boot or installation; its revisions stay, so that a rollback brings it back",
+			Gone:     "hosts lose the values of layer {name} at their next boot or installation; its revisions stay, so that a rollback brings it back",
 			Optional: []string{"scope"},
 		},
 		Records:  inventory.RecordTx.Layers,
@@ -165,7 +165,7 @@ var (
 	JoinTargets = Noun[inventory.JoinTarget]{
 		Facts: Facts{
 			One: "target", Many: "targets", Article: "a", Table: "join_targets", Needs: inventory.Admin, Scope: OfNobody,
-			Gone:     "no machine joins {name} any more; its cluster runs on, with {node} of ours",
+			Gone:     "no machine joins {name} any more; its cluster continues to run, with {node} of Slipway's machines",
 			Optional: []string{"name", "kubernetes"},
 			Screen:   &targetScreen,
 		},
@@ -179,8 +179,8 @@ var (
 	Clusters = Noun[inventory.Cluster]{
 		Facts: Facts{
 			One: "cluster", Many: "clusters", Article: "a", Table: "clusters", Needs: inventory.Admin,
-			Gone: "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +
-				"our finalizers are removed from its objects",
+			Gone: "objects of cluster {name} have no effect here any more; {machine} of it stay here with their hosts and systems, until somebody " +
+				"deletes them here; Slipway removes its finalizers from its objects",
 			Optional: []string{"name"},
 		},
 		Records:  inventory.RecordTx.Clusters,

@@ -35,26 +35,26 @@ type Facts struct {
 
 // static are the sentences of verbs that begin nothing.
 var static = map[string]string{
-	"maintain on":    "puts {hosts} into maintenance: a boot goes to the own disk, and nothing new begins",
-	"maintain off":   "takes {hosts} out of maintenance: waiting operations continue, and machines may claim again",
-	"protect on":     "protects {hosts}: nothing wipes or installs there",
-	"protect off":    "lifts the protection of {hosts}: a wipe or an installation is possible from then on",
-	"cordon on":      "cordons {hosts}: no machine claims from there, and all else goes on",
-	"cordon off":     "ends the cordon of {hosts}: machines may claim from there",
-	"retain on":      "keeps the disks of {hosts} as they are when a machine goes",
-	"retain off":     "wipes the disks of {hosts} again when a machine goes",
-	"adopt on":       "adopts {hosts}: the systems count as not ours, and nothing is ever started there",
-	"adopt off":      "ends the adoption of {hosts}: an installation is possible from then on",
+	"maintain on":    "puts {hosts} into maintenance: the own disk boots, and every operation waits",
+	"maintain off":   "ends the maintenance of {hosts}: waiting operations continue, and a machine may claim and install there again",
+	"protect on":     "protects {hosts}: Slipway wipes and installs nothing there",
+	"protect off":    "ends the protection of {hosts}: Slipway may wipe and install there from then on",
+	"cordon on":      "cordons {hosts}: no new machine can claim there, and everything else continues",
+	"cordon off":     "ends the cordon of {hosts}: machines may claim there again",
+	"retain on":      "keeps the disks of {hosts} as they are after the deletion of a machine",
+	"retain off":     "from now on, wipes the disks of {hosts} after the deletion of a machine",
+	"adopt on":       "adopts {hosts}: every boot goes to the own disk, and Slipway starts nothing there",
+	"adopt off":      "ends the adoption of {hosts}: Slipway may wipe and install there from then on",
 	"locate on":      "lights the identify LED of {hosts}",
 	"locate off":     "switches the identify LED of {hosts} off",
-	"confirm":        "gives the secrets of {hosts} to what boots there now, or next within an hour",
-	"set":            "changes what is stored of {hosts}; nothing is restarted",
-	"delete":         "forgets {hosts}: all data about them is lost, and a machine that boots again is discovered again",
-	"release":        "ends what is under way on {hosts}, clears a failure, and makes a claim possible; nothing is switched off or wiped",
+	"confirm":        "gives the secrets of {hosts} to the machine that boots there now, or next within an hour",
+	"set":            "changes the stored data of {hosts}, and restarts nothing",
+	"delete":         "deletes all data about {hosts}; a machine that boots again is a new, unaccepted host",
+	"release":        "ends the operation and the quarantine of {hosts}, so that a machine may claim there; switches nothing off and wipes nothing",
 	"power on":       "switches {hosts} on",
-	"power off":      "switches {hosts} off at once; what runs there stops",
+	"power off":      "switches {hosts} off at once; all programs there stop",
 	"power shutdown": "asks the systems of {hosts} to shut down",
-	"power cycle":    "switches {hosts} off and on again at once; what runs there stops",
+	"power cycle":    "switches {hosts} off and on again at once; all programs there stop",
 	"power reset":    "resets {hosts} at once; their systems restart",
 }
 
@@ -66,7 +66,7 @@ func Say(f Facts) string {
 	case "power":
 		text := static["power "+f.Action]
 		if f.byHand() {
-			text += ", once somebody does it by hand"
+			text += ", as soon as somebody does that by hand"
 		}
 		return text
 	case "confirm", "set", "delete", "release":
@@ -82,11 +82,11 @@ func (f *Facts) byHand() bool { return f.Driver == "" || f.Driver == inventory.M
 func (f *Facts) begins() string {
 	switch {
 	case f.Verb == "clean" && f.Mode == inventory.CleanNone:
-		return "counts {hosts} as clean, whatever is on the disks"
+		return "marks {hosts} as clean and wipes nothing; the next machine can read the old data"
 	case len(f.Steps) > 0:
 		return f.steps()
 	case f.Verb == "accept":
-		return "accepts {hosts}; nothing boots for it"
+		return "accepts {hosts}; Slipway boots nothing there now"
 	case f.Verb == "install" && f.Host.IsArmed:
 		return "arms {hosts}: the installer overwrites the disks at the next boot from the network"
 	case f.Verb == "install":
@@ -120,9 +120,18 @@ func (f *Facts) steps() string {
 	text := list(does) + " " + Hosts
 	switch {
 	case waits:
-		text += ", once somebody boots from the network by hand"
+		text += ", as soon as somebody starts a boot from the network by hand"
 	case isLater:
-		text += " at the next boot from the network; what runs is not restarted"
+		text += " at the next boot from the network; Slipway restarts nothing before that"
+	}
+	switch {
+	case has(inventory.StepWipe):
+		text += "; all data on the disks is lost, except on the disks to keep"
+	case has(inventory.StepWrite):
+		text += "; the installation overwrites a disk"
+		if !waits {
+			text += ", and all programs there stop at once"
+		}
 	}
 	return text
 }

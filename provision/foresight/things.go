@@ -22,16 +22,16 @@ type Thing struct {
 // things are the sentences of deletions, and of what else takes something away. In braces stand the name and counts. The
 // sentences of plain nouns are in the table of package noun.
 var things = map[string]string{
-	"reservation":  "{name} is reserved for nobody any more; the machine keeps it until its lease ends, then another may get it",
-	"lease":        "{name} is free for the next machine that asks; a machine that still uses it is not told, so two may have it",
-	"user disable": "user {name} is out at once, with {login} and {token} that cannot be used until the user is enabled again; nothing is lost",
-	"token":        "whatever uses token {name} is refused at once; it cannot be brought back",
-	"cluster force": "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +
-		"Slipway does not call the cluster, so its objects may keep our finalizers and cannot be deleted there",
-	"cluster purge": "our kinds and all objects of them are deleted in cluster {name}; what runs on {machine} of it runs on, and only people here look " +
-		"after that",
-	"bmc":     "the server forgets how to switch {name}, with the password; from then on somebody switches it by hand",
-	"address": "{name} is kept for nobody any more, and the next machine may be given it",
+	"reservation":  "{name} is not reserved any more; the machine keeps it until its lease ends, and then another machine may get it",
+	"lease":        "{name} is free for the next machine that asks; if a machine still uses it, two machines may have the same address",
+	"user disable": "user {name} cannot log in; {login} and {token} stop working until somebody enables the user again; nothing is lost",
+	"token":        "Slipway refuses every program that uses token {name} from now on; nobody can bring the token back",
+	"cluster force": "objects of cluster {name} have no effect here any more; {machine} of it stay here with their hosts and systems, until somebody " +
+		"deletes them here; Slipway does not call the cluster, so its objects keep Slipway's finalizers, and nobody can delete them",
+	"cluster purge": "Slipway deletes its custom resource definitions and all their objects in cluster {name}, and nobody can undo that; {machine} of it " +
+		"stay here with their hosts and systems, until somebody deletes them here",
+	"bmc":     "Slipway deletes the controller of {name} with its password; from then on a person has to switch the power by hand",
+	"address": "{name} is free, and the next machine may get it",
 }
 
 var countRE = regexp.MustCompile(`\{[a-z]+\}`)
@@ -79,12 +79,12 @@ type Ending struct {
 func End(e Ending) string {
 	switch {
 	case e.Host == "" && (e.Verb == "delete" || e.Verb == "force"):
-		return fmt.Sprintf("machine %s is forgotten; it has no host, so nothing is switched off or wiped%s", e.Name, e.addresses())
+		return fmt.Sprintf("machine %s is deleted; it has no host, so Slipway switches nothing off and wipes nothing%s", e.Name, e.addresses())
 	case e.Host == "":
 		return fmt.Sprintf("nothing: machine %s has no host yet", e.Name)
 	}
 	if e.IsAdopted && (e.Verb == "delete" || e.Verb == "force") {
-		return fmt.Sprintf("machine %s is forgotten; host %s is adopted, so nothing is switched off or wiped, and its system runs on", e.Name, e.Host)
+		return fmt.Sprintf("machine %s is forgotten; host %s is adopted, so Slipway switches nothing off and wipes nothing, and its system continues to run", e.Name, e.Host)
 	}
 	off := "switches off host " + e.Host
 	if e.Driver == "" || e.Driver == inventory.Manual {
@@ -92,15 +92,15 @@ func End(e Ending) string {
 	}
 	switch e.Verb {
 	case "force":
-		return fmt.Sprintf("host %s is neither switched off nor wiped: it goes into quarantine, its old system may run on, and what machine %s had stays "+
-			"with it until it is clean", e.Host, e.Name)
+		return fmt.Sprintf("Slipway quarantines host %s without a fence and without a wipe: the old system may still run; the addresses of machine %s stay "+
+			"with the host until a wipe", e.Host, e.Name)
 	case "reinstall":
-		return fmt.Sprintf("restarts host %s and installs %s on it again; the data on its disks is overwritten%s; the machine keeps its host and its addresses",
+		return fmt.Sprintf("restarts host %s and installs %s on it again; that overwrites the data on its disks%s; the machine keeps its host and its addresses",
 			e.Host, e.Image, e.kept())
 	case "power-cycle":
-		return fmt.Sprintf("switches host %s off and on again at once; what runs there stops, and its disks stay as they are", e.Host)
+		return fmt.Sprintf("switches host %s off and on again at once; all programs there stop, and its disks stay as they are", e.Host)
 	case "replace":
-		return fmt.Sprintf("%s, takes it away from machine %s, wipes it and looks for another host; what is on its disks is lost%s", off, e.Name, e.kept())
+		return fmt.Sprintf("%s, takes it away from machine %s, wipes it and looks for another host; all data on its disks is lost%s", off, e.Name, e.kept())
 	}
 	return e.deletion(off)
 }
@@ -112,15 +112,15 @@ func (e *Ending) deletion(off string) string {
 		text = "drains and deletes node " + e.Node + ", " + text
 	}
 	if e.IsGoing {
-		text = "it is being deleted already: goes on with that: " + text
+		text = "it is being deleted already: continues that: " + text
 	}
 	switch {
 	case e.Mode == inventory.CleanNone && e.StaysDirty:
 		return text + "; its disks stay as they are, and no other machine takes the host before somebody wipes it" + e.addresses()
 	case e.Mode == inventory.CleanNone:
-		return text + " and makes it free with its disks as they are; the next machine finds what is on them" + e.addresses()
+		return text + " and makes it free with its disks as they are; the next machine can read the old data" + e.addresses()
 	}
-	return fmt.Sprintf("%s, wipes it (%s)%s and makes it free; what is on its disks is lost%s", text, modeOr(e.Mode), e.kept(), e.addresses())
+	return fmt.Sprintf("%s, wipes it (%s)%s and makes it free; all data on its disks is lost%s", text, modeOr(e.Mode), e.kept(), e.addresses())
 }
 
 func (e *Ending) kept() string {

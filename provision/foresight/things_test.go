@@ -15,22 +15,22 @@ func TestTheEndOfAMachineSaysWhatIsLostAndWhatRemains(t *testing.T) {
 		e    Ending
 		want string
 	}{
-		{Ending{Verb: "delete", Name: "web"}, "machine web is forgotten; it has no host, so nothing is switched off or wiped"},
+		{Ending{Verb: "delete", Name: "web"}, "machine web is deleted; it has no host, so Slipway switches nothing off and wipes nothing"},
 		{
 			Ending{Verb: "delete", Name: "web", Host: "r1", Driver: inventory.Redfish, AddressN: 1},
-			"switches off host r1, wipes it (quick) and makes it free; what is on its disks is lost; 1 static address is free again",
+			"switches off host r1, wipes it (quick) and makes it free; all data on its disks is lost; 1 static address is free again",
 		},
 		{
 			Ending{Verb: "delete", Name: "web", Host: "r1", Driver: inventory.IPMI, Mode: inventory.CleanSecure, KeepN: 2, Node: "web-1", AddressN: 2},
-			"drains and deletes node web-1, switches off host r1, wipes it (secure), but for 2 disks to keep and makes it free; what is on its disks is lost; 2 static addresses are free again",
+			"drains and deletes node web-1, switches off host r1, wipes it (secure), but for 2 disks to keep and makes it free; all data on its disks is lost; 2 static addresses are free again",
 		},
 		{
 			Ending{Verb: "delete", Name: "web", Host: "r1"},
-			"asks somebody to switch off host r1 by hand, wipes it (quick) and makes it free; what is on its disks is lost",
+			"asks somebody to switch off host r1 by hand, wipes it (quick) and makes it free; all data on its disks is lost",
 		},
 		{
 			Ending{Verb: "delete", Name: "web", Host: "r1", Driver: inventory.IPMI, Mode: inventory.CleanNone},
-			"switches off host r1 and makes it free with its disks as they are; the next machine finds what is on them",
+			"switches off host r1 and makes it free with its disks as they are; the next machine can read the old data",
 		},
 		{
 			Ending{Verb: "delete", Name: "web", Host: "r1", Driver: inventory.IPMI, Mode: inventory.CleanNone, StaysDirty: true},
@@ -38,15 +38,15 @@ func TestTheEndOfAMachineSaysWhatIsLostAndWhatRemains(t *testing.T) {
 		},
 		{
 			Ending{Verb: "delete", Name: "web", Host: "r1", IsAdopted: true},
-			"machine web is forgotten; host r1 is adopted, so nothing is switched off or wiped, and its system runs on",
+			"machine web is forgotten; host r1 is adopted, so Slipway switches nothing off and wipes nothing, and its system continues to run",
 		},
 		{
 			Ending{Verb: "force", Name: "web", Host: "r1", Driver: inventory.IPMI, AddressN: 1},
-			"host r1 is neither switched off nor wiped: it goes into quarantine, its old system may run on, and what machine web had stays with it until it is clean",
+			"Slipway quarantines host r1 without a fence and without a wipe: the old system may still run; the addresses of machine web stay with the host until a wipe",
 		},
 		{
 			Ending{Verb: "reinstall", Name: "web", Host: "r1", Image: "debian-12", KeepN: 1},
-			"restarts host r1 and installs debian-12 on it again; the data on its disks is overwritten, but for 1 disk to keep; the machine keeps its host and its addresses",
+			"restarts host r1 and installs debian-12 on it again; that overwrites the data on its disks, but for 1 disk to keep; the machine keeps its host and its addresses",
 		},
 	} {
 		if got := End(x.e); got != x.want {
@@ -58,7 +58,7 @@ func TestTheEndOfAMachineSaysWhatIsLostAndWhatRemains(t *testing.T) {
 func TestADeletionCountsWhatIsLost(t *testing.T) {
 	got := Delete(Thing{Noun: "subnet", Name: "rack1", N: map[string]int{"reservation": 1, "lease": 12}})
 	want := "nobody in subnet rack1 gets an address or a boot from this server any more; 1 reservation and 12 leases are lost; " +
-		"what runs there keeps its address until its lease ends"
+		"machines there keep their addresses until their leases end"
 	if got != want {
 		t.Errorf("says %q", got)
 	}

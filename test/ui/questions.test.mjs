@@ -25,9 +25,9 @@ test('a deletion says what is lost and what goes on, in the words of the command
     ['/machines/web1', async (page) => {
       await page.getByRole('button', { name: 'Actions', exact: true }).click()
       await page.getByRole('menuitem', { name: 'Delete' }).click()
-    }, 'Machine web1 is forgotten; it has no host, so nothing is switched off or wiped; 1 static address is free again.'],
+    }, 'Machine web1 is deleted; it has no host, so Slipway switches nothing off and wipes nothing; 1 static address is free again.'],
     [`/networks/${subnet.name}`, (page) => page.getByRole('button', { name: 'Delete', exact: true }).click(),
-      `Nobody in subnet ${subnet.name} gets an address or a boot from this server any more; no reservation and 2 leases are lost; what runs there keeps its address until its lease ends.`],
+      `Nobody in subnet ${subnet.name} gets an address or a boot from this server any more; no reservation and 2 leases are lost; machines there keep their addresses until their leases end.`],
   ]) {
     const page = await rack.page(path)
     await open(page)

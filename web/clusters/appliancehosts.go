@@ -73,7 +73,7 @@ func (s *Server) addApplianceHosts() {
 	) (done, error) {
 		return done{}, setFlags(req, a, inventory.HostID(in.Host), in.Body)
 	})
-	question(s, http.MethodPut, "/hosts/{host}/bmc", "put-owned-bmc", "Say how a host is powered; without a password the one stored stays", func(req *rest.Request, a Appliance, in *struct {
+	question(s, http.MethodPut, "/hosts/{host}/bmc", "put-owned-bmc", "Set the controller of a host; without a password the stored one stays", func(req *rest.Request, a Appliance, in *struct {
 		rest.HostRef
 		Body power.SetBMC
 	},

@@ -70,7 +70,7 @@ func (s *Server) addBMCs() {
 		})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/bmc", ID: "get-bmc", Scope: rest.OfPools, Tag: "bmcs",
-		Summary: "Show how a host is powered",
+		Summary: "Show the controller of a host",
 		Errors:  []int{http.StatusNotFound},
 		About: "The last answer of its controller. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
 			"Connection: Upgrade and Upgrade: " + ConsoleProtocol + ": after the status 101 the connection is the console.",
@@ -81,12 +81,12 @@ func (s *Server) addBMCs() {
 		})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPut, Path: "/hosts/{host}/bmc", ID: "put-bmc", Needs: inventory.Admin, Scope: rest.OfPools, Tag: "bmcs",
-		Summary: "Say how a host is powered",
+		Summary: "Set the controller of a host",
 		Errors:  []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 	}, s.putBMC)
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodDelete, Path: "/hosts/{host}/bmc", ID: "delete-bmc", Needs: inventory.Admin, Scope: rest.OfPools, Tag: "bmcs", Dry: true, Status: http.StatusNoContent,
-		Summary: "Forget how a host is powered", About: "Its power is switched by hand from then on.",
+		Summary: "Delete the controller of a host", About: "From then on, a person has to switch its power by hand.",
 		Errors: []int{http.StatusNotFound, http.StatusPreconditionFailed},
 	}, s.deleteBMC)
 }

@@ -95,7 +95,7 @@ test('one may have another key, roles, fields of the form only, and a field that
       { name: 'by', label: 'By', kind: 'choice', first: 'mac', isAside: true },
       { name: 'mac', label: 'MAC', isMust: true, when: (f) => f.by === 'mac', flag: 'mac' },
       { name: 'port', label: 'Port', when: (f) => f.by === 'port', flag: 'port' },
-      { name: 'expiresAt', label: 'Good for', kind: 'expiry', flag: 'expires-in {}h' },
+      { name: 'expiresAt', label: 'Valid for', kind: 'expiry', flag: 'expires-in {}h' },
       { name: 'grants', label: 'Roles', kind: 'roles', wrong: (is) => (is === 'viewer' ? 'too little' : undefined) },
     ],
   }

@@ -67,7 +67,7 @@ type configFlags struct {
 	Format         *string  `help:"Which of the image's formats to use; empty takes its first." placeholder:"FORMAT"`
 	Extends        *string  `help:"Profile whose configuration this one builds upon; empty is none." placeholder:"NAME"`
 	Accept         []string `help:"Path whose loss in the format is accepted, such as /storage/lvm; repeat for more. On update they replace those there are." placeholder:"PATH" sep:"none"`
-	Isolated       *bool    `negatable:"" help:"The boot network is a lab of its own: secrets are given out without its guards."`
+	Isolated       *bool    `negatable:"" help:"Only for a lab on a network of its own: give secrets to any machine that boots with the MAC of the host."`
 }
 
 // documentFormats are told by the ends of names.

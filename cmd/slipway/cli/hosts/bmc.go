@@ -21,7 +21,7 @@ func bmcs(c *client.Client) client.Noun[wire.HostBMC] { return c.BMCs }
 type BMCCommand struct {
 	List    bmcList       `cmd:"" help:"List how hosts are powered."`
 	Scan    bmcScan       `cmd:"" help:"Look for controllers in a range of addresses; logs in nowhere."`
-	Set     hostBMC       `cmd:"" help:"Say how a host is powered, or show it."`
+	Set     hostBMC       `cmd:"" help:"Set or show the controller of a host."`
 	Check   hostBMCCheck  `cmd:"" help:"Look whether a host's controller does what is needed."`
 	Rotate  hostBMCRotate `cmd:"" help:"Give the account of a host's controller a new random password."`
 	Reset   bmcReset      `cmd:"" help:"Restart a host's controller itself; the machine goes on as it is."`
@@ -147,7 +147,7 @@ type hostBMC struct {
 	Fingerprint  *string           `help:"SHA-256 of its certificate." placeholder:"HEX"`
 	MAC          *string           `name:"mac" help:"MAC of the controller's own port." placeholder:"MAC"`
 	Option       map[string]string `help:"Option of the driver; repeat for more, KEY= takes one away." placeholder:"KEY=VALUE" mapsep:"none"`
-	Delete       bool              `help:"Forget how it is powered: a person does that from then on."`
+	Delete       bool              `help:"Delete the controller; from then on a person has to switch the power by hand."`
 	Test         bool              `help:"Connect with it and say what fails: name, connection, certificate, login or rights. Nothing is saved."`
 }
 

@@ -51,7 +51,7 @@ type HostCommand struct {
 	Power     hostPower     `cmd:"" help:"Show or change the power of a host."`
 	Locate    hostLocate    `cmd:"" help:"Light the identify LED of hosts, or with --off switch it off."`
 	Console   hostConsole   `cmd:"" help:"Use a host's serial console; ~. ends it."`
-	BMC       hostBMC       `cmd:"" name:"bmc" help:"Show or say how a host is powered."`
+	BMC       hostBMC       `cmd:"" name:"bmc" help:"Set or show the controller of a host."`
 	BMCCheck  hostBMCCheck  `cmd:"" name:"bmc-check" help:"Look whether a host's controller does what is needed."`
 	BMCRotate hostBMCRotate `cmd:"" name:"bmc-rotate" help:"Give the account of a host's controller a new random password."`
 	BMCUsers  hostBMCUsers  `cmd:"" name:"bmc-users" help:"List or change the accounts of a host's controller."`

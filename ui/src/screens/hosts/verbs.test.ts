@@ -48,11 +48,11 @@ test('what will happen is said once, with how many hosts', () => {
     { host: 'a', acts: true, does: 'boots, inspects and powers off {hosts}' },
     { host: 'b', acts: true, does: 'boots, inspects and powers off {hosts}' },
     { host: 'c', acts: false, reason: 'host c is protected', does: 'boots {hosts}' },
-    { host: 'd', acts: true, does: 'inspects {hosts}, once somebody boots from the network by hand' },
+    { host: 'd', acts: true, does: 'inspects {hosts}, as soon as somebody starts a boot from the network by hand' },
   ] as BulkItem[]
   expect(foreseen(items)).toEqual([
     'Boots, inspects and powers off 2 hosts',
-    'Inspects 1 host, once somebody boots from the network by hand',
+    'Inspects 1 host, as soon as somebody starts a boot from the network by hand',
   ])
   expect(foreseen(items.slice(0, 1), 'r1-u4')).toEqual(['Boots, inspects and powers off r1-u4'])
 })

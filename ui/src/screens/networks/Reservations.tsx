@@ -35,7 +35,7 @@ export function ReservationForm({ one, given, close }: Shown) {
   const first = marks.find(([name]) => (one ?? given)[name])?.[0] ?? 'mac'
   const by: FormField = {
     name: 'by',
-    label: 'The machine is known by',
+    label: 'Identify the machine by',
     kind: 'choice',
     choices: marks,
     first,

@@ -191,7 +191,7 @@ function RuleForm({ close }: { close: () => void }) {
       <Alert
         isInline
         variant="warning"
-        title="Slipway accepts a machine that matches at its next boot. From then on, Slipway may install it and wipe it."
+        title="If a machine matches, Slipway accepts it the next time that it asks for its boot. From then on, Slipway may install and wipe it."
         component="h3"
       />
       <TextField label="Name" {...of('name')} isRequired />
