@@ -56,7 +56,7 @@ test('what cannot be undone says why', async () => {
   await page.getByText('refused (422)').waitFor()
   assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0)
   await page.goto('/audit?actor=nobody')
-  await page.getByText('No entry is like that').waitFor()
+  await page.getByText('No entry matches').waitFor()
   await page.context().close()
 })
 

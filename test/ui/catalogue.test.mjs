@@ -293,7 +293,7 @@ test('what is typed while the server is away is kept, also when the page is load
   await page.reload()
   await page.getByText('These changes are not saved').waitFor()
   assert.equal(await text.inputValue(), typed)
-  await page.getByRole('button', { name: 'Throw them away' }).click()
+  await page.getByRole('button', { name: 'Discard them' }).click()
   assert.doesNotMatch(await text.inputValue(), /nobody listens/)
   await page.context().close()
 })

@@ -56,11 +56,11 @@ test('typing g in a field is text', async () => {
 test('the tray of operations stays as it was left', async () => {
   await page.goto('/')
   await page.getByRole('button', { name: 'Show running operations' }).click()
-  await page.getByRole('group', { name: 'Operations under way' }).waitFor()
+  await page.getByRole('group', { name: 'Operations in progress' }).waitFor()
   await page.reload()
-  await page.getByRole('group', { name: 'Operations under way' }).waitFor()
+  await page.getByRole('group', { name: 'Operations in progress' }).waitFor()
   await page.getByRole('button', { name: 'Hide running operations' }).click()
-  await page.getByRole('group', { name: 'Operations under way' }).waitFor({ state: 'detached' })
+  await page.getByRole('group', { name: 'Operations in progress' }).waitFor({ state: 'detached' })
 })
 
 test('an address that is none says so', async () => {

@@ -16,7 +16,7 @@ export function Unified({ text, label }: { text: string; label: string }) {
 }
 
 function Lines({ lines, label }: { lines: DiffLine[]; label: string }) {
-  if (!lines.some((l) => l.sort === '+' || l.sort === '-')) return <p>Nothing differs.</p>
+  if (!lines.some((l) => l.sort === '+' || l.sort === '-')) return <p>There is no difference.</p>
   return (
     <section className="diff" aria-label={label} tabIndex={0}>
       {lines.slice(0, most).map((l, i) => (

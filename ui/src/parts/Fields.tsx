@@ -183,7 +183,7 @@ export function OptionsField(p: Field) {
     <LongField
       {...p}
       rows={3}
-      help="One in a line: tftp-server-name=boot.lab, 224/uint16=5, vendor:1=TEXT inside option 43; always: in front sends it unasked"
+      help="One in a line: tftp-server-name=boot.lab, 224/uint16=5, vendor:1=TEXT inside option 43; with always: in front, Slipway sends it to every client"
     />
   )
 }

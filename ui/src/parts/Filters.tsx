@@ -83,7 +83,7 @@ export function ExactFilter(p: Filter & { placeholder: string }) {
 // More shows the next part of a long list.
 export function More({ has, shown, most, more }: { has: boolean; shown: number; most: number; more: () => void }) {
   if (!has) return null
-  if (shown >= most) return <p>There are more: narrow the list, or read them by the command below.</p>
+  if (shown >= most) return <p>There are more: add a filter, or use the command below.</p>
   return (
     <Button variant="link" onClick={more}>
       Show more

@@ -39,7 +39,7 @@ export function GrantsField({ value, onChange }: { value: Grant[]; onChange: (g:
   return (
     <fieldset style={{ border: 0, padding: 0 }}>
       <legend>Roles</legend>
-      {value.length === 0 && <Content component="small">None: nothing can be seen or done.</Content>}
+      {value.length === 0 && <Content component="small">None: this user or token cannot read or do anything.</Content>}
       {value.map((g, i) => (
         <div
           key={g.pool ?? ''}

@@ -10,7 +10,7 @@ export function Unsaved({ since, forget }: { since: string; forget: () => void }
       title="These changes are not saved"
       actionLinks={
         <Button variant="link" isInline onClick={forget}>
-          Throw them away
+          Discard them
         </Button>
       }
     >

@@ -90,7 +90,7 @@ export function BellList({ seen, close }: { seen: number; close: () => void }) {
             </NotificationDrawerListItem>
           ))}
         </NotificationDrawerList>
-        {all.length === 0 && <p style={{ padding: '1rem' }}>Nothing is wrong.</p>}
+        {all.length === 0 && <p style={{ padding: '1rem' }}>No issue is open.</p>}
       </NotificationDrawerBody>
     </NotificationDrawer>
   )

@@ -34,7 +34,7 @@ export class Boundary extends Component<{ at: string; children: ReactNode }, { e
           </EmptyStateBody>
           <EmptyStateFooter>
             <EmptyStateActions>
-              <Button onClick={() => location.reload()}>Load again</Button>
+              <Button onClick={() => location.reload()}>Reload</Button>
             </EmptyStateActions>
           </EmptyStateFooter>
         </EmptyState>

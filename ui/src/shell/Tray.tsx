@@ -33,7 +33,7 @@ export function Tray() {
             ? 'Operations'
             : all.length === 0
               ? 'No operation is running'
-              : `${all.length} ${all.length === 1 ? 'operation' : 'operations'} under way`}
+              : `${all.length} ${all.length === 1 ? 'operation' : 'operations'} in progress`}
         </span>
         {waiting > 0 && (
           <Label isCompact color="orange">
@@ -43,9 +43,11 @@ export function Tray() {
         <Link to="/operations">All operations</Link>
       </div>
       {isOpen && (
-        <div className="tray-body" tabIndex={0} role="group" aria-label="Operations under way">
-          {all.length === 0 && <p className="tray-empty">Running operations on hosts show here, on every page.</p>}
-          {all.length > 0 && <OperationTable operations={all.slice(0, shown)} label="Operations under way" />}
+        <div className="tray-body" tabIndex={0} role="group" aria-label="Operations in progress">
+          {all.length === 0 && (
+            <p className="tray-empty">This list shows running operations on hosts. It is on every page.</p>
+          )}
+          {all.length > 0 && <OperationTable operations={all.slice(0, shown)} label="Operations in progress" />}
           {all.length > shown && (
             <p>
               <Link to="/operations?open=yes">and {all.length - shown} more</Link>

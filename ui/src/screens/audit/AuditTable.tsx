@@ -73,7 +73,7 @@ export function AuditTable({ query, isHost }: { query: AuditQuery; isHost?: bool
                 Show more
               </Button>
             )}
-            {hasMore && limit >= most && <p>There is more: narrow the list, or read on with the command below.</p>}
+            {hasMore && limit >= most && <p>There are more entries: add a filter, or use the command below.</p>}
           </>
         )
       }
@@ -82,7 +82,7 @@ export function AuditTable({ query, isHost }: { query: AuditQuery; isHost?: bool
 }
 
 function Empty({ isFiltered, isHost }: { isFiltered: boolean; isHost: boolean }) {
-  if (isFiltered) return <Nothing title="No entry is like that">Remove a filter to see more.</Nothing>
+  if (isFiltered) return <Nothing title="No entry matches">Remove a filter to see more.</Nothing>
   return (
     <Nothing title={isHost ? 'There was no request about this host yet' : 'No request has come yet'}>
       Each change, action and refusal shows here, with its user and its effect. It does not matter whether it came from

@@ -39,7 +39,7 @@ export function Chain() {
           isLoading={check.isPending}
           onClick={() => check.mutate(noted)}
         >
-          Check that no entry was changed
+          Check that nobody has changed an entry
         </Button>
         <Button variant="secondary" isLoading={save.isPending} onClick={() => save.mutate()}>
           Export
@@ -79,9 +79,9 @@ function Result({ chain: c, noted }: { chain: Schemas['AuditChain']; noted: stri
       isInline
       title={
         !c.isWhole
-          ? `Entry ${c.brokenID} does not fit: ${c.reason}`
+          ? `Entry ${c.brokenID} is wrong: ${c.reason}`
           : isGood
-            ? `No entry was changed: ${c.entryN} were checked`
+            ? `Slipway checked ${c.entryN} entries: nobody has changed one`
             : 'The noted hash is not in the chain: somebody changed entries before it'
       }
     >

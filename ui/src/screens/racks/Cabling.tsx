@@ -52,7 +52,7 @@ export function Cabling({ racks }: { racks: Rack[] }) {
               </Alert>
             ))}
             {c.links.length === 0 ? (
-              <Nothing title={`Nothing is known of the cables of rack ${rack.name}`}>
+              <Nothing title={`No inspection has found cables of rack ${rack.name}`}>
                 An inspection finds the cables by LLDP: slipway host inspect NAME --restart. LLDP has to be on in the
                 switches.
               </Nothing>

@@ -39,7 +39,7 @@ export function RackHead({ rack, hostN }: { rack: Rack; hostN: number }) {
         </FlexItem>
         {rack.version > 0 && (
           <FlexItem>
-            <Act text="Forget" of={`rack ${rack.name}`} not={not} act={() => ask('delete')} />
+            <Act text="Delete" of={`rack ${rack.name}`} not={not} act={() => ask('delete')} />
           </FlexItem>
         )}
       </Flex>
@@ -48,7 +48,7 @@ export function RackHead({ rack, hostN }: { rack: Rack; hostN: number }) {
       {asked === 'delete' && (
         <Ask
           title={`Delete the description of rack ${rack.name}?`}
-          verb="Forget"
+          verb="Delete"
           foresees={dryOf({ method: 'DELETE', path: `/racks/${encodeURIComponent(rack.id)}`, version: rack.version })}
           call={{ method: 'DELETE', path: `/racks/${encodeURIComponent(rack.id)}`, version: rack.version }}
           cli={`slipway rack delete ${shell(rack.id)}`}

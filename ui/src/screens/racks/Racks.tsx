@@ -224,7 +224,7 @@ function Places({ hosts, racks, faces, search, opened, show }: PlacesProps) {
     <div className={move.hold ? 'rack-drag' : undefined}>
       <p id="rack-keys" className="rack-off-paper">
         Drag a host to its place, or use the keyboard. Enter takes it, arrows move it, and Enter puts it down. Delete
-        takes it out, and Escape puts it back. A click or Space shows it.
+        removes it from its rack, and Escape puts it back. A click or Space shows it.
       </p>
       <div aria-live="polite" role="status" className="rack-said rack-off-paper">
         {move.said && <small>{move.said}</small>}
@@ -232,7 +232,7 @@ function Places({ hosts, racks, faces, search, opened, show }: PlacesProps) {
       {act.error && asking && (
         <>
           <p>
-            {asking.host.name} was not moved to {asking.to}:
+            Slipway did not move {asking.host.name} to {asking.to}:
           </p>
           <Failure
             error={act.error}
@@ -280,9 +280,7 @@ function Places({ hosts, racks, faces, search, opened, show }: PlacesProps) {
       )}
       <h2>Without a place ({loose.length})</h2>
       <div className="rack-tray" data-tray role="group" aria-label="Hosts without a place">
-        {loose.length === 0 && (
-          <small>Every host here has its place. Drop a host here to take it out of its rack.</small>
-        )}
+        {loose.length === 0 && <small>Every host has a place. Drop a host here to remove it from its rack.</small>}
         {loose.slice(0, trayMost).map((h) => (
           <Box
             key={h.id}
