@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -109,6 +110,36 @@ func TestAPostgreSQLServerWithTLSRefusesOthers(t *testing.T) {
 	plain := strings.Replace(s.URL("postgres"), "verify-full", "disable", 1)
 	if _, err := pgx.Connect(t.Context(), plain); err == nil || !strings.Contains(err.Error(), "no encryption") {
 		t.Errorf("without encryption: %v", err)
+	}
+}
+
+// TestAPostgreSQLStandbyTakesOver loses the first server in a power cut. A commit waits for the standby, so that it has all of them.
+func TestAPostgreSQLStandbyTakesOver(t *testing.T) {
+	s := Start(t, Options{TLS: true, Settings: map[string]string{"synchronous_standby_names": "*", "synchronous_commit": "local"}})
+	url := s.Database(t)
+	must(t, url, "CREATE TABLE a (b TEXT)")
+	standby := s.Standby(t, nil)
+	must(t, url, "SET synchronous_commit = remote_apply; INSERT INTO a VALUES ('x')")
+	u, err := neturl.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := standby.URL(strings.TrimPrefix(u.Path, "/"))
+	if got := ask(t, there, "SELECT pg_is_in_recovery()::text || COUNT(*) FROM a"); got != "true1" {
+		t.Errorf("the standby says %s", got)
+	}
+	s.Stop(t, Immediate)
+	standby.Promote(t)
+	must(t, there, "SET synchronous_commit = local; INSERT INTO a VALUES ('y')")
+	if got := ask(t, there, "SELECT pg_is_in_recovery()::text || COUNT(*) FROM a"); got != "false2" {
+		t.Errorf("after it took over, it says %s", got)
+	}
+}
+
+func TestAPostgreSQLServerThatDoesNotStartSaysWhy(t *testing.T) {
+	_, err := start(programs(t), Options{Settings: map[string]string{"no_such_setting": "1"}})
+	if err == nil || !strings.Contains(err.Error(), `unrecognized configuration parameter "no_such_setting"`) {
+		t.Errorf("got %v", err)
 	}
 }
 

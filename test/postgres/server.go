@@ -3,16 +3,14 @@
 package postgres
 
 import (
-	"bytes"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,11 +28,10 @@ type Server struct {
 	as       *syscall.Credential // who runs it; nil for whoever runs the test
 	port     int
 	password string
-	isTLS    bool
+	options  Options
 	guard    *guard
 
 	mu     sync.Mutex // databases are made one at a time
-	n      int        // of databases made
 	filled map[string]bool
 }
 
@@ -69,39 +66,44 @@ func Start(t testing.TB, o Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.guard.end)
-	s.showLog(t) // before guard.end removes the log: what is registered last runs first
+	s.endWith(t)
 	return s
 }
 
-// programs returns the folder of the newest PostgreSQL that is installed. It skips the test when SLIPWAY_POSTGRES is not set, and fails it
-// when there is none: a ring that was asked for must not look green.
-func programs(t testing.TB) string {
-	t.Helper()
-	if !strings.Contains(t.Name(), "Postgre") {
-		t.Fatal("a test that needs PostgreSQL has PostgreSQL or Postgres in its name: make test-postgres runs those")
-	}
-	if os.Getenv(Env) == "" {
-		t.Skip("starts PostgreSQL, Debian's package postgresql; run: make test-postgres RUN=" + t.Name())
-	}
-	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if len(all) == 0 {
-		t.Fatal("PostgreSQL is not installed in /usr/lib/postgresql; run: apt-get install postgresql")
-	}
-	for i := range all {
-		all[i] = filepath.Dir(all[i])
-	}
-	return slices.MaxFunc(all, func(a, b string) int { return major(a) - major(b) })
+// endWith ends the server with the test.
+func (s *Server) endWith(t testing.TB) {
+	t.Cleanup(s.guard.end)
+	s.showLog(t) // what is registered last runs first: the log is still there
 }
 
-// major returns the version of PostgreSQL whose programs are in a folder such as /usr/lib/postgresql/15/bin.
-func major(bin string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
-	return n
+func start(bin string, o Options) (*Server, error) {
+	return newServer(bin, rand.Text(), o, func(s *Server) error {
+		if err := s.write("password", s.password); err != nil {
+			return err
+		}
+		// The folder is new, and lives for minutes: initdb need not wait for the disk. The server does, as it does at an admin's site.
+		args := []string{
+			"--pgdata=" + s.data(), "--username=slipway", "--pwfile=" + s.file("password"), "--auth=scram-sha-256", "--encoding=UTF8",
+			"--locale=C.UTF-8", "--no-sync",
+		}
+		if major(bin) >= 15 {
+			// As at most sites, text sorts as people sort it. Debian has no such locale before somebody makes it; ICU brings its own.
+			args = append(args, "--locale-provider=icu", "--icu-locale=en-US")
+		}
+		if err := s.run("initdb", args...); err != nil {
+			return err
+		}
+		if o.TLS {
+			return s.writeCertificate()
+		}
+		return nil
+	})
 }
 
-func start(bin string, o Options) (s *Server, err error) {
-	s = &Server{bin: bin, password: rand.Text(), isTLS: o.TLS, filled: map[string]bool{}}
+// newServer makes a folder, lets fill make what the server has, and starts it.
+func newServer(bin, password string, o Options, fill func(*Server) error) (*Server, error) {
+	s := &Server{bin: bin, password: password, options: o, filled: map[string]bool{}}
+	var err error
 	if s.as, err = runner(); err != nil {
 		return nil, err
 	}
@@ -113,74 +115,35 @@ func start(bin string, o Options) (s *Server, err error) {
 		_ = os.RemoveAll(s.dir)
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
+	for _, step := range []func() error{s.own, func() error { return fill(s) }, s.configure, s.firstStart} {
+		if err := step(); err != nil {
 			err = fmt.Errorf("%w\n%s", err, s.logSince(0))
 			s.guard.end()
-		}
-	}()
-	if err := s.write("password", s.password); err != nil {
-		return nil, err
-	}
-	if s.as != nil {
-		if err := os.Chown(s.dir, int(s.as.Uid), int(s.as.Gid)); err != nil {
 			return nil, err
 		}
 	}
-	// The folder is new, and lives for minutes: initdb need not wait for the disk. The server does, as it does at an admin's site.
-	args := []string{
-		"--pgdata=" + s.data(), "--username=slipway", "--pwfile=" + s.file("password"), "--auth=scram-sha-256", "--encoding=UTF8",
-		"--locale=C.UTF-8", "--no-sync",
-	}
-	if major(bin) >= 15 {
-		// As at most sites, text sorts as people sort it. Debian has no such locale before somebody makes it; ICU brings its own.
-		args = append(args, "--locale-provider=icu", "--icu-locale=en-US")
-	}
-	if err := s.run("initdb", args...); err != nil {
-		return nil, err
-	}
-	if err := s.configure(o); err != nil {
-		return nil, err
-	}
-	return s, s.firstStart()
+	return s, nil
 }
 
-// runner says who runs the server. PostgreSQL refuses to run as root.
-func runner() (*syscall.Credential, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil
+// own gives the folder to whoever runs the server.
+func (s *Server) own() error {
+	if s.as == nil {
+		return nil
 	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		if u, err = user.Lookup("nobody"); err != nil {
-			return nil, err
-		}
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	return os.Chown(s.dir, int(s.as.Uid), int(s.as.Gid))
 }
 
-func (s *Server) configure(o Options) error {
+func (s *Server) configure() error {
 	conf := fmt.Sprintf("listen_addresses = '127.0.0.1'\nunix_socket_directories = '%s'\nlog_checkpoints = off\n"+
 		"log_line_prefix = '%%m [%%p] %%d '\n", s.dir)
 	hba := "local all all scram-sha-256\nlocal replication all scram-sha-256\n"
 	host := "host"
-	if o.TLS {
-		if err := s.writeCertificate(); err != nil {
-			return err
-		}
+	if s.options.TLS {
 		conf += fmt.Sprintf("ssl = on\nssl_cert_file = '%s'\nssl_key_file = '%s'\n", s.file("server.crt"), s.file("server.key"))
 		host = "hostssl"
 	}
 	hba += host + " all all 127.0.0.1/32 scram-sha-256\n" + host + " replication all 127.0.0.1/32 scram-sha-256\n"
-	for key, value := range o.Settings {
+	for key, value := range s.options.Settings {
 		conf += fmt.Sprintf("%s = '%s'\n", key, strings.ReplaceAll(value, "'", "''"))
 	}
 	has, err := os.ReadFile(filepath.Join(s.data(), "postgresql.conf"))
@@ -216,28 +179,6 @@ func (s *Server) control(command string, args ...string) error {
 		args = append(args, "--log="+s.file("log"), fmt.Sprintf("--options=-p %d", s.port))
 	}
 	return s.run("pg_ctl", args...)
-}
-
-// run runs a program of PostgreSQL.
-func (s *Server) run(name string, args ...string) error {
-	cmd := exec.Command(filepath.Join(s.bin, name), args...)
-	cmd.Dir = s.dir // the folder of the test may be one that its user cannot enter
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PGPASSWORD="+s.password)
-	// In a session of its own it does not get the Ctrl-C of the terminal: the guard ends it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setsid: true}
-	// A file, not a pipe: the server that pg_ctl starts has it, too, and a pipe ends when its last writer has ended.
-	out, err := os.CreateTemp(s.dir, "out-")
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	defer os.Remove(out.Name())
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil {
-		said, _ := os.ReadFile(out.Name())
-		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, bytes.TrimSpace(said))
-	}
-	return nil
 }
 
 func (s *Server) file(name string) string { return filepath.Join(s.dir, name) }
@@ -283,7 +224,7 @@ func (s *Server) URL(database string) string {
 	u := s.address(database)
 	u.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
 	q := url.Values{"sslmode": {"disable"}}
-	if s.isTLS {
+	if s.options.TLS {
 		q = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {s.CA()}}
 	}
 	u.RawQuery = q.Encode()
@@ -325,6 +266,9 @@ const mostLog = 32 << 10
 
 func (s *Server) logSince(offset int64) string {
 	text, err := os.ReadFile(s.file("log"))
+	if errors.Is(err, fs.ErrNotExist) { // it has not started yet
+		return ""
+	}
 	if err != nil {
 		return err.Error()
 	}
