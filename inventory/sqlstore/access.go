@@ -5,7 +5,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 	deleteTokenSQL     = `DELETE FROM tokens WHERE name = $1`
 )
 
-func readToken(s sqlite.Scan) (k inventory.Token, err error) {
+func readToken(s database.Scan) (k inventory.Token, err error) {
 	k.Grants = inventory.Grants{}
 	err = s(&k.Name, &k.Hash, &k.User, column.JSON(&k.Grants), &k.Cluster, column.JSON(&k.Namespaces), column.Time(&k.CreatedAt),
 		column.Time(&k.ExpiresAt), column.Time(&k.LastUsedAt))
@@ -97,7 +97,7 @@ ORDER BY created_at DESC, id`
 	forgetLoginsSQL        = `DELETE FROM logins WHERE id IN (SELECT id FROM logins WHERE expires_at <= $1 OR seen_at < $2 LIMIT $3)`
 )
 
-func readLogin(s sqlite.Scan) (l inventory.Login, err error) {
+func readLogin(s database.Scan) (l inventory.Login, err error) {
 	err = s(&l.ID, &l.Hash, &l.User, &l.Token, &l.Source, &l.Agent, column.Time(&l.CreatedAt), column.Time(&l.SeenAt),
 		column.Time(&l.ExpiresAt))
 	return l, err
@@ -178,7 +178,7 @@ takes_over = $7 WHERE name = $8`
 	deleteAccessSQL = `DELETE FROM cluster_access WHERE uid = $1`
 )
 
-func readAccess(s sqlite.Scan) (a inventory.ClusterAccess, err error) {
+func readAccess(s database.Scan) (a inventory.ClusterAccess, err error) {
 	err = s(&a.UID, column.JSON(&a.TakesFrom), column.JSON(&a.Pools), column.JSON(&a.Authority), column.Time(&a.UpdatedAt))
 	return a, err
 }

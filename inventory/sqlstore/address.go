@@ -7,7 +7,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -43,7 +43,7 @@ func orNull(s string) any {
 	return s
 }
 
-func readAllocation(s sqlite.Scan) (a inventory.Allocation, err error) {
+func readAllocation(s database.Scan) (a inventory.Allocation, err error) {
 	err = s(column.Address16(&a.Address), &a.Subnet, &a.MachineUID, &a.Machine, &a.HostID, &a.Host, &a.IsFixed, &a.Note,
 		column.Time(&a.CreatedAt))
 	return a, err
@@ -155,7 +155,7 @@ func (t addressTx) keepsAddresses(n *inventory.Subnet) error {
 	return nil
 }
 
-func readHolding(s sqlite.Scan) (h inventory.Holding, err error) {
+func readHolding(s database.Scan) (h inventory.Holding, err error) {
 	err = s(&h.Kind, &h.Value, &h.MachineUID, &h.Machine, &h.HostID, &h.Host, &h.Domain, &h.Subnet, &h.Path, &h.Source)
 	return h, err
 }
@@ -227,7 +227,7 @@ func (t addressTx) ListHeldTwice() (all []inventory.Holding, err error) {
 		kind  inventory.HoldingKind
 		value string
 	}
-	twice, err := list(t.tx, func(s sqlite.Scan) (p pair, err error) {
+	twice, err := list(t.tx, func(s database.Scan) (p pair, err error) {
 		err = s(&p.kind, &p.value)
 		return p, err
 	}, heldTwiceSQL)

@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/auditchain"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -28,12 +28,12 @@ func auditDest(a *inventory.Audit) []any {
 	}
 }
 
-func readAuditLine(s sqlite.Scan) (a inventory.Audit, err error) {
+func readAuditLine(s database.Scan) (a inventory.Audit, err error) {
 	err = s(auditDest(&a)...)
 	return a, err
 }
 
-func readAudit(s sqlite.Scan) (a inventory.Audit, err error) {
+func readAudit(s database.Scan) (a inventory.Audit, err error) {
 	err = s(append(auditDest(&a), column.Raw(&a.Before), column.Raw(&a.After))...)
 	return a, err
 }

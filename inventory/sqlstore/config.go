@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const layerKeysSQL = `SELECT key FROM layers`
@@ -75,7 +75,7 @@ func (t recordTx) mayBeLayer(l *inventory.Layer, isNew bool) error {
 // layerKeys are the keys of all layers.
 func (t configTx) layerKeys() (map[string]bool, error) {
 	all := map[string]bool{}
-	return all, t.Each(func(s sqlite.Scan) error {
+	return all, t.Each(func(s database.Scan) error {
 		var key string
 		err := s(&key)
 		all[key] = true
@@ -90,7 +90,7 @@ WHERE kind = $1 AND name = $2 AND n < $3 ORDER BY n DESC LIMIT $4`
 	insertRevisionSQL = `INSERT INTO revisions (kind, name, n, body, created_at) VALUES ($1, $2, $3, $4, $5)`
 )
 
-func readRevision(s sqlite.Scan) (r inventory.Revision, err error) {
+func readRevision(s database.Scan) (r inventory.Revision, err error) {
 	err = s(&r.Kind, &r.Name, &r.N, column.JSON(&r.Body), column.Time(&r.CreatedAt))
 	return r, err
 }
@@ -186,7 +186,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (session_id, document) DO UPDATE
 fetch_n = excluded.fetch_n, first_at = excluded.first_at, last_at = excluded.last_at, is_burnt = excluded.is_burnt`
 )
 
-func readRendering(s sqlite.Scan) (r inventory.Rendering, err error) {
+func readRendering(s database.Scan) (r inventory.Rendering, err error) {
 	err = s(&r.Digest, &r.HostID, &r.Profile, &r.Revision, &r.Image, &r.Format, column.JSON(&r.Documents), column.JSON(&r.Args),
 		column.JSON(&r.Uses),
 		column.Time(&r.CreatedAt))
@@ -230,7 +230,7 @@ func (t configTx) SaveRendering(r inventory.Rendering) error {
 
 // FindDelivery implements inventory.SecretTx.
 func (t secretTx) FindDelivery(s inventory.SessionID, document string) (inventory.Delivery, error) {
-	return find(t.tx, func(s sqlite.Scan) (d inventory.Delivery, err error) {
+	return find(t.tx, func(s database.Scan) (d inventory.Delivery, err error) {
 		err = s(&d.SessionID, &d.Document, column.Address(&d.Source), &d.FetchN, column.Time(&d.FirstAt), column.Time(&d.LastAt),
 			&d.IsBurnt)
 		return d, err

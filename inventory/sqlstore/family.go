@@ -7,7 +7,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 // family is how reservations, leases and ranges of IPv4 or IPv6 are kept. Each has tables of its own: addresses of IPv4 are numbers
@@ -104,13 +104,13 @@ func familyOf(a netip.Addr) *family {
 // is6 reports whether an address is kept in the tables for IPv6.
 func is6(a netip.Addr) bool { return a.Is6() && !a.Is4In6() }
 
-func (f *family) readReservation(s sqlite.Scan) (r inventory.Reservation, err error) {
+func (f *family) readReservation(s database.Scan) (r inventory.Reservation, err error) {
 	err = s(f.column(&r.Address), &r.Subnet, &r.MAC, &r.ClientID, &r.UUID, &r.Port, &r.Hostname,
 		column.JSON(&r.Options), column.Time(&r.CreatedAt), column.Time(&r.UpdatedAt), &r.Version)
 	return r, err
 }
 
-func (f *family) readLease(s sqlite.Scan) (l inventory.Lease, err error) {
+func (f *family) readLease(s database.Scan) (l inventory.Lease, err error) {
 	var iaid int64
 	into := append(make([]any, 0, 11), f.column(&l.Address), &l.Subnet, &l.MAC, &l.ClientID, &l.Hostname, &l.Port, &l.State, &l.IsBoot,
 		column.Time(&l.StartsAt), column.Time(&l.ExpiresAt))
@@ -124,7 +124,7 @@ func (f *family) readLease(s sqlite.Scan) (l inventory.Lease, err error) {
 
 // pageOf returns a page of what is kept by address, of a subnet or of all. IPv4 comes first.
 func pageOf[T any](
-	t *tx, subnet string, p inventory.Page, of func(*family) (read func(sqlite.Scan) (T, error), q *addressQueries),
+	t *tx, subnet string, p inventory.Page, of func(*family) (read func(database.Scan) (T, error), q *addressQueries),
 ) (page []T, err error) {
 	var last netip.Addr
 	if p.After != "" {

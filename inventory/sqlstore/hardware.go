@@ -6,7 +6,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -31,7 +31,7 @@ WHERE host_id = $23 AND version = $24`
 	deleteBMCSQL = `DELETE FROM bmcs WHERE host_id = $1`
 )
 
-func readBMC(s sqlite.Scan) (b inventory.BMC, err error) {
+func readBMC(s database.Scan) (b inventory.BMC, err error) {
 	err = s(&b.HostID, &b.Driver, &b.Address, &b.Username, &b.Sealed, &b.System, &b.InsecureSkipVerify, &b.Fingerprint, &b.MAC,
 		column.JSON(&b.Options), &b.Power, column.Time(&b.PowerAt), &b.IsReachable, &b.Reason, &b.Vendor, &b.Model, &b.Firmware,
 		column.JSON(&b.Capabilities), column.Time(&b.CheckedAt), column.JSON(&b.LastCheck), column.Time(&b.CreatedAt),
@@ -134,7 +134,7 @@ const (
 SELECT i.host_id, i.n FROM inspections AS i WHERE i.is_old = 1 AND i.at < $1 ORDER BY i.at LIMIT $2)`
 )
 
-func readInspection(s sqlite.Scan) (i inventory.Inspection, err error) {
+func readInspection(s database.Scan) (i inventory.Inspection, err error) {
 	err = s(&i.HostID, &i.N, column.Time(&i.At), column.JSON(&i.Hardware), column.JSON(&i.Changes), column.JSON(&i.Faults),
 		&i.Golden, &i.Operation)
 	return i, err
@@ -162,7 +162,7 @@ func (t hardwareTx) LastInspection(h inventory.HostID) (n int, err error) {
 // ListHeard implements inventory.HardwareTx. Cables seldom move: if both inspections heard the same, it decodes that once.
 func (t hardwareTx) ListHeard() (map[inventory.HostID]inventory.Heard, error) {
 	all := map[inventory.HostID]inventory.Heard{}
-	err := t.Each(func(s sqlite.Scan) error {
+	err := t.Each(func(s database.Scan) error {
 		var (
 			id          inventory.HostID
 			h           inventory.Heard
@@ -254,7 +254,7 @@ body = excluded.body, created_at = excluded.created_at`
 ORDER BY created_at DESC, id DESC LIMIT $3`
 )
 
-func readReport(s sqlite.Scan) (r inventory.Report, err error) {
+func readReport(s database.Scan) (r inventory.Report, err error) {
 	err = s(&r.ID, &r.HostID, &r.Kind, &r.Machine, column.Raw(&r.Body), column.Time(&r.CreatedAt))
 	return r, err
 }

@@ -10,7 +10,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -46,7 +46,7 @@ operation = excluded.operation, machine_uuid = COALESCE(NULLIF(excluded.machine_
 port = excluded.port, proof = excluded.proof, refs = excluded.refs`
 )
 
-func readSession(s sqlite.Scan) (b inventory.BootSession, err error) {
+func readSession(s database.Scan) (b inventory.BootSession, err error) {
 	err = s(&b.ID, &b.HostID, &b.MAC, column.Address(&b.Address), &b.Arch, &b.Firmware, &b.Subnet, &b.Boot, &b.Reason,
 		&b.Profile, &b.Image, &b.Config, &b.Step, &b.Outcome, column.Time(&b.StartedAt), column.Time(&b.LastAt), column.Time(&b.EndedAt),
 		&b.Operation, &b.MachineUUID, &b.Port, &b.Proof, column.JSON(&b.Refs))
@@ -138,7 +138,7 @@ OR r.position < (SELECT MAX(n.position) FROM renderings AS n WHERE n.host_id = r
 ORDER BY r.created_at, r.digest, r.host_id LIMIT $2)`
 )
 
-func readEvent(s sqlite.Scan) (e inventory.Event, err error) {
+func readEvent(s database.Scan) (e inventory.Event, err error) {
 	err = s(&e.ID, column.Time(&e.At), &e.Kind, &e.HostID, &e.SessionID, &e.MAC, &e.Subject, &e.Detail, column.JSON(&e.Data),
 		column.JSON(&e.Refs))
 	return e, err
@@ -332,7 +332,7 @@ RETURNING id, opened_at, seen_n`
 	deleteIssueHostsSQL = `DELETE FROM issue_hosts WHERE issue_id = $1`
 )
 
-func readIssue(s sqlite.Scan) (i inventory.Issue, err error) {
+func readIssue(s database.Scan) (i inventory.Issue, err error) {
 	err = s(&i.ID, &i.Key, &i.Type, &i.Severity, column.JSON(&i.HostIDs), &i.Subnet, &i.Cause, &i.Hint,
 		column.Time(&i.OpenedAt), column.Time(&i.SeenAt), &i.SeenN, column.Time(&i.ClosedAt), column.JSON(&i.Refs))
 	return i, err
@@ -362,7 +362,7 @@ func (t historyTx) OpenIssue(i *inventory.Issue, now time.Time) (bool, error) {
 }
 
 func (t historyTx) saveIssueHosts(i *inventory.Issue) error {
-	has, err := list(t.tx, func(s sqlite.Scan) (id inventory.HostID, err error) {
+	has, err := list(t.tx, func(s database.Scan) (id inventory.HostID, err error) {
 		err = s(&id)
 		return id, err
 	}, issueHostsSQL, i.ID)

@@ -9,7 +9,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -45,7 +45,7 @@ WHERE id = $1 AND version = $2`
 	deleteHostLabelsSQL = `DELETE FROM host_labels WHERE host_id = $1`
 )
 
-func readHost(s sqlite.Scan) (h inventory.Host, err error) {
+func readHost(s database.Scan) (h inventory.Host, err error) {
 	err = s(&h.ID, &h.Name, &h.State, &h.StateReason, column.Time(&h.StateSinceAt), &h.InMaintenance, &h.IsProtected,
 		&h.IsAdopted, &h.IsCordoned, &h.IsRetained, &h.UUID, &h.Serial, &h.AssetTag, &h.Manufacturer, &h.Product, &h.Arch, &h.Firmware, &h.MemoryMiB,
 		&h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face, column.JSON(&h.Labels),
@@ -87,7 +87,7 @@ func (t hostTx) findHost(query, key string) (inventory.Host, error) {
 }
 
 func (t hostTx) hostNICs(id inventory.HostID) ([]inventory.NIC, error) {
-	return list(t.tx, func(s sqlite.Scan) (n inventory.NIC, err error) {
+	return list(t.tx, func(s database.Scan) (n inventory.NIC, err error) {
 		err = s(&n.MAC, &n.Name, &n.Vendor, &n.IsBoot, &n.Port)
 		return n, err
 	}, hostNICsSQL, string(id))
@@ -120,7 +120,7 @@ func (t hostTx) ListHosts(f inventory.HostFilter, p inventory.Page) ([]inventory
 
 // ListPlaces implements inventory.HostTx.
 func (t hostTx) ListPlaces() ([]inventory.HostPlace, error) {
-	return list(t.tx, func(s sqlite.Scan) (h inventory.HostPlace, err error) {
+	return list(t.tx, func(s database.Scan) (h inventory.HostPlace, err error) {
 		err = s(&h.ID, &h.Name, &h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face)
 		return h, err
 	}, listPlacesSQL)
@@ -226,7 +226,7 @@ func (t hostTx) attachNICs(hosts []inventory.Host) error {
 		for i := range args {
 			args[i] = string(part[min(i, len(part)-1)].ID)
 		}
-		err := t.Each(func(s sqlite.Scan) error {
+		err := t.Each(func(s database.Scan) error {
 			var id inventory.HostID
 			var n inventory.NIC
 			if err := s(&id, &n.MAC, &n.Name, &n.Vendor, &n.IsBoot, &n.Port); err != nil {

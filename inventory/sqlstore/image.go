@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 	deleteImageFilesSQL = `DELETE FROM image_files WHERE image = $1`
 )
 
-func readArtefact(s sqlite.Scan) (a inventory.Artefact, err error) {
+func readArtefact(s database.Scan) (a inventory.Artefact, err error) {
 	err = s(&a.Digest, &a.SizeBytes, &a.Source, column.Time(&a.CreatedAt))
 	return a, err
 }
@@ -118,7 +118,7 @@ func (x images) Find(name string) (inventory.Image, error) {
 
 func (x images) files(image string) ([]inventory.ImageArtefact, error) {
 	files := []inventory.ImageArtefact{} // a list in JSON, also for an image that agents fetch themselves
-	err := x.tx.Each(func(s sqlite.Scan) error {
+	err := x.tx.Each(func(s database.Scan) error {
 		var f inventory.ImageArtefact
 		err := s(&f.Role, &f.Name, &f.Digest)
 		files = append(files, f)

@@ -8,7 +8,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -42,7 +42,7 @@ func (t networkTx) FindReservation(a netip.Addr) (inventory.Reservation, error) 
 
 // ListReservations implements inventory.NetworkTx.
 func (t networkTx) ListReservations(subnet string, p inventory.Page) ([]inventory.Reservation, error) {
-	return pageOf(t.tx, subnet, p, func(f *family) (func(sqlite.Scan) (inventory.Reservation, error), *addressQueries) {
+	return pageOf(t.tx, subnet, p, func(f *family) (func(database.Scan) (inventory.Reservation, error), *addressQueries) {
 		return f.readReservation, &f.reservations
 	})
 }
@@ -161,7 +161,7 @@ func (t networkTx) FindLease(a netip.Addr) (inventory.Lease, error) {
 
 // ListLeases implements inventory.NetworkTx.
 func (t networkTx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, error) {
-	return pageOf(t.tx, subnet, p, func(f *family) (func(sqlite.Scan) (inventory.Lease, error), *addressQueries) {
+	return pageOf(t.tx, subnet, p, func(f *family) (func(database.Scan) (inventory.Lease, error), *addressQueries) {
 		return f.readLease, &f.leases
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 // leaseHints say on which IPv4 addresses a network card may have leases. They stand in for an index by MAC: MACs come in
@@ -70,13 +70,13 @@ func (h *leaseHints) isFull() bool {
 
 // readHints makes the hints again from the leases, when there are too many of them. It must run between two transactions of the writer:
 // what is undone later must not count.
-func (s *Store) readHints(t *sqlite.Tx) error {
+func (s *Store) readHints(t *database.Tx) error {
 	if !s.hints.isFull() {
 		return nil
 	}
 	// Built apart and then exchanged, so that no reader finds half of them.
 	fresh := newLeaseHints()
-	err := t.Each(func(scan sqlite.Scan) error {
+	err := t.Each(func(scan database.Scan) error {
 		var (
 			address int64
 			mac     inventory.MAC

@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 var machines = newTable(noun.Noun[inventory.Machine]{
@@ -216,7 +216,7 @@ AND NOT EXISTS (SELECT 1 FROM operations AS o WHERE o.host_id = hosts.id AND o.i
 	hostNameSQL = `SELECT name FROM hosts WHERE id = $1`
 )
 
-func readClaim(s sqlite.Scan) (c inventory.Claim, err error) {
+func readClaim(s database.Scan) (c inventory.Claim, err error) {
 	err = s(&c.ID, &c.MachineUID, &c.Machine, &c.HostID, column.Time(&c.CreatedAt))
 	return c, err
 }
@@ -292,7 +292,7 @@ func (t *tx) hostName(id inventory.HostID) string {
 // ListClaimable implements inventory.HostTx.
 func (t hostTx) ListClaimable() ([]inventory.Claimable, error) {
 	var numbers []int
-	hosts, err := list(t.tx, func(s sqlite.Scan) (inventory.Host, error) {
+	hosts, err := list(t.tx, func(s database.Scan) (inventory.Host, error) {
 		var n int
 		h, err := readHost(func(dest ...any) error { return s(append(dest, &n)...) })
 		numbers = append(numbers, n)

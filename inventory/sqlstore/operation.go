@@ -7,7 +7,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -35,7 +35,7 @@ ended_at = $24, refs = $25, updated_at = $26, version = version + 1 WHERE id = $
 SELECT o.id FROM operations AS o WHERE o.is_open = 0 AND o.ended_at < $1 ORDER BY o.ended_at, o.id LIMIT $2)`
 )
 
-func readOperation(s sqlite.Scan) (o inventory.Operation, err error) {
+func readOperation(s database.Scan) (o inventory.Operation, err error) {
 	err = s(&o.ID, &o.Kind, &o.HostID, &o.Machine, &o.MachineUID, &o.ClaimID, &o.Pool, &o.Step, &o.State, &o.Reason, &o.Hint,
 		&o.AttemptN, &o.Task, &o.TaskN, column.JSON(&o.Progress), column.Raw(&o.Params), column.Raw(&o.Result), &o.By,
 		column.Time(&o.StartedAt), column.Time(&o.GrantedAt), column.Time(&o.StepAt), column.Time(&o.DeadlineAt), column.Time(&o.NextAt),

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 // run runs a statement of a test in a write of its own.
 func run(t testing.TB, s *Store, query string, args ...any) (n int64, err error) {
-	err = s.DB.Write(t.Context(), func(tx *sqlite.Tx) error {
+	err = s.DB.Write(t.Context(), func(tx *database.Tx) error {
 		n, err = tx.Write(query, args...)
 		return err
 	})
@@ -17,13 +17,13 @@ func run(t testing.TB, s *Store, query string, args ...any) (n int64, err error)
 }
 
 // query runs a statement of a test in a write of its own and calls fn for every row.
-func query(t *testing.T, s *Store, fn func(sqlite.Scan) error, query string, args ...any) error {
-	return s.DB.Write(t.Context(), func(tx *sqlite.Tx) error { return tx.Each(fn, query, args...) })
+func query(t *testing.T, s *Store, fn func(database.Scan) error, query string, args ...any) error {
+	return s.DB.Write(t.Context(), func(tx *database.Tx) error { return tx.Each(fn, query, args...) })
 }
 
 // value reads the one value of a statement of a test.
 func value(t *testing.T, s *Store, v any, sql string, args ...any) error {
-	return query(t, s, func(row sqlite.Scan) error { return row(v) }, sql, args...)
+	return query(t, s, func(row database.Scan) error { return row(v) }, sql, args...)
 }
 
 // planOf returns how SQLite would run a statement, a line for each step.
@@ -34,7 +34,7 @@ func planOf(t *testing.T, s *Store, sql string) string {
 		args[i] = "1"
 	}
 	var plan strings.Builder
-	err := query(t, s, func(row sqlite.Scan) error {
+	err := query(t, s, func(row database.Scan) error {
 		var id, parent, unused int
 		var detail string
 		err := row(&id, &parent, &unused, &detail)

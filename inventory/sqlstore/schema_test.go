@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 	"slipway.dev/slipway/migrations"
 )
 
@@ -36,7 +36,7 @@ func TestMigrationsBuildTheGoldenSchema(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
 	var got strings.Builder
 	got.WriteString("-- The schema after all migrations. Written by: go test ./inventory/sqlstore -run GoldenSchema -update\n")
-	err := query(t, s, func(row sqlite.Scan) error {
+	err := query(t, s, func(row database.Scan) error {
 		var sql string
 		err := row(&sql)
 		got.WriteString("\n" + sql + ";\n")

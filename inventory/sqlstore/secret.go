@@ -6,7 +6,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -23,7 +23,7 @@ node_name = excluded.node_name, sealed = excluded.sealed, state = excluded.state
 created_at = excluded.created_at, expires_at = excluded.expires_at`
 )
 
-func readJoinToken(s sqlite.Scan) (k inventory.JoinToken, err error) {
+func readJoinToken(s database.Scan) (k inventory.JoinToken, err error) {
 	err = s(&k.ID, &k.Target, &k.HostID, &k.SessionID, &k.NodeName, &k.Sealed, &k.State, &k.CSR,
 		column.Time(&k.CreatedAt), column.Time(&k.ExpiresAt))
 	return k, err
@@ -67,7 +67,7 @@ ON CONFLICT (name) DO UPDATE SET host_id = excluded.host_id, session_id = exclud
 	deleteLockSQL = `DELETE FROM locks WHERE name = $1`
 )
 
-func readLock(s sqlite.Scan) (l inventory.Lock, err error) {
+func readLock(s database.Scan) (l inventory.Lock, err error) {
 	err = s(&l.Name, &l.HostID, &l.SessionID, column.Time(&l.SinceAt))
 	return l, err
 }

@@ -11,7 +11,7 @@ import (
 
 // settings keeps what was read of the tables that people edit now and then and that every boot reads: profiles, images,
 // layers, subnets, classes, accept rules, secrets, join targets, pools, clusters. What a transaction gets from here is what its snapshot
-// holds: sqlite.Tx.Changes decides that.
+// holds: database.Tx.Changes decides that.
 type settings struct {
 	mu   sync.RWMutex
 	asOf uint64         // the count of changes that kept was read at
@@ -21,7 +21,7 @@ type settings struct {
 // keptSettings bounds the memory. Beyond it, settings forget all and read it again.
 const keptSettings = 4096
 
-// settingTables are the tables. Nothing cascades into them: see sqlite.Changes.
+// settingTables are the tables. Nothing cascades into them: see database.Changes.
 var settingTables = []string{
 	"profiles", "images", "image_files", "layers", "subnets", "classes", "ranges", "ranges6", "accept_rules", "secrets", "join_targets",
 	"pools", "clusters",
@@ -64,7 +64,7 @@ func setting[T any](t *tx, key string, own func(T) T, read func() (T, error)) (T
 	v, err := read()
 	var said *inventory.Error
 	isAbsent := errors.As(err, &said) && said.Kind == inventory.NotFound
-	if now := t.store.DB.Changes(); now != count || err != nil && !isAbsent { // changed while it was read: good for the caller, not for others
+	if now, ok := t.Changes(); !ok || now != count || err != nil && !isAbsent { // changed while it was read: good for the caller, not for others
 		return v, err
 	}
 	if err != nil {

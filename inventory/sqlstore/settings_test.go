@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
@@ -24,7 +24,7 @@ func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
 		profileTable.find: false, subnetTable.list: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
 		ipv4.saveLease: false, saveJoinTokenSQL: false, `BEGIN IMMEDIATE`: false, `COMMIT`: false,
 	} {
-		if got := sqlite.Changes(query, settingTables); got != want {
+		if got := database.Changes(query, settingTables); got != want {
 			t.Errorf("%t: %.60s", got, query)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 	"slipway.dev/slipway/migrations"
 )
@@ -59,12 +60,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // Read implements inventory.Store; see sqlite.DB.
 func (s *Store) Read(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.DB.Read(ctx, func(t *sqlite.Tx) error { return fn((&tx{Tx: t, store: s}).rooms()) })
+	return s.DB.Read(ctx, func(t *database.Tx) error { return fn((&tx{Tx: t, store: s}).rooms()) })
 }
 
 // Write implements inventory.Store; see sqlite.DB.
 func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.DB.Write(ctx, func(t *sqlite.Tx) error { return fn((&tx{Tx: t, store: s}).rooms()) })
+	return s.DB.Write(ctx, func(t *database.Tx) error { return fn((&tx{Tx: t, store: s}).rooms()) })
 }
 
 // Check reads a database file from end to end and reports damage, and a database that is not Slipway's. The file must not be in use.

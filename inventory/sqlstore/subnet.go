@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 var subnetTable = newTable(noun.Subnets, table[inventory.Subnet]{
@@ -64,7 +64,7 @@ func (t subnets) Find(name string) (inventory.Subnet, error) {
 
 func (t networkTx) ranges(n *inventory.Subnet) ([]inventory.Range, error) {
 	f := familyOf(n.CIDR.Addr())
-	return list(t.tx, func(s sqlite.Scan) (r inventory.Range, err error) {
+	return list(t.tx, func(s database.Scan) (r inventory.Range, err error) {
 		err = s(f.column(&r.First), f.column(&r.Last))
 		return r, err
 	}, f.ranges, n.Name)
@@ -86,7 +86,7 @@ func (t subnets) read() ([]inventory.Subnet, error) {
 		at[subnets[i].Name] = &subnets[i]
 	}
 	for _, f := range families {
-		err := t.Each(func(s sqlite.Scan) error {
+		err := t.Each(func(s database.Scan) error {
 			var name string
 			var r inventory.Range
 			if err := s(&name, f.column(&r.First), f.column(&r.Last)); err != nil {

@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/noun"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 // table describes a plain noun: the columns of its table, and the fields that they hold. All plain nouns share the
@@ -93,7 +93,7 @@ func newTable[R any](n noun.Noun[R], t table[R]) *table[R] {
 }
 
 // read reads a row, or one of a list.
-func (t *table[R]) read(s sqlite.Scan, isListed bool) (r R, err error) {
+func (t *table[R]) read(s database.Scan, isListed bool) (r R, err error) {
 	into := make([]any, 0, len(t.fixed)+len(t.edited)+3)
 	for i, c := range t.cells(&r) {
 		if isListed && t.unlisted != "" && t.column(i) == t.unlisted {
@@ -108,8 +108,8 @@ func (t *table[R]) read(s sqlite.Scan, isListed bool) (r R, err error) {
 	return r, err
 }
 
-func (t *table[R]) readOne(s sqlite.Scan) (R, error)    { return t.read(s, false) }
-func (t *table[R]) readListed(s sqlite.Scan) (R, error) { return t.read(s, true) }
+func (t *table[R]) readOne(s database.Scan) (R, error)    { return t.read(s, false) }
+func (t *table[R]) readListed(s database.Scan) (R, error) { return t.read(s, true) }
 
 // column is the name of the n-th cell's column.
 func (t *table[R]) column(n int) string {

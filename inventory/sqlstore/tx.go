@@ -3,12 +3,12 @@ package sqlstore
 import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/ref/pooled"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 // tx is a transaction as the rooms share it.
 type tx struct {
-	*sqlite.Tx
+	*database.Tx
 	store *Store
 	idle  inventory.HostID // nothing was being done with this host when it was looked for
 }
@@ -83,9 +83,9 @@ func (t *tx) machines() machineTx  { return machineTx{t} }
 func (t *tx) access() accessTx     { return accessTx{t} }
 
 // list collects the rows of a query.
-func list[T any](t *tx, read func(sqlite.Scan) (T, error), query string, args ...any) ([]T, error) {
+func list[T any](t *tx, read func(database.Scan) (T, error), query string, args ...any) ([]T, error) {
 	var all []T
-	err := t.Each(func(s sqlite.Scan) error {
+	err := t.Each(func(s database.Scan) error {
 		v, err := read(s)
 		all = append(all, v)
 		return err
@@ -97,8 +97,8 @@ func list[T any](t *tx, read func(sqlite.Scan) (T, error), query string, args ..
 }
 
 // find reads the one row of a query; without a row it is NotFound, named by noun and key.
-func find[T any](t *tx, read func(sqlite.Scan) (T, error), noun, key, query string, args ...any) (v T, err error) {
-	found, err := t.First(func(s sqlite.Scan) (err error) {
+func find[T any](t *tx, read func(database.Scan) (T, error), noun, key, query string, args ...any) (v T, err error) {
+	found, err := t.First(func(s database.Scan) (err error) {
 		v, err = read(s)
 		return err
 	}, query, args...)

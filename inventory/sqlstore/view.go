@@ -6,7 +6,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/column"
-	"slipway.dev/slipway/inventory/sqlstore/sqlite"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 const (
@@ -23,7 +23,7 @@ WHERE owner = $7 AND name = $8 AND version = $9`
 	deleteViewSQL = `DELETE FROM views WHERE owner = $1 AND name = $2`
 )
 
-func readView(s sqlite.Scan) (v inventory.View, err error) {
+func readView(s database.Scan) (v inventory.View, err error) {
 	err = s(&v.Name, &v.Owner, &v.Query, column.JSON(&v.Columns), &v.Group, &v.Sort, column.JSON(&v.Pools),
 		column.Time(&v.CreatedAt), column.Time(&v.UpdatedAt), &v.Version)
 	return v, err
@@ -117,7 +117,7 @@ func (t viewTx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]invento
 		for i := range args {
 			args[i] = string(part[min(i, len(part)-1)])
 		}
-		err := t.Each(func(s sqlite.Scan) error {
+		err := t.Each(func(s database.Scan) error {
 			var (
 				id inventory.HostID
 				x  inventory.HostExtra
@@ -142,7 +142,7 @@ func (t viewTx) addAddresses(all map[inventory.HostID]inventory.HostExtra, size 
 		host inventory.HostID
 		mac  inventory.MAC
 	}
-	cards, err := list(t.tx, func(s sqlite.Scan) (c card, err error) {
+	cards, err := list(t.tx, func(s database.Scan) (c card, err error) {
 		err = s(&c.host, &c.mac, new(any), new(any), new(any), new(any))
 		return c, err
 	}, nicsSQL(size), ids...)

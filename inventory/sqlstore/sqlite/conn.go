@@ -8,9 +8,11 @@ import (
 	"io"
 
 	"github.com/mattn/go-sqlite3"
+
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
-// The statements of transactions themselves; they are SQLite's, a second dialect would have its own.
+// The statements of transactions themselves, which are SQLite's own.
 const (
 	beginRead    = `BEGIN DEFERRED`
 	beginWrite   = `BEGIN IMMEDIATE`
@@ -80,7 +82,7 @@ func (c *conn) prepare(query string) (*stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stmt{SQLiteStmt: prepared.(*sqlite3.SQLiteStmt), isWatched: Changes(query, c.watched)}
+	s := &stmt{SQLiteStmt: prepared.(*sqlite3.SQLiteStmt), isWatched: database.Changes(query, c.watched)}
 	if n := s.NumInput(); n > 0 {
 		s.args = make([]driver.NamedValue, n)
 	}
@@ -89,16 +91,41 @@ func (c *conn) prepare(query string) (*stmt, error) {
 }
 
 // run executes a statement of the transaction's frame, such as COMMIT, whose failure must not be taken for one of a caller.
-func (c *conn) run(query string, args ...any) (int64, error) {
-	s, err := c.prepare(query)
-	if err != nil {
-		return 0, err
-	}
-	r, err := s.exec(args)
+func (c *conn) run(query string) (int64, error) { return c.Exec(query, nil) }
+
+// Exec runs a statement without rows.
+func (c *conn) Exec(query string, args []any) (int64, error) {
+	r, err := c.exec(query, args)
 	if err != nil {
 		return 0, err
 	}
 	return r.RowsAffected()
+}
+
+// Insert adds a row and returns its id.
+func (c *conn) Insert(query string, args []any) (int64, error) {
+	r, err := c.exec(query, args)
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
+func (c *conn) exec(query string, args []any) (driver.Result, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.exec(args)
+}
+
+// Each runs a query and calls fn for every row, until there is none or fn fails.
+func (c *conn) Each(query string, args []any, fn func(database.Scan) error) error {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	return s.each(args, fn)
 }
 
 // with is what a run of the statement is given.
@@ -129,7 +156,7 @@ func (s *stmt) exec(args []any) (driver.Result, error) {
 }
 
 // each calls fn for every row that the statement finds, until there is none or fn fails.
-func (s *stmt) each(args []any, fn func(Scan) error) (err error) {
+func (s *stmt) each(args []any, fn func(database.Scan) error) (err error) {
 	with, err := s.with(args)
 	if err != nil {
 		return err
@@ -149,7 +176,7 @@ func (s *stmt) each(args []any, fn func(Scan) error) (err error) {
 		s.columns = make([]driver.Value, len(rows.Columns()))
 	}
 	defer clear(s.columns)
-	read := func(dest ...any) error { return scanColumns(dest, s.columns) }
+	read := func(dest ...any) error { return database.Columns(dest, s.columns) }
 	for {
 		if err := rows.Next(s.columns); errors.Is(err, io.EOF) {
 			return nil

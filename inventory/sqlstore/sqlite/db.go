@@ -1,8 +1,8 @@
 // Package sqlite owns the database file: who reads and who writes, when a change is on the disk, and what is there after a crash. It
 // knows SQL statements only as texts, and nothing of hosts: package sqlstore has the statements.
 //
-// Start reading at DB.Write: one goroutine takes all waiting writes and commits them together (write.go). Then read how the write-ahead
-// log gets back into the file (log.go), and what a reader may keep in memory (watched.go).
+// Start reading at DB.Read. Package database has the writer, which commits all waiting writes together; frame.go has its statements. Then
+// read how the write-ahead log gets back into the file (log.go), and what a reader may keep in memory (watched.go).
 //
 // # What is on disk
 //
@@ -24,10 +24,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 // Config holds the settings of a DB. Only Path is required.
@@ -36,10 +36,10 @@ type Config struct {
 	Path string
 	// Migrations are the files that bring the schema up to date, as goose names them; nil leaves the schema as it is.
 	Migrations fs.FS
-	// Watched are the tables whose changes Tx.Changes counts.
+	// Watched are the tables whose changes database.Tx.Changes counts.
 	Watched []string
 	// Between is called by the writer before each transaction, and once by Open. It reads what is committed. Nil does nothing.
-	Between func(*Tx) error
+	Between func(*database.Tx) error
 	// Log gets migrations and failed commits; nil discards them.
 	Log *slog.Logger
 	// QueueN is how many writes may wait before Write blocks; 0 is 1024.
@@ -55,23 +55,15 @@ type Config struct {
 // One goroutine writes with the connection writer. Reads borrow a connection from readers for their whole length. The
 // keeper has a third kind, so that copying the log never waits for a read.
 type DB struct {
+	*database.Writer
 	cfg     Config
 	dir     string
 	readers chan *conn
 	writer  *conn
-	lastN   int // the writer's own: how many writes shared the last commit
 	keeper  keeper
 
-	changes    atomic.Uint64 // of the watched tables; see Tx.Changes
+	changes    atomic.Uint64 // of the watched tables; see watched.go
 	isChanging bool          // the writer's own: its transaction has changed a watched table
-
-	queue   chan *request
-	closing chan struct{} // closed by Close
-	stopped chan struct{} // closed when the writer has ended
-	once    sync.Once
-
-	mu       sync.Mutex
-	onCommit []func()
 }
 
 // Open opens the database at cfg.Path, makes it if needed, brings its schema up to date, and starts the writer. Close
@@ -87,9 +79,6 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	d := &DB{
 		cfg: cfg, dir: filepath.Dir(cfg.Path),
 		readers: make(chan *conn, cfg.ReaderN),
-		queue:   make(chan *request, cfg.QueueN),
-		closing: make(chan struct{}),
-		stopped: make(chan struct{}),
 		keeper:  keeper{woken: make(chan struct{}, 1), stopped: make(chan struct{})},
 	}
 	if err := d.open(ctx); err != nil {
@@ -100,7 +89,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		}
 		return nil, d.fault(err, "open the database "+cfg.Path)
 	}
-	go d.runWriter()
+	d.Writer = database.NewWriter(writing{d.writer, d}, database.WriterConfig{Log: cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN})
 	go d.keepLog()
 	return d, nil
 }
@@ -160,8 +149,7 @@ func dsn(path string, more ...string) string {
 // Close finishes the writes that wait, ends the writer and closes the database. Later writes are Unavailable. It is
 // for the end of the program: every Read must have returned.
 func (d *DB) Close() error {
-	d.once.Do(func() { close(d.closing) })
-	<-d.stopped
+	d.Writer.Close()
 	<-d.keeper.stopped
 	return d.closeConns()
 }
@@ -182,48 +170,28 @@ func (d *DB) closeConns() error {
 	return errors.Join(errs...)
 }
 
-// OnCommit registers fn, which the writer calls after every commit that added events, once it has answered the
-// callers of that commit. fn must not block, nor call Write: the writer waits for it.
-func (d *DB) OnCommit(fn func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.onCommit = append(d.onCommit, fn)
-}
-
-func (d *DB) committed() {
-	d.mu.Lock()
-	fns := d.onCommit
-	d.mu.Unlock()
-	for _, fn := range fns {
-		fn()
-	}
-}
-
 // Read runs fn on a snapshot of the database. It waits for a free reader and for nothing else: in WAL mode a write
 // never blocks a read. The error is Unavailable when ctx ends before a reader is free, and else that of fn. A read
 // that runs for long keeps the log from being reused, so that the log grows meanwhile.
-func (d *DB) Read(ctx context.Context, fn func(*Tx) error) error {
+func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) error {
 	var c *conn
 	select {
 	case c = <-d.readers:
 	case <-ctx.Done():
-		return gaveUp(ctx.Err())
-	case <-d.closing:
-		return errClosed()
+		return database.GaveUp(ctx.Err())
+	case <-d.Closing():
+		return database.Closed()
 	}
 	defer func() { d.readers <- c }()
 	if err := ctx.Err(); err != nil {
-		return gaveUp(err)
+		return database.GaveUp(err)
 	}
-	t := &Tx{db: d, conn: c, isRead: true, began: d.changes.Load()}
-	if _, err := t.Run(beginRead); err != nil {
-		return err
+	r := &reading{conn: c, db: d, began: d.changes.Load()}
+	if _, err := c.run(beginRead); err != nil {
+		return d.fault(err, "use the database")
 	}
-	defer func() {
-		_, _ = c.run(rollback) // nothing to lose in a read
-		t.conn = nil
-	}()
-	return fn(t)
+	defer func() { _, _ = c.run(rollback) }() // nothing to lose in a read
+	return database.Read(r, fn)
 }
 
 // between lets the owner of the statements read what is committed, with the writer's connection and outside of its transactions.
@@ -231,5 +199,5 @@ func (d *DB) between() error {
 	if d.cfg.Between == nil {
 		return nil
 	}
-	return d.cfg.Between(&Tx{db: d, conn: d.writer, isRead: true})
+	return database.Read(&reading{conn: d.writer, db: d}, d.cfg.Between)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 // fault turns an error of the driver into one with a kind and a hint. It knows the error by its code, never by its
@@ -77,15 +78,11 @@ func losesTransaction(err error) bool {
 	return true
 }
 
-// gaveUp is the error for a caller whose context ended before its turn. Its fn did not run.
-func gaveUp(cause error) error {
-	return &inventory.Error{
-		Kind: inventory.Unavailable, Msg: "the database was too busy", Err: cause,
-		Hint: "try again; if it stays so, look at the disk's latency",
+// used is the error of a caller's statement, and what its transaction has lost with it.
+func (d *DB) used(err error) (error, database.Loss) {
+	loss := database.LosesStatement
+	if losesTransaction(err) {
+		loss = database.LosesAll
 	}
-}
-
-// errClosed is the error for a write that comes after Close, or that waited in the queue then and was never run.
-func errClosed() error {
-	return inventory.Errorf(inventory.Unavailable, "slipway is stopping").WithHint("try again in a moment")
+	return d.fault(err, "use the database"), loss
 }

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"sync/atomic"
 	"time"
+
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 // The write-ahead log grows until a checkpoint has copied it into the database; then the next commit begins it again. The copy
@@ -47,12 +49,12 @@ func (d *DB) keepLog() {
 	defer close(d.keeper.stopped)
 	for {
 		select {
-		case <-d.closing:
+		case <-d.Closing():
 			return
 		case <-d.keeper.woken: // the copy waits a little: the callers of that commit go first
 		}
 		select {
-		case <-d.closing:
+		case <-d.Closing():
 			return
 		case <-time.After(checkpointEvery):
 		}
@@ -109,6 +111,6 @@ func (c *conn) checkpoint(query string) (n int, err error) {
 	// The row has three numbers: blocked or not, pages in the log, and pages that were copied.
 	var isBusy bool
 	copied := 0
-	err = s.each(nil, func(read Scan) error { return read(&isBusy, &n, &copied) })
+	err = s.each(nil, func(read database.Scan) error { return read(&isBusy, &n, &copied) })
 	return n, err
 }

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
 // Whatever a column is read into that it does not fit is an error and not a guess.
@@ -14,7 +16,7 @@ func TestAColumnIsReadIntoWhatItHolds(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	value := func(into any, query string, args ...any) error {
-		return d.Read(t.Context(), func(tx *Tx) error {
+		return d.Read(t.Context(), func(tx *database.Tx) error {
 			_, err := tx.Row([]any{into}, query, args...)
 			return err
 		})

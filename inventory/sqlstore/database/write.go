@@ -1,16 +1,96 @@
-package sqlite
+package database
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"slipway.dev/slipway/inventory"
 )
+
+// Frame is the connection of the writer, with the steps of a shared commit. Its errors are for callers.
+type Frame interface {
+	Conn
+	// Begin begins the transaction. It waits until no other transaction writes.
+	Begin() error
+	// BeginOne begins the part of one caller, UndoOne undoes that part, and EndOne ends it in either case.
+	BeginOne() error
+	UndoOne() error
+	EndOne() error
+	// Commit returns after the disk has the transaction.
+	Commit() error
+	// Rollback undoes the whole transaction, also one that the database has given up already.
+	Rollback() error
+	// Answered is called when all callers of a commit have their answers.
+	Answered()
+}
+
+// WriterConfig holds the settings of a Writer.
+type WriterConfig struct {
+	Log    *slog.Logger // gets failed commits
+	QueueN int          // how many writes may wait before Write blocks
+	BatchN int          // how many writes at most share a commit
+}
+
+// Writer commits the writes of many callers together. One goroutine of it writes.
+type Writer struct {
+	cfg   WriterConfig
+	frame Frame
+	lastN int // the goroutine's own: how many writes shared the last commit
+
+	queue   chan *request
+	closing chan struct{} // closed by Close
+	stopped chan struct{} // closed when the goroutine has ended
+	once    sync.Once
+
+	mu       sync.Mutex
+	onCommit []func()
+}
+
+// NewWriter starts a writer. Close ends it.
+func NewWriter(frame Frame, cfg WriterConfig) *Writer {
+	w := &Writer{
+		cfg: cfg, frame: frame,
+		queue:   make(chan *request, cfg.QueueN),
+		closing: make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	go w.run()
+	return w
+}
+
+// Closing is closed when Close is called.
+func (w *Writer) Closing() <-chan struct{} { return w.closing }
+
+// Close finishes the writes that wait, and ends the writer. Later writes are Unavailable.
+func (w *Writer) Close() {
+	w.once.Do(func() { close(w.closing) })
+	<-w.stopped
+}
+
+// OnCommit registers fn, which the writer calls after every commit that added events, once it has answered the
+// callers of that commit. fn must not block, nor call Write: the writer waits for it.
+func (w *Writer) OnCommit(fn func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onCommit = append(w.onCommit, fn)
+}
+
+// Committed calls those of OnCommit.
+func (w *Writer) Committed() {
+	w.mu.Lock()
+	fns := w.onCommit
+	w.mu.Unlock()
+	for _, fn := range fns {
+		fn()
+	}
+}
 
 // request is one caller's write on its way through the queue. Exactly one side wins taken. The writer then runs fn
 // and answers; the caller then has given up, and its fn never runs.
@@ -29,29 +109,29 @@ type request struct {
 //
 // When ctx ends before fn's turn, fn does not run and the error is Unavailable. Once fn runs, Write waits for the
 // commit: a caller must never believe that a write failed which is on disk.
-func (d *DB) Write(ctx context.Context, fn func(*Tx) error) error {
+func (w *Writer) Write(ctx context.Context, fn func(*Tx) error) error {
 	r := &request{fn: fn, done: make(chan error, 1)}
 	// Checked by itself: with a place in the queue, the select below could still choose that after Close.
 	select {
-	case <-d.closing:
-		return errClosed()
+	case <-w.closing:
+		return Closed()
 	default:
 	}
 	select {
-	case d.queue <- r:
+	case w.queue <- r:
 	case <-ctx.Done():
-		return gaveUp(ctx.Err())
-	case <-d.closing:
-		return errClosed()
+		return GaveUp(ctx.Err())
+	case <-w.closing:
+		return Closed()
 	}
 	var cause error
 	select {
 	case err := <-r.done:
 		return err
 	case <-ctx.Done():
-		cause = gaveUp(ctx.Err())
-	case <-d.stopped:
-		cause = errClosed()
+		cause = GaveUp(ctx.Err())
+	case <-w.stopped:
+		cause = Closed()
 	}
 	// The side that wins the swap decides. When the writer has won, its answer comes after the commit.
 	if r.taken.CompareAndSwap(false, true) {
@@ -60,26 +140,26 @@ func (d *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	return <-r.done
 }
 
-// runWriter commits batches until Close, and then what still waits. It is the only goroutine that writes to the
-// database. SQLite has one writer at a time in any case; a queue is fairer than its lock, and makes shared commits
-// possible.
-func (d *DB) runWriter() {
+// run commits batches until Close, and then what still waits. It is the only goroutine of the program that writes to the
+// database. SQLite has one writer at a time in any case, and on PostgreSQL the instances take turns. A queue is fairer than a lock, and
+// makes shared commits possible.
+func (w *Writer) run() {
 	for {
 		// What waits goes first. In the select below, a closed channel could win against it.
 		select {
-		case r := <-d.queue:
-			d.commit(d.gather(r))
+		case r := <-w.queue:
+			w.commit(w.gather(r))
 			continue
 		default:
 		}
 		select {
-		case r := <-d.queue:
-			d.commit(d.gather(r))
-		case <-d.closing:
+		case r := <-w.queue:
+			w.commit(w.gather(r))
+		case <-w.closing:
 			// A Write that sends into the queue after this check sees stopped closed, takes its request back, and
 			// returns errClosed.
-			if len(d.queue) == 0 {
-				close(d.stopped)
+			if len(w.queue) == 0 {
+				close(w.stopped)
 				return
 			}
 		}
@@ -96,17 +176,17 @@ const (
 
 // gather takes what waits behind the first request. It yields at least once before: on a busy CPU the callers that the
 // last commit woke can then queue their next write, and do not each wait for a commit of one.
-func (d *DB) gather(first *request) []*request {
+func (w *Writer) gather(first *request) []*request {
 	// The size of the last commit is the forecast for this one. A single writer therefore never sleeps.
-	if d.lastN >= gatherFrom && len(d.queue) < d.cfg.BatchN {
-		time.Sleep(min(time.Duration(d.lastN)*gatherEach, gatherAtMost))
+	if w.lastN >= gatherFrom && len(w.queue) < w.cfg.BatchN {
+		time.Sleep(min(time.Duration(w.lastN)*gatherEach, gatherAtMost))
 	} else {
 		runtime.Gosched()
 	}
-	batch := append(make([]*request, 0, 1+min(len(d.queue), d.cfg.BatchN)), first)
-	for len(batch) < d.cfg.BatchN {
+	batch := append(make([]*request, 0, 1+min(len(w.queue), w.cfg.BatchN)), first)
+	for len(batch) < w.cfg.BatchN {
 		select {
-		case r := <-d.queue:
+		case r := <-w.queue:
 			batch = append(batch, r)
 		default:
 			return batch
@@ -116,7 +196,7 @@ func (d *DB) gather(first *request) []*request {
 }
 
 // commit runs the batch in one transaction and answers its callers.
-func (d *DB) commit(batch []*request) {
+func (w *Writer) commit(batch []*request) {
 	// Requests whose callers gave up fall out here. From here on every remaining request gets an answer, also when an
 	// fn ends the goroutine.
 	live := batch[:0]
@@ -125,33 +205,30 @@ func (d *DB) commit(batch []*request) {
 			live = append(live, r)
 		}
 	}
-	d.lastN = len(live)
+	w.lastN = len(live)
 	finished := false
 	defer func() {
 		if finished {
 			return
 		}
 		// An fn has ended this goroutine (runtime.Goexit, as testing.T.Fatal does): it must not take the store along.
-		_, _ = d.writer.run(rollback) // a failure shows at the next BEGIN
-		d.changed()
+		_ = w.frame.Rollback() // a failure shows at the next BEGIN
 		answer(live, inventory.Errorf(inventory.Internal, "another write of this commit ended its goroutine"))
 		// The deferred function runs while this goroutine dies, so that a new one has to take over the queue.
-		go d.runWriter()
+		go w.run()
 	}()
-	wakes, err := d.transact(live)
+	wakes, err := w.transact(live)
 	finished = true
 	if err != nil {
-		d.cfg.Log.Error("commit failed", "writes", len(live), "err", err)
+		w.cfg.Log.Error("commit failed", "writes", len(live), "err", err)
 	}
 	// The commit has reached the disk, or the transaction is undone. Only now may a DHCP server send the lease that
 	// it wrote.
 	answer(live, err)
 	if err == nil && wakes {
-		d.committed()
+		w.Committed()
 	}
-	// After the answers: a checkpoint waits for the disk several times, and no caller has to wait with it.
-	d.finishLog()
-	d.keeper.wake()
+	w.frame.Answered()
 }
 
 // answer tells each caller its own error, or the one of the whole batch.
@@ -165,25 +242,20 @@ func answer(live []*request, all error) {
 }
 
 // transact runs the requests and commits. Each request keeps its own error; the returned one counts for all of them.
-func (d *DB) transact(live []*request) (wakes bool, err error) {
+func (w *Writer) transact(live []*request) (wakes bool, err error) {
 	if len(live) == 0 {
 		return false, nil
 	}
-	// Outside the transaction: what it reads with the writer's own connection is committed, and cannot be undone later.
-	if err := d.between(); err != nil {
+	if err := w.frame.Begin(); err != nil {
 		return false, err
-	}
-	if _, err := d.writer.run(beginWrite); err != nil {
-		return false, d.fault(err, "begin a transaction")
 	}
 	defer func() {
 		if err != nil {
-			_, _ = d.writer.run(rollback) // SQLite may have done it already
+			_ = w.frame.Rollback() // the database may have done it already
 		}
-		d.changed()
 	}()
 	for _, r := range live {
-		n, err := d.apply(r, len(live) == 1)
+		n, err := w.apply(r, len(live) == 1)
 		if err != nil {
 			return false, err
 		}
@@ -191,46 +263,43 @@ func (d *DB) transact(live []*request) (wakes bool, err error) {
 	}
 	// Alone, it had no savepoint, so that the whole transaction is undone in place of its part.
 	if len(live) == 1 && live[0].err != nil {
-		if _, err := d.writer.run(rollback); err != nil {
-			return false, d.fault(err, "undo a write")
-		}
-		return false, nil
+		return false, w.frame.Rollback()
 	}
-	// With synchronous=FULL, COMMIT returns after the write-ahead log is synced. If the process or the machine dies
-	// before that, the next Open finds an unfinished transaction at the end of the log and ignores it.
-	if _, err := d.writer.run(commit); err != nil {
-		return false, d.fault(err, "commit")
+	if err := w.frame.Commit(); err != nil {
+		return false, err
 	}
 	return wakes, nil
 }
 
 // apply runs one request between savepoints; a request that is alone in its transaction needs none. Its own failure goes into
 // r.err and undoes what it did. The returned error means that the transaction is lost for all requests.
-func (d *DB) apply(r *request, isAlone bool) (wakes bool, err error) {
+func (w *Writer) apply(r *request, isAlone bool) (wakes bool, err error) {
 	if !isAlone {
-		if _, err := d.writer.run(savepoint); err != nil {
-			return false, d.fault(err, "begin a write")
+		if err := w.frame.BeginOne(); err != nil {
+			return false, err
 		}
 	}
-	t := &Tx{db: d, conn: d.writer}
+	t := &Tx{conn: w.frame}
 	r.err = guard(r.fn, t)
 	// An fn that kept its Tx gets an error from it, and cannot write into the transaction of another caller.
 	t.conn = nil
-	// SQLite has rolled back everything, the parts of the other callers included. All of them get the error.
-	if t.broken != nil {
+	switch {
+	case t.loss == LosesAll: // the parts of the other callers included: all of them get the error
 		return false, t.broken
+	case t.loss == LosesOne && r.err == nil: // fn did not look at the error, and nothing of its part can be kept
+		r.err = t.broken
 	}
 	if isAlone {
 		return t.wakes, nil
 	}
 	if r.err != nil {
 		t.wakes = false
-		if _, err := d.writer.run(rollbackOne); err != nil {
-			return false, d.fault(err, "undo a write")
+		if err := w.frame.UndoOne(); err != nil {
+			return false, err
 		}
 	}
-	if _, err := d.writer.run(releasePoint); err != nil {
-		return false, d.fault(err, "end a write")
+	if err := w.frame.EndOne(); err != nil {
+		return false, err
 	}
 	return t.wakes, nil
 }
@@ -247,4 +316,17 @@ func guard(fn func(*Tx) error, t *Tx) (err error) {
 		}
 	}()
 	return fn(t)
+}
+
+// GaveUp is the error for a caller whose context ended before its turn. Its fn did not run.
+func GaveUp(cause error) error {
+	return &inventory.Error{
+		Kind: inventory.Unavailable, Msg: "the database was too busy", Err: cause,
+		Hint: "try again; if it stays so, look at the disk's latency",
+	}
+}
+
+// Closed is the error for a write that comes after Close, or that waited in the queue then and was never run.
+func Closed() error {
+	return inventory.Errorf(inventory.Unavailable, "slipway is stopping").WithHint("try again in a moment")
 }

@@ -1,18 +1,21 @@
-package sqlite
+package database
 
 import (
-	"database/sql/driver"
 	"fmt"
 	"reflect"
 )
+
+// Scan copies the columns of a row to where they belong. A destination is a pointer to a text, a number, a boolean or bytes, or reads
+// the column itself with a method Read.
+type Scan func(dest ...any) error
 
 // reader is a destination that reads the value of a column itself.
 type reader interface {
 	Read(v any) error
 }
 
-// scanColumns copies the columns of a row. What does not fit is an error and not a guess.
-func scanColumns(dest []any, columns []driver.Value) error {
+// Columns copies the columns of a row: texts, 64-bit integers, bytes and nil. V is any. What does not fit is an error and not a guess.
+func Columns[V any](dest []any, columns []V) error {
 	if len(dest) != len(columns) {
 		return fmt.Errorf("a row of %d columns is read as %d", len(columns), len(dest))
 	}
@@ -24,9 +27,9 @@ func scanColumns(dest []any, columns []driver.Value) error {
 	return nil
 }
 
-// scanColumn knows the values that SQLite has: texts, 64-bit integers and bytes. The tables are STRICT, so that a column never holds
-// another type than its schema says.
-func scanColumn(dest any, v driver.Value) error {
+// scanColumn needs no other types: PostgreSQL's tables have no others, and SQLite's are STRICT, so that a column never holds another type
+// than its schema says.
+func scanColumn(dest, v any) error {
 	switch d := dest.(type) {
 	case reader:
 		return d.Read(v)

@@ -1,21 +1,48 @@
-package sqlite
+package database
 
 import (
-	"database/sql/driver"
 	"errors"
 
 	"slipway.dev/slipway/inventory"
 )
 
+// Conn is the connection of a transaction. One goroutine uses it at a time. It keeps statements prepared.
+type Conn interface {
+	// Exec runs a statement without rows, and returns how many rows it changed.
+	Exec(query string, args []any) (n int64, err error)
+	// Insert adds a row and returns its id.
+	Insert(query string, args []any) (id int64, err error)
+	// Each runs a query and calls fn for every row.
+	Each(query string, args []any, fn func(Scan) error) error
+	// Changes is that of Tx.
+	Changes() (count uint64, ok bool)
+	// Fault turns an error of the driver into one of ours, and says what the transaction has lost with it.
+	Fault(err error) (error, Loss)
+}
+
+// Loss is what a statement that failed takes along.
+type Loss int
+
+const (
+	LosesStatement Loss = iota // itself only: fn may go on, as after a name that is taken
+	LosesOne                   // the part of its caller
+	LosesAll                   // the transaction, with the parts of other callers
+)
+
 // Tx is a transaction, or its part of a shared one. It must not be used once fn has returned: conn is nil then, and every method fails.
 type Tx struct {
-	db      *DB
-	conn    *conn
-	isRead  bool
-	began   uint64 // of a read: the count of changes before it began
-	hasRead bool   // it has its snapshot
-	wakes   bool   // its commit calls those of OnCommit
-	broken  error  // the database gave up on the whole transaction; nothing more can be done in it
+	conn   Conn
+	isRead bool
+	wakes  bool // its commit calls those of OnCommit
+	loss   Loss
+	broken error // more than a statement is lost with it; nothing more can be done
+}
+
+// Read runs fn in a transaction that cannot write, whose snapshot conn has or takes with its first statement.
+func Read(conn Conn, fn func(*Tx) error) error {
+	t := &Tx{conn: conn, isRead: true}
+	defer func() { t.conn = nil }()
+	return fn(t)
 }
 
 // IsRead reports whether the transaction is one of Read, which cannot write.
@@ -24,45 +51,25 @@ func (t *Tx) IsRead() bool { return t.isRead }
 // Wake makes the commit of this transaction call those who have registered with OnCommit.
 func (t *Tx) Wake() { t.wakes = true }
 
+// Changes returns the count of changes to the watched tables at the snapshot of this transaction. What was read of them at the same
+// count is what the transaction would read. If ok is false, it has to read them itself.
+func (t *Tx) Changes() (count uint64, ok bool) {
+	if t.usable() != nil {
+		return 0, false
+	}
+	return t.conn.Changes()
+}
+
 // Run executes a statement and returns how many rows it changed.
 func (t *Tx) Run(query string, args ...any) (int64, error) {
-	r, err := t.exec(query, args)
-	if err != nil {
+	if err := t.usable(); err != nil {
 		return 0, err
 	}
-	n, err := r.RowsAffected()
+	n, err := t.conn.Exec(query, args)
 	return n, t.check(err)
 }
 
-// exec runs a statement that returns no rows. A statement that fails undoes itself only. The caller decides whether fn goes on, as after
-// a name that is taken.
-func (t *Tx) exec(query string, args []any) (driver.Result, error) {
-	if err := t.usable(); err != nil {
-		return nil, err
-	}
-	s, err := t.prepare(query)
-	if err != nil {
-		return nil, err
-	}
-	r, err := s.exec(args)
-	return r, t.check(err)
-}
-
-// prepare returns a statement that is about to be run.
-func (t *Tx) prepare(query string) (*stmt, error) {
-	s, err := t.conn.prepare(query)
-	if err != nil {
-		return nil, t.check(err)
-	}
-	// The count turns odd before the first change, so that no reader keeps what it reads meanwhile. A statement that fails has changed
-	// nothing, and then the count only costs a few reads of the tables.
-	if !t.isRead {
-		t.db.changing(s.isWatched)
-	}
-	return s, nil
-}
-
-// Write is run for statements that change something.
+// Write is Run for statements that change something.
 func (t *Tx) Write(query string, args ...any) (int64, error) {
 	if t.isRead {
 		return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
@@ -75,17 +82,12 @@ func (t *Tx) Insert(query string, args ...any) (id int64, err error) {
 	if t.isRead {
 		return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
 	}
-	r, err := t.exec(query, args)
-	if err != nil {
+	if err := t.usable(); err != nil {
 		return 0, err
 	}
-	id, err = r.LastInsertId()
+	id, err = t.conn.Insert(query, args)
 	return id, t.check(err)
 }
-
-// Scan copies the columns of a row to where they belong. A destination is a pointer to a text, a number, a boolean or bytes, or reads
-// the column itself with a method Read.
-type Scan func(dest ...any) error
 
 // errEnough ends a query whose first row is all that is wanted.
 var errEnough = errors.New("one row is enough")
@@ -113,12 +115,7 @@ func (t *Tx) Each(fn func(Scan) error, query string, args ...any) error {
 	if err := t.usable(); err != nil {
 		return err
 	}
-	s, err := t.prepare(query)
-	if err != nil {
-		return err
-	}
-	err = s.each(args, fn)
-	t.hasRead = true
+	err := t.conn.Each(query, args, fn)
 	if errors.Is(err, errEnough) {
 		return nil
 	}
@@ -134,7 +131,7 @@ func (t *Tx) usable() error {
 	return t.broken
 }
 
-// check turns a driver's error into ours, and remembers when the whole transaction is lost with it.
+// check turns a driver's error into ours, and remembers when more than the statement is lost with it.
 func (t *Tx) check(err error) error {
 	if err == nil {
 		return nil
@@ -142,10 +139,9 @@ func (t *Tx) check(err error) error {
 	if _, ok := errors.AsType[*inventory.Error](err); ok {
 		return err
 	}
-	// Any other error undoes the statement only, and the transaction can go on.
-	if losesTransaction(err) {
-		t.broken = t.db.fault(err, "use the database")
-		return t.broken
+	said, loss := t.conn.Fault(err)
+	if loss != LosesStatement {
+		t.broken, t.loss = said, loss
 	}
-	return t.db.fault(err, "use the database")
+	return said
 }
