@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	leaseMACsSQL = `SELECT address, mac FROM leases`
-	leaseOfSQL   = `SELECT address, subnet, mac, client_id, hostname, port, state, is_boot, starts_at, expires_at FROM leases
+	leasesOfMACSQL = `SELECT address, subnet, mac, client_id, hostname, port, state, is_boot, starts_at, expires_at FROM leases WHERE mac = $1`
+	leaseMACsSQL   = `SELECT address, mac FROM leases`
+	leaseOfSQL     = `SELECT address, subnet, mac, client_id, hostname, port, state, is_boot, starts_at, expires_at FROM leases
 WHERE address = $1 AND mac = $2`
 )
 
@@ -195,12 +196,10 @@ func (t networkTx) SaveLease(l inventory.Lease) error {
 		args = append(args, int64(l.IAID))
 	}
 	_, err = t.Write(f.saveLease, args...)
-	if inventory.IsKind(err, inventory.Conflict) {
-		if err := t.hasSubnet(l.Subnet); err != nil {
-			return err
-		}
+	if inventory.IsKind(err, inventory.Conflict) { // a lease overwrites another one: only its subnet can be wrong
+		return absent("subnet", l.Subnet)
 	}
-	if at, is4 := address.(int64); is4 && err == nil {
+	if at, is4 := address.(int64); is4 && err == nil && t.store.hints != nil {
 		t.store.hints.add(l.MAC, at) // before the commit: a hint without its row does no harm, a row without hint would be lost
 	}
 	return err

@@ -98,6 +98,9 @@ func (s *Store) readHints(t *database.Tx) error {
 
 // leasesOf4 returns the IPv4 leases of a network card, in no order.
 func (t networkTx) leasesOf4(mac inventory.MAC) (all []inventory.Lease, err error) {
+	if t.store.hints == nil {
+		return list(t.tx, ipv4.readLease, leasesOfMACSQL, string(mac))
+	}
 	// The query also has the MAC: a hint may be old, or of another card with the same hash.
 	for _, a := range t.store.hints.of(mac) {
 		some, err := list(t.tx, ipv4.readLease, leaseOfSQL, int64(a), string(mac))

@@ -1,8 +1,8 @@
-// Package sqlstore keeps the inventory in SQLite. It is the only place with SQL, and maps rows to the types of package inventory. It never
-// decides anything about a host.
+// Package sqlstore keeps the inventory in SQLite or PostgreSQL. It is the only place with SQL, and maps rows to the types of package
+// inventory. It never decides anything about a host.
 //
-// Package sqlite below owns the file: shared commits, snapshots, crashes, backups. Here a transaction has rooms, such as hostTx, each with
-// the statements and methods of a few nouns (tx.go). Plain nouns need a table only (records.go, table.go), and package column says how a
+// The packages below own the databases: snapshots, crashes, lost connections (sqlite, postgres) and shared commits (database). Here a
+// transaction has rooms, such as hostTx, each with the statements and methods of a few nouns (tx.go). The statements are the same on both. Plain nouns need a table only (records.go, table.go), and package column says how a
 // field is kept. Data that each boot needs comes from memory (settings.go), and is always that of the snapshot.
 //
 // # Statements
@@ -18,52 +18,74 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/database"
+	"slipway.dev/slipway/inventory/sqlstore/postgres"
 	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 	"slipway.dev/slipway/migrations"
 )
 
-// Config holds the settings of a Store. Only Path is required; sqlite.Config has the defaults.
+// Config holds the settings of a Store. One of Path and URL is required; sqlite.Config and postgres.Config have the defaults.
 type Config struct {
-	Path    string       // of the database file; it is made if it does not exist, its folder must
-	Log     *slog.Logger // gets migrations and failed commits; nil discards them
-	QueueN  int          // how many writes may wait before Write blocks
-	BatchN  int          // how many writes at most share a commit
-	ReaderN int          // how many Reads run at once
+	Path string // of the file of SQLite; it is made if it does not exist, its folder must
+	// URL and Password are those of a database on a PostgreSQL server; see postgres.Config.
+	URL, Password string
+	Lost          func(commitN int64) // see postgres.Config
+	Log           *slog.Logger        // gets migrations and failed commits; nil discards them
+	QueueN        int                 // how many writes may wait before Write blocks
+	BatchN        int                 // how many writes at most share a commit
+	ReaderN       int                 // how many Reads run at once
 }
 
-// Store keeps the inventory in one SQLite file. It implements inventory.Store. Many goroutines may call its methods.
+// DB is a database, as packages sqlite and postgres have it.
+type DB interface {
+	Read(ctx context.Context, fn func(*database.Tx) error) error
+	Write(ctx context.Context, fn func(*database.Tx) error) error
+	OnCommit(fn func())
+	Backup(ctx context.Context, path string) error
+	Close() error
+}
+
+// Store keeps the inventory in a database. It implements inventory.Store. Many goroutines may call its methods.
 type Store struct {
-	*sqlite.DB
+	DB
 	settings settings
-	hints    *leaseHints
+	hints    *leaseHints // nil on PostgreSQL, which has an index in their place
 }
 
 var _ inventory.Store = (*Store)(nil)
 
-// Open opens the database at cfg.Path, makes it if needed, brings its schema up to date, and starts the writer. Close ends the writer.
-// Errors are those of sqlite.Open.
+// Open opens the database, brings its schema up to date, and starts the writer. Close ends the writer. Errors are those of sqlite.Open and
+// postgres.Open.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
+	s := &Store{}
+	if cfg.URL != "" {
+		files, err := fs.Sub(migrations.Postgres, "postgres")
+		if err != nil {
+			return nil, err
+		}
+		s.DB, err = postgres.Open(ctx, postgres.Config{
+			URL: cfg.URL, Password: cfg.Password, Migrations: files, Watched: settingTables, Lost: cfg.Lost,
+			Log: cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN, ReaderN: cfg.ReaderN,
+		})
+		return s, err
+	}
+	s.hints = newLeaseHints()
 	files, err := fs.Sub(migrations.SQLite, "sqlite")
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{hints: newLeaseHints()}
 	s.DB, err = sqlite.Open(ctx, sqlite.Config{
 		Path: cfg.Path, Migrations: files, Watched: settingTables, Between: s.readHints,
 		Log: cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN, ReaderN: cfg.ReaderN,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, err
 }
 
-// Read implements inventory.Store; see sqlite.DB.
+// Read implements inventory.Store; see DB.
 func (s *Store) Read(ctx context.Context, fn func(inventory.Tx) error) error {
 	return s.DB.Read(ctx, func(t *database.Tx) error { return fn((&tx{Tx: t, store: s}).rooms()) })
 }
 
-// Write implements inventory.Store; see sqlite.DB.
+// Write implements inventory.Store; see DB.
 func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 	return s.DB.Write(ctx, func(t *database.Tx) error { return fn((&tx{Tx: t, store: s}).rooms()) })
 }

@@ -220,7 +220,7 @@ var owners = map[string][]string{
 	"github.com/coreos/go-oidc":              {"web/access"},
 	"golang.org/x/oauth2":                    {"web/access"},
 	"github.com/mattn/go-sqlite3":            {"inventory/sqlstore/sqlite"},
-	"github.com/pressly/goose":               {"inventory/sqlstore/sqlite", "inventory/sqlstore/postgres"},
+	"github.com/pressly/goose":               {"inventory/sqlstore/database", "inventory/sqlstore/sqlite", "inventory/sqlstore/postgres"},
 	"github.com/jackc/pgx":                   {"inventory/sqlstore/postgres"},
 	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "lab/simulate", "agent"},
 	"github.com/pires/go-proxyproto":         {"web/proxy"},

@@ -23,8 +23,8 @@ type Frame interface {
 	BeginOne() error
 	UndoOne() error
 	EndOne() error
-	// Commit returns after the disk has the transaction.
-	Commit() error
+	// Commit returns after the disk has the transaction. Wakes says that it calls those of OnCommit.
+	Commit(wakes bool) error
 	// Rollback undoes the whole transaction, also one that the database has given up already.
 	Rollback() error
 	// Answered is called when all callers of a commit have their answers.
@@ -265,7 +265,7 @@ func (w *Writer) transact(live []*request) (wakes bool, err error) {
 	if len(live) == 1 && live[0].err != nil {
 		return false, w.frame.Rollback()
 	}
-	if err := w.frame.Commit(); err != nil {
+	if err := w.frame.Commit(wakes); err != nil {
 		return false, err
 	}
 	return wakes, nil

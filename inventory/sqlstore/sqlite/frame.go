@@ -28,7 +28,7 @@ func (w writing) EndOne() error { return w.step(releasePoint, "end a write") }
 
 // Commit implements database.Frame. With synchronous=FULL, COMMIT returns after the write-ahead log is synced. If the process or the
 // machine dies before that, the next Open finds an unfinished transaction at the end of the log and ignores it.
-func (w writing) Commit() error {
+func (w writing) Commit(bool) error {
 	if err := w.step(commit, "commit"); err != nil {
 		return err
 	}

@@ -1,0 +1,197 @@
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
+
+// conn is a connection to the server. One goroutine uses it at a time. It keeps the statements prepared that it has run.
+//
+// What costs time is the way to the server and back, not the work there. Statements whose result nobody waits for, such as BEGIN and
+// SAVEPOINT, therefore wait until the next statement, and go with it.
+type conn struct {
+	c       *pgx.Conn
+	timeout time.Duration // of each way to the server and back
+	waiting []step
+}
+
+// step is a statement that waits for the next one. Read gets its rows, if it is not nil.
+type step struct {
+	query string
+	args  []any
+	read  func(rows [][]any)
+}
+
+// later makes a statement wait for the next one.
+func (c *conn) later(steps ...step) { c.waiting = append(c.waiting, steps...) }
+
+// flush sends what waits.
+func (c *conn) flush() error {
+	_, _, err := c.send(nil)
+	return err
+}
+
+// send sends what waits, then the last statement, if there is one. It returns how many rows that one changed, and its rows. If a
+// statement fails, the server ignores those after it.
+func (c *conn) send(last *step) (n int64, rows [][]any, err error) {
+	steps := c.waiting
+	if last != nil {
+		steps = append(steps, *last)
+	}
+	if len(steps) == 0 {
+		return 0, nil, nil
+	}
+	batch := &pgx.Batch{}
+	for _, s := range steps {
+		args, err := arguments(s.args)
+		if err != nil { // what waits goes with the next one
+			return 0, nil, err
+		}
+		batch.Queue(s.query, args...)
+	}
+	c.waiting = nil
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	answers := c.c.SendBatch(ctx, batch)
+	for i, s := range steps {
+		var got [][]any
+		var tag string
+		if tag, n, got, err = collect(answers); err != nil {
+			break
+		}
+		if s.query == commit && tag != commit { // COMMIT of a transaction that has failed is answered ROLLBACK, which is no error
+			err = errNotCommitted
+			break
+		}
+		if s.read != nil {
+			s.read(got)
+		}
+		if i == len(steps)-1 {
+			rows = got
+		}
+	}
+	if closed := answers.Close(); err == nil {
+		err = closed
+	}
+	return n, rows, err
+}
+
+// collect reads one answer to its end.
+func collect(answers pgx.BatchResults) (tag string, n int64, all [][]any, err error) {
+	rows, err := answers.Query()
+	if err != nil {
+		return "", 0, nil, err
+	}
+	for rows.Next() {
+		row, err := rows.Values()
+		if err != nil {
+			rows.Close()
+			return "", 0, nil, err
+		}
+		for i, v := range row {
+			if row[i], err = stored(v); err != nil {
+				rows.Close()
+				return "", 0, nil, err
+			}
+		}
+		all = append(all, row)
+	}
+	rows.Close()
+	return rows.CommandTag().String(), rows.CommandTag().RowsAffected(), all, rows.Err()
+}
+
+// stored turns what PostgreSQL has into what database.Columns knows: texts, 64-bit integers, bytes and nil. Comparisons are of type bool
+// here and numbers on SQLite, and a SUM of BIGINT is NUMERIC.
+func stored(v any) (any, error) {
+	switch v := v.(type) {
+	case nil, string, int64, []byte:
+		return v, nil
+	case bool:
+		if v {
+			return int64(1), nil
+		}
+		return int64(0), nil
+	case int32:
+		return int64(v), nil
+	case pgtype.Numeric:
+		n, err := v.Int64Value()
+		if err != nil || !n.Valid {
+			return nil, fmt.Errorf("a number is not a whole one: %w", err)
+		}
+		return n.Int64, nil
+	}
+	return nil, fmt.Errorf("a column has a type that no table of Slipway has: %T", v)
+}
+
+// arguments turns what statements are given into texts, 64-bit integers, bytes and nil.
+//
+// A text in PostgreSQL is UTF-8 without the character NUL. What a network sent may be neither. Such places become U+FFFD, also in the
+// arguments of queries, so that what was stored is found.
+func arguments(args []any) ([]any, error) {
+	to := make([]any, len(args))
+	for i, a := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(a)
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i+1, err)
+		}
+		switch v := v.(type) {
+		case string:
+			to[i] = strings.ReplaceAll(strings.ToValidUTF8(v, "\uFFFD"), "\x00", "\uFFFD")
+		case bool:
+			to[i] = int64(0)
+			if v {
+				to[i] = int64(1)
+			}
+		default:
+			to[i] = v
+		}
+	}
+	return to, nil
+}
+
+// Exec implements database.Conn.
+func (c *conn) Exec(query string, args []any) (int64, error) {
+	n, _, err := c.send(&step{query: query, args: args})
+	return n, err
+}
+
+// Insert implements database.Conn. Every table whose ids the database makes calls them id.
+func (c *conn) Insert(query string, args []any) (id int64, err error) {
+	err = c.Each(query+" RETURNING id", args, func(s database.Scan) error { return s(&id) })
+	return id, err
+}
+
+// Each implements database.Conn. It reads all rows before it calls fn, because fn may run another query on the same connection.
+func (c *conn) Each(query string, args []any, fn func(database.Scan) error) error {
+	_, rows, err := c.send(&step{query: query, args: args})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if err := fn(func(dest ...any) error { return database.Columns(dest, row) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOpen reports whether the connection was not ended by this side.
+func (c *conn) isOpen() bool { return c != nil && !c.c.IsClosed() }
+
+// isAlive reports whether the connection can be used, as far as this side knows.
+func (c *conn) isAlive() bool { return c.isOpen() && c.c.PgConn().CheckConn() == nil }
+
+// close ends the connection. The server undoes a transaction that is open.
+func (c *conn) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	return c.c.Close(ctx)
+}

@@ -1,0 +1,199 @@
+// Package postgres owns the way to a PostgreSQL server: who reads and who writes, whether a commit was made, and what is done while the
+// server cannot be reached. It knows SQL statements only as texts, and nothing of hosts: package sqlstore has the statements.
+//
+// Start reading at frame.go: instances take turns to write, and a commit whose answer is lost is looked up. Then read how statements share
+// the way to the server (conn.go), and what a reader may keep in memory (reading.go).
+//
+// # What is on disk
+//
+// Write returns after the server has answered COMMIT, and so after its disk has the transaction (synchronous_commit), and that of a
+// synchronous standby. If the answer is lost, Write returns only when the outcome is known, or says that it is not.
+//
+// # What runs at the same time
+//
+// One instance writes at a time: an advisory lock is held for the length of a commit. Any number read. A read sees the snapshot of its
+// first statement and never waits for a writer.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"io/fs"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
+
+// Config holds the settings of a DB. Only URL is required.
+type Config struct {
+	// URL names the server, the user and the database, as libpq does: postgres://user@host:5432/slipway?sslmode=verify-full. It may
+	// name several servers; the one that can be written is used. Password is apart, so that no list of processes shows it.
+	URL, Password string
+	// Migrations are the files that bring the schema up to date, as goose names them; nil leaves the schema as it is.
+	Migrations fs.FS
+	// Watched are the tables whose changes database.Tx.Changes counts.
+	Watched []string
+	// Lost is called when commits that were acknowledged are gone, as after a failover to a standby that did not have them. Nil only logs.
+	Lost func(commitN int64)
+	Log  *slog.Logger // gets migrations, failed commits and lost connections; nil discards them
+	// QueueN, BatchN and ReaderN are those of package sqlite.
+	QueueN, BatchN, ReaderN int
+	// Timeout is how long one answer of the server may take; 0 is 10 seconds. Patience is how long Write waits to learn what became of a
+	// commit; 0 is 30 seconds.
+	Timeout, Patience time.Duration
+}
+
+// DB is one database on a PostgreSQL server. Many goroutines may call its methods.
+type DB struct {
+	*database.Writer
+	cfg     Config
+	server  *pgx.ConnConfig
+	id      string     // of this run, in the table writers
+	readers chan *conn // nil stands for one that is not connected
+	writing *writing
+	heard   chan struct{} // closed when listen has ended
+}
+
+// Open connects to the database, brings its schema up to date, and starts the writer. Close ends it.
+//
+// The error is an *inventory.Error: Invalid for a URL that cannot be read, Unavailable when the server does not answer or refuses, and
+// Conflict when a newer Slipway wrote the database, or the server is older than PostgreSQL 14.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.QueueN = cmp.Or(cfg.QueueN, 1024)
+	cfg.BatchN = cmp.Or(cfg.BatchN, 256)
+	cfg.ReaderN = cmp.Or(cfg.ReaderN, max(4, runtime.NumCPU()))
+	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Second)
+	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Second)
+	d := &DB{cfg: cfg, id: rand.Text(), readers: make(chan *conn, cfg.ReaderN), heard: make(chan struct{})}
+	var err error
+	if d.server, err = server(cfg); err != nil {
+		return nil, err
+	}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if err := d.migrate(ctx); err != nil {
+		return nil, err
+	}
+	for range cfg.ReaderN {
+		d.readers <- nil
+	}
+	d.writing = &writing{db: d}
+	if err := d.writing.connect(); err != nil { // before the first write, so that a start that cannot write fails
+		return nil, err
+	}
+	d.Writer = database.NewWriter(d.writing, database.WriterConfig{Log: cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN})
+	go d.listen()
+	return d, nil
+}
+
+// Close finishes the writes that wait, ends the writer and the connections. Later writes are Unavailable. It is for the end of the program:
+// every Read must have returned.
+func (d *DB) Close() error {
+	d.Writer.Close()
+	<-d.heard
+	for range cap(d.readers) {
+		if c := <-d.readers; c != nil {
+			_ = c.close()
+		}
+	}
+	return d.writing.leave()
+}
+
+// Read runs fn on a snapshot of the database. It waits for a free reader and for the server. The error is Unavailable when ctx ends before a
+// reader is free, or the server cannot be reached, and else that of fn.
+func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) (err error) {
+	var c *conn
+	select {
+	case c = <-d.readers:
+	case <-ctx.Done():
+		return database.GaveUp(ctx.Err())
+	case <-d.Closing():
+		return database.Closed()
+	}
+	isKept := false
+	defer func() {
+		if !isKept {
+			d.readers <- c
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return database.GaveUp(err)
+	}
+	if !c.isAlive() {
+		if c, err = d.dial(); err != nil {
+			return d.said(err)
+		}
+	}
+	defer func() {
+		if c.waiting != nil { // nothing was asked
+			c.waiting = nil
+			return
+		}
+		// The caller need not wait for the end of its snapshot.
+		isKept = true
+		go func() {
+			if _, err := c.Exec(endRead, nil); err != nil {
+				_ = c.close()
+				c = nil
+			}
+			d.readers <- c
+		}()
+	}()
+	return database.Read(d.read(c), fn)
+}
+
+func (d *DB) isWatched(query string) bool { return database.Changes(query, d.cfg.Watched) }
+
+// lost says that commits are gone that were acknowledged.
+func (d *DB) lost(n int64) {
+	d.cfg.Log.Error("the database has lost acknowledged changes", "commits", n,
+		"hint", "after a failover: the standby did not have them; set synchronous_standby_names on the primary")
+	if d.cfg.Lost != nil {
+		d.cfg.Lost(n)
+	}
+}
+
+// listen wakes those of OnCommit when another instance has added events. Nothing relies on it: whoever waits looks again from time to time.
+func (d *DB) listen() {
+	defer close(d.heard)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-d.Closing():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for ctx.Err() == nil {
+		if c, err := d.dial(); err == nil {
+			if _, err = c.c.Exec(ctx, `LISTEN slipway`); err == nil {
+				d.Committed() // what came while nobody listened
+			}
+			for err == nil {
+				n, failed := c.c.WaitForNotification(ctx)
+				if err = failed; err == nil && n.Payload != d.id {
+					d.Committed()
+				}
+			}
+			_ = c.close()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// Backup has no file to copy.
+func (d *DB) Backup(context.Context, string) error {
+	return inventory.Errorf(inventory.Invalid, "the database is on a PostgreSQL server").WithHint("back it up there, with pg_dump")
+}

@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
+
+// oldest is the oldest PostgreSQL that this package is tested with.
+const oldest = 140000
+
+// server reads where the server is, and with what settings it is used.
+func server(cfg Config) (*pgx.ConnConfig, error) {
+	to, err := pgx.ParseConfig(cfg.URL)
+	if err != nil { // its text leaves the password out
+		return nil, &inventory.Error{
+			Kind: inventory.Invalid, Msg: "cannot read the address of the database", Err: err,
+			Hint: "write it as postgres://user@host:5432/slipway?sslmode=verify-full",
+		}
+	}
+	if cfg.Password != "" {
+		to.Password = cfg.Password
+	}
+	to.ConnectTimeout = cfg.Timeout
+	to.ValidateConnect = isPrimary
+	to.RuntimeParams["application_name"] = "slipway"
+	// An instance that is paused in a transaction holds the turn. The server ends that transaction, and the instance finds out when it wakes.
+	to.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(cfg.Timeout.Milliseconds()/2, 10)
+	// The server ends a wait for the turn whose instance has gone.
+	to.RuntimeParams["client_connection_check_interval"] = "2000"
+	return to, nil
+}
+
+// isPrimary refuses a standby, which answers with old data and takes no writes. If the URL names several servers, the next one is tried.
+func isPrimary(ctx context.Context, c *pgconn.PgConn) error {
+	got := c.ExecParams(ctx, `SHOW transaction_read_only`, nil, nil, nil, nil).Read()
+	if got.Err != nil {
+		return got.Err
+	}
+	if len(got.Rows) == 1 && string(got.Rows[0][0]) == "on" {
+		return errReadOnly
+	}
+	return nil
+}
+
+// dial connects.
+func (d *DB) dial() (*conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.Timeout)
+	defer cancel()
+	c, err := pgx.ConnectConfig(ctx, d.server)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c: c, timeout: d.cfg.Timeout}, nil
+}
+
+// check refuses a server that cannot keep what Slipway stores.
+func (d *DB) check() error {
+	c, err := d.dial()
+	if err != nil {
+		return d.said(err)
+	}
+	defer func() { _ = c.close() }()
+	_, rows, err := c.send(&step{query: `SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('server_version')`})
+	if err != nil {
+		return d.said(err)
+	}
+	number, _ := rows[0][0].(string)
+	encoding, _ := rows[0][1].(string)
+	version, _ := rows[0][2].(string)
+	if n, err := strconv.Atoi(number); err != nil || n < oldest {
+		return inventory.Errorf(inventory.Conflict, "the database is PostgreSQL %s, which is too old", inventory.Clean(version, 40)).
+			WithHint("Slipway works with PostgreSQL 14 to 17")
+	}
+	if encoding != "UTF8" {
+		return inventory.Errorf(inventory.Conflict, "the database has the encoding %s", inventory.Clean(encoding, 40)).
+			WithHint("make one with: CREATE DATABASE slipway ENCODING 'UTF8' TEMPLATE template0")
+	}
+	return nil
+}
+
+// migrate applies the missing migrations, each in its own transaction. Instances that start at once take turns.
+func (d *DB) migrate(ctx context.Context) error {
+	if d.cfg.Migrations == nil {
+		return nil
+	}
+	turn, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDB(*d.server)
+	defer db.Close()
+	err = database.Migrate(ctx, db, database.Migrations{
+		Dialect: goose.DialectPostgres, Files: d.cfg.Migrations, Name: "the database", Log: d.cfg.Log, Options: []goose.ProviderOption{goose.WithSessionLocker(turn)},
+	})
+	if err != nil {
+		return d.said(err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
+
+// errNotCommitted is a COMMIT that undid the transaction, because one of its statements had failed.
+var errNotCommitted = errors.New("the server undid the transaction")
+
+// errReadOnly is a server that takes no writes.
+var errReadOnly = errors.New("it is read-only")
+
+// said is the error of a statement, for callers who need not know what was lost.
+func (d *DB) said(err error) error {
+	said, _ := d.fault(err, false)
+	return said
+}
+
+// fault turns an error of the driver into one with a kind and a hint, and says what the transaction has lost with it. It knows the
+// error by its SQLSTATE (PostgreSQL's manual, appendix A), never by its text.
+//
+// An error of the server ends the part of the caller, as PostgreSQL does nothing more until a ROLLBACK TO. The driver ends the connection
+// with most of its own errors, and the whole transaction with it. If the connection isOpen still, the error came from what was read.
+func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
+	if said, ok := errors.AsType[*inventory.Error](err); ok {
+		return said, database.LosesOne
+	}
+	if errors.Is(err, errNotCommitted) {
+		return &inventory.Error{Kind: inventory.Internal, Msg: "cannot use the database", Err: err}, database.LosesOne
+	}
+	e := &inventory.Error{
+		Kind: inventory.Unavailable, Msg: "the database cannot be reached", Err: err,
+		Hint: "check that PostgreSQL runs at " + d.where() + " and that this machine reaches it; work goes on by itself",
+	}
+	readOnly := func() (error, database.Loss) {
+		e.Msg, e.Hint = "the database is read-only", "is "+d.where()+" a standby? Name the primary, or all servers; work goes on by itself"
+		return e, database.LosesAll
+	}
+	if errors.Is(err, errReadOnly) {
+		return readOnly()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		e.Msg = "the database does not answer in time"
+		return e, database.LosesAll
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok && isOpen {
+		return &inventory.Error{Kind: inventory.Internal, Msg: "cannot use the database", Err: err}, database.LosesStatement
+	} else if !ok {
+		return e, database.LosesAll
+	}
+	loss := database.LosesOne
+	if pg.Severity == "FATAL" || pg.Severity == "PANIC" {
+		loss = database.LosesAll
+	}
+	switch class := pg.Code[:min(2, len(pg.Code))]; {
+	// Callers check names before they write, and say who holds one. This is for what they did not check.
+	case pg.Code == "23503":
+		e.Kind, e.Msg, e.Hint = inventory.Conflict, "it names something that does not exist, or something still uses it", ""
+	case class == "23":
+		e.Kind, e.Msg, e.Hint = inventory.Conflict, "the name or address is taken", ""
+	case class == "40": // deadlock or serialization failure: not us, there is one writer
+		e.Msg, e.Hint, loss = "another program writes to the database of Slipway", "let no other program write to "+d.where(), database.LosesAll
+	case pg.Code == "25006": // the server has become a standby: the next connection looks for the primary
+		return readOnly()
+	case pg.Code == "25P03": // we were paused in a transaction, or stuck
+		e.Msg, e.Hint, loss = "the database has ended a change that took too long", "was this machine paused? Try again", database.LosesAll
+	case pg.Code == "53100":
+		e.Msg, e.Hint = "the disk with the database is full", "free space on the server "+d.where()+"; work goes on by itself"
+	case pg.Code == "53300":
+		e.Msg, e.Hint = "the database has too many connections", "raise max_connections on "+d.where()+", or end what holds them"
+	case class == "53":
+		e.Msg, e.Hint = "the database lacks memory or another resource", "look at the log of PostgreSQL on "+d.where()
+	case class == "57" && pg.Code != "57014": // it stops, starts, or was told to end the connection
+		e.Msg, loss = "the database is stopping or starting", database.LosesAll
+	case class == "28":
+		e.Msg, e.Hint = "the database refuses the user or the password", "check user, password and pg_hba.conf of "+d.where()
+	case pg.Code == "3D000":
+		e.Msg, e.Hint = "the database does not exist", "make it with: CREATE DATABASE "+d.server.Database+" ENCODING 'UTF8' TEMPLATE template0"
+	case pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter"): // pgbouncer: the only one that says so has no code for it
+		e.Kind, e.Msg = inventory.Conflict, "a connection pooler stands before the database"
+		e.Hint = "name PostgreSQL itself: a pooler hides which connection has the lock and the notifications"
+	case pg.Code == "42501":
+		e.Msg, e.Hint = "the user of the database may not do that", "let "+d.server.User+" own the database and its tables"
+	case class == "42": // a table or column is missing
+		e.Kind, e.Msg = inventory.Internal, "the tables of the database are not those of this version"
+		e.Hint = "were they changed by hand? Restore a backup, or look at the log"
+	case class == "58", class == "XX":
+		e.Msg, e.Hint = "the server of the database fails", "look at the log of PostgreSQL on "+d.where()
+	default:
+		e.Kind, e.Msg, e.Hint = inventory.Internal, "cannot use the database", ""
+	}
+	return e, loss
+}
+
+// where is the server as an admin names it.
+func (d *DB) where() string { return d.server.Host }
