@@ -1,5 +1,5 @@
-// Package database is what SQLite and PostgreSQL have in common for package sqlstore: a transaction (Tx), how its rows are read (scan.go), and
-// the shared commit (Writer). Packages sqlite and postgres have the connections.
+// Package database has the parts that SQLite and PostgreSQL share: a transaction (Tx), the reading of rows (scan.go), and the shared
+// commit (Writer). Packages sqlite and postgres have the connections.
 //
 // Start reading at Writer.Write: one goroutine takes all waiting writes and commits them together. Write returns after the database has
 // the commit on disk. Other writes of the same commit share its fate only when the commit itself fails: each is a part of its own.

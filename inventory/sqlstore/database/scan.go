@@ -14,7 +14,7 @@ type reader interface {
 	Read(v any) error
 }
 
-// Columns copies the columns of a row: texts, 64-bit integers, bytes and nil. V is any. What does not fit is an error and not a guess.
+// Columns copies the columns of a row: texts, 64-bit integers, bytes and nil. V is any. A value that does not fit is an error.
 func Columns[V any](dest []any, columns []V) error {
 	if len(dest) != len(columns) {
 		return fmt.Errorf("a row of %d columns is read as %d", len(columns), len(dest))

@@ -51,8 +51,8 @@ func (t *Tx) IsRead() bool { return t.isRead }
 // Wake makes the commit of this transaction call those who have registered with OnCommit.
 func (t *Tx) Wake() { t.wakes = true }
 
-// Changes returns the count of changes to the watched tables at the snapshot of this transaction. What was read of them at the same
-// count is what the transaction would read. If ok is false, it has to read them itself.
+// Changes returns the count of changes to the watched tables at the snapshot of this transaction. The transaction may use rows that
+// somebody read at the same count. If ok is false, it has to read them itself.
 func (t *Tx) Changes() (count uint64, ok bool) {
 	if t.usable() != nil {
 		return 0, false

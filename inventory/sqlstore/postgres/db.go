@@ -1,8 +1,8 @@
-// Package postgres owns the way to a PostgreSQL server: who reads and who writes, whether a commit was made, and what is done while the
-// server cannot be reached. It knows SQL statements only as texts, and nothing of hosts: package sqlstore has the statements.
+// Package postgres owns the connections to a PostgreSQL server. It decides who writes, finds out whether a commit was made, and connects
+// again when the server comes back. It knows SQL statements only as texts, and nothing of hosts: package sqlstore has the statements.
 //
-// Start reading at frame.go: instances take turns to write, and a commit whose answer is lost is looked up. Then read how statements share
-// the way to the server (conn.go), and what a reader may keep in memory (reading.go).
+// Start reading at frame.go: instances take turns to write, and ask what became of a commit whose answer was lost. Then read how
+// statements share a way to the server (conn.go), and what a reader may keep in memory (reading.go).
 //
 // # What is on disk
 //
@@ -62,8 +62,8 @@ type DB struct {
 
 // Open connects to the database, brings its schema up to date, and starts the writer. Close ends it.
 //
-// The error is an *inventory.Error: Invalid for a URL that cannot be read, Unavailable when the server does not answer or refuses, and
-// Conflict when a newer Slipway wrote the database, or the server is older than PostgreSQL 14.
+// The error is an *inventory.Error. It is Invalid for a URL that is none, and Unavailable when the server does not answer or refuses. It
+// is Conflict when a newer Slipway wrote the database, or when the server is older than PostgreSQL 14.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.QueueN = cmp.Or(cfg.QueueN, 1024)

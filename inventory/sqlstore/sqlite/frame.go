@@ -8,8 +8,8 @@ type writing struct {
 	db *DB
 }
 
-// Begin implements database.Frame. The owner of the statements reads outside the transaction: what it reads with the writer's own connection
-// is committed, and cannot be undone later.
+// Begin implements database.Frame. The owner of the statements reads before the transaction begins: all that it finds is committed, and
+// cannot be undone later.
 func (w writing) Begin() error {
 	if err := w.db.between(); err != nil {
 		return err
