@@ -25,7 +25,7 @@ GOTEST = $(GO) test -vet=off -ldflags=-w
 .PHONY: help build release ui lab check generate fmt test prepare packages stories lane test-unit test-postgres test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 build: ## bin/slipway, one static binary, and bin/slipway-agent, which goes into the agent image
 	@tools/deps.sh install build

@@ -116,3 +116,15 @@ func TestEveryStatementFitsPostgreSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestPostgreSQLCountsChangesInOneRow(t *testing.T) {
+	db := openPostgres(t)
+	if got := lines(t, db, `SELECT id || ' ' || n FROM changes`); !slices.Equal(got, []string{"1 0"}) {
+		t.Errorf("a new database has %q", got)
+	}
+	for _, query := range []string{`INSERT INTO changes VALUES (2, 0)`, `INSERT INTO changes VALUES (1, 0)`, `UPDATE changes SET id = 2`} {
+		if _, err := db.ExecContext(t.Context(), query); err == nil {
+			t.Errorf("%s was done", query)
+		}
+	}
+}
