@@ -3,12 +3,14 @@ package main
 import (
 	"io"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/cmd/slipway/cli/nouns"
+	"slipway.dev/slipway/inventory/transfer"
 	"slipway.dev/slipway/lab"
 	"slipway.dev/slipway/lab/simulate"
 )
@@ -20,7 +22,7 @@ func newParser(grammar any, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.BindToProvider((*cli.Session).Client), // for the commands that call the API
 		kong.PostBuild(nouns.NameArguments),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(cli.DecodeDuration)), kong.ExplicitGroups([]kong.Group{{Key: "nouns", Title: "Nouns (slipway NOUN VERB):"}}),
-		kong.Vars{"faults": simulate.FaultHelp(), "labdir": lab.DefaultDir, "socket": cli.DefaultSocket})
+		kong.Vars{"faults": simulate.FaultHelp(), "labdir": lab.DefaultDir, "socket": cli.DefaultSocket, "nouns": strings.Join(transfer.Nouns(), ",")})
 }
 
 // commandPath is the command as far as it was understood.

@@ -39,6 +39,9 @@ type Facts struct {
 	Optional []string
 	// Screen is how people read and write it; nil for a noun whose screens are written by hand.
 	Screen *Screen
+	// Files are the fields, as JSON names them, that files of import and export have; the first one names a record. It is nil for a
+	// noun that no file has, and for one with code of its own in package transfer.
+	Files []string
 }
 
 // Stamps are the fields of a record that the server fills in.
@@ -85,6 +88,7 @@ type Any interface {
 	New() any // a sample
 	KeyOf(record any) string
 	StampsOf(record any) Stamps // copies
+	Check(record *any) error
 	Of(tx inventory.RecordTx) inventory.Records[any]
 }
 
@@ -101,6 +105,14 @@ func (n Noun[R]) KeyOf(record any) string {
 func (n Noun[R]) StampsOf(record any) Stamps {
 	r := record.(R)
 	return n.Stamps(&r)
+}
+
+// Check is Validate of a record of any type.
+func (n Noun[R]) Check(record *any) error {
+	r := (*record).(R)
+	err := n.Validate(&r)
+	*record = r
+	return err
 }
 
 // Of returns the records without their type.

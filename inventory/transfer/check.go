@@ -5,24 +5,20 @@ import (
 	"net/netip"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/option"
 )
 
 // check looks for what is wrong within the document itself: rows without a key, names, MACs and addresses that come
 // twice, networks that overlap, and values that cannot stand together. Of rows with fields that could not be read, it
 // looks only at the others.
 func (d *Document) check(p *problems) {
-	d.checkHosts(p)
-	d.checkSubnets(p)
-	d.checkClasses(p)
-	d.checkReservations(p)
 	for _, n := range tables() {
-		switch n.name() {
-		case Hosts, Subnets, Classes, Reservations: // have been checked
-		default:
+		if n.name() != Hosts && n.name() != Reservations { // which have several keys
 			n.checkKeys(p, d)
 		}
 	}
+	d.checkHosts(p)
+	d.checkSubnets(p)
+	d.checkReservations(p)
 }
 
 // once notes keys that come twice.
@@ -70,18 +66,9 @@ func (d *Document) checkHosts(p *problems) {
 }
 
 func (d *Document) checkSubnets(p *problems) {
-	byName := newOnce(p)
 	for i := range d.Subnets {
-		if p.full() {
-			return
-		}
 		r := &d.Subnets[i]
-		if r.Value.Name == "" && !r.isBroken {
-			p.add(r.File, r.Line, inventory.Errorf(inventory.Invalid, "the subnet has no name"))
-			continue
-		}
-		byName.see("subnet", r.Value.Name, r.File, r.Line)
-		if !r.has("cidr") || r.isBroken {
+		if p.full() || r.Value.Name == "" || !r.has("cidr") || r.isBroken {
 			continue
 		}
 		if err := r.Value.Validate(); err != nil {
@@ -105,7 +92,6 @@ func (d *Document) checkReservations(p *problems) {
 			p.add(r.File, r.Line, inventory.Errorf(inventory.Invalid, "the reservation has no address"))
 			continue
 		}
-		_ = inventory.CheckOptions(option.OfReservation, "", "", v.Options, v.Address.Is6()) // into the form that is kept; Plan checks the whole
 		byAddress.see("address", writeAddr(v.Address), r.File, r.Line)
 		for _, key := range []string{string(v.MAC), v.ClientID, v.UUID} {
 			if key != "" && v.Subnet != "" {

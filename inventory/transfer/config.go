@@ -1,9 +1,7 @@
 package transfer
 
 import (
-	"maps"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,45 +33,21 @@ func named(noun string) func(string) error {
 
 func profileFields() []field[inventory.Profile] {
 	type profile = inventory.Profile
-	text := func(s string) (string, error) { return s, nil }
-	back := func(s string) string { return s }
 	return []field[profile]{
 		keeping(textField("name", func(p *profile) *string { return &p.Name }, named("profile"))),
 		keeping(textField("image", func(p *profile) *string { return &p.Image }, named("image"))),
 		textField("selector", func(p *profile) *string { return &p.Selector }, nil),
 		numberField("priority", func(p *profile) *int { return &p.Priority }),
-		listField("kernelArgs", func(p *profile) *[]string { return &p.KernelArgs }, text, back),
-		{name: "parameters", kind: asPairs, get: getParameters, set: setParameters},
+		textsField("kernelArgs", func(p *profile) *[]string { return &p.KernelArgs }),
+		mapField("parameters", func(p *profile) *map[string]string { return &p.Parameters }),
 		textField("extends", func(p *profile) *string { return &p.Extends }, named("profile")),
 		textField("format", func(p *profile) *string { return &p.Format }, plain("format")),
-		listField("accepts", func(p *profile) *[]string { return &p.Accepts }, text, back),
+		textsField("accepts", func(p *profile) *[]string { return &p.Accepts }),
 		flagField("isolated", func(p *profile) *bool { return &p.Isolated }),
 		blockField("config", func(p *profile) *string { return &p.Config }),
 		{name: "documentFormat", kind: asText, get: getDocumentFormat, set: setDocumentFormat},
 		{name: "document", kind: asBlock, get: getDocument, set: setDocument},
 	}
-}
-
-func getParameters(p *inventory.Profile) (texts []string) {
-	for _, k := range slices.Sorted(maps.Keys(p.Parameters)) {
-		texts = append(texts, k+"="+p.Parameters[k])
-	}
-	return texts
-}
-
-func setParameters(p *inventory.Profile, texts []string) error {
-	p.Parameters = nil
-	for _, s := range texts {
-		k, v, ok := strings.Cut(s, "=")
-		if !ok {
-			return inventory.Errorf(inventory.Invalid, "parameter %q has no value", clip(s))
-		}
-		if p.Parameters == nil {
-			p.Parameters = map[string]string{}
-		}
-		p.Parameters[k] = v
-	}
-	return nil
 }
 
 func getDocumentFormat(p *inventory.Profile) []string {

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"slices"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
@@ -40,10 +41,6 @@ func planConfigs(p *problems, d Document, c Current, diff *Diff) map[string]inve
 }
 
 func planProfiles(p *problems, d Document, c Current, diff *Diff) map[string]inventory.Profile {
-	images := map[string]bool{}
-	for _, name := range c.Images {
-		images[name] = true
-	}
 	var changes Diff
 	profiles := profileNoun()
 	valid := profiles.check
@@ -51,7 +48,7 @@ func planProfiles(p *problems, d Document, c Current, diff *Diff) map[string]inv
 		if err := valid(f); err != nil {
 			return err
 		}
-		if !images[f.Image] {
+		if !slices.Contains(c.Images, f.Image) {
 			return inventory.Errorf(inventory.NotFound, "profile %s: there is no image %s", f.Name, f.Image).
 				WithHint("list them with: slipway image list")
 		}
@@ -138,12 +135,17 @@ func hostNames(c Current, diff *Diff) map[string]bool {
 	return names
 }
 
-// namedLayers returns the layers with the names of hosts instead of their ids.
-func namedLayers(c Current) []inventory.Layer {
+func namesByID(c Current) map[inventory.HostID]string {
 	names := map[inventory.HostID]string{}
 	for _, h := range c.Hosts {
 		names[h.ID] = h.Name
 	}
+	return names
+}
+
+// namedLayers returns the layers with the names of hosts instead of their ids.
+func namedLayers(c Current) []inventory.Layer {
+	names := namesByID(c)
 	var layers []inventory.Layer
 	for _, l := range c.Layers {
 		if l.Scope == inventory.ScopeHost {

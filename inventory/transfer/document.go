@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	facts "slipway.dev/slipway/inventory/noun"
 )
 
 // Limits of one file. A YAML file takes some fifty times its size in memory while it is read.
@@ -29,16 +30,14 @@ const (
 type Document struct {
 	Hosts        []Row[inventory.Host]
 	Subnets      []Row[inventory.Subnet]
-	Classes      []Row[inventory.Class]
 	Reservations []Row[inventory.Reservation]
 	Profiles     []Row[inventory.Profile]
 	Layers       []Row[inventory.Layer] // a host's by the name of the host
 	Targets      []Row[inventory.JoinTarget]
 	Secrets      []Row[inventory.Secret] // names only, never values
-	Pools        []Row[inventory.Pool]
-	Goldens      []Row[inventory.Golden]
-	Ignored      []string             // headings of a table that were left out
-	BMCs         []Row[inventory.BMC] // with the name of the host as its id; never passwords
+	Ignored      []string                // headings of a table that were left out
+	BMCs         []Row[inventory.BMC]    // with the name of the host as its id; never passwords
+	Plain        map[Noun]*[]Row[any]    // records of plain nouns without code in this package
 }
 
 // Row is one thing of a document and the fields that the file gives of it.
@@ -54,25 +53,24 @@ type Row[T any] struct {
 // Noun names what a file holds: a CSV file hosts, subnets or reservations, a YAML file any of them.
 type Noun string
 
-// The nouns, as they are called in files and URLs.
+// The nouns, as they are called in files and URLs. The table of package noun has more.
 const (
 	Hosts        Noun = "hosts"
 	Subnets      Noun = "subnets"
-	Classes      Noun = "classes"
 	Reservations Noun = "reservations"
 	Profiles     Noun = "profiles"
 	Layers       Noun = "layers"
 	Targets      Noun = "targets"
 	Secrets      Noun = "secrets"
-	Pools        Noun = "pools"
-	Goldens      Noun = "goldens"
 	BMCs         Noun = "bmcs"
 )
 
 // Singular is one of the noun, as events and errors call it.
 func (n Noun) Singular() string {
-	if n == Classes {
-		return "class"
+	for _, f := range facts.All() {
+		if about := f.About(); about.Many == string(n) {
+			return about.One
+		}
 	}
 	return strings.TrimSuffix(string(n), "s")
 }

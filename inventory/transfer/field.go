@@ -100,14 +100,13 @@ func listField[T, V any](name string, at func(*T) *[]V, parse func(string) (V, e
 	}
 }
 
+// textsField is a list of texts.
+func textsField[T any](name string, at func(*T) *[]string) field[T] {
+	return listField(name, at, func(s string) (string, error) { return s, nil }, func(s string) string { return s })
+}
+
 func numberField[T any](name string, at func(*T) *int) field[T] {
-	f := parsedField(name, at, func(s string) (int, error) {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			return 0, inventory.Errorf(inventory.Invalid, "%q is not a whole number", s)
-		}
-		return n, nil
-	}, func(n int) string {
+	f := parsedField(name, at, parseNumber, func(n int) string {
 		if n == 0 {
 			return ""
 		}
@@ -115,6 +114,14 @@ func numberField[T any](name string, at func(*T) *int) field[T] {
 	})
 	f.kind = asNumber
 	return f
+}
+
+func parseNumber(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0, inventory.Errorf(inventory.Invalid, "%q is not a whole number", clip(s))
+	}
+	return n, nil
 }
 
 func flagField[T any](name string, at func(*T) *bool) field[T] {

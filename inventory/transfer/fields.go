@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ import (
 
 func hostFields() []field[inventory.Host] {
 	type host = inventory.Host
+	labels := mapField("labels", func(h *host) *map[string]string { return &h.Labels })
+	labels.set = setLabels
 	return []field[host]{
 		keeping(textField("name", func(h *host) *string { return &h.Name }, func(s string) error { return inventory.CheckName("host", s) })),
 		{name: "macs", kind: asList, get: getMACs, set: setMACs, keeps: true},
@@ -22,7 +23,7 @@ func hostFields() []field[inventory.Host] {
 		numberField("unit", func(h *host) *int { return &h.Place.Unit }),
 		numberField("height", func(h *host) *int { return &h.Place.Height }),
 		textField("face", func(h *host) *inventory.Face { return &h.Place.Face }, nil),
-		{name: "labels", kind: asPairs, get: getLabels, set: setLabels},
+		labels,
 		textField("profile", func(h *host) *string { return &h.Profile }, func(s string) error { return inventory.CheckName("profile", s) }),
 		numberField("profileRevision", func(h *host) *int { return &h.ProfileRevision }),
 		textField("serial", func(h *host) *string { return &h.Serial }, plain("serial")),
@@ -67,13 +68,6 @@ func setMACs(h *inventory.Host, texts []string) error {
 	}
 	h.NICs = nics
 	return nil
-}
-
-func getLabels(h *inventory.Host) (texts []string) {
-	for _, k := range slices.Sorted(maps.Keys(h.Labels)) {
-		texts = append(texts, k+"="+h.Labels[k])
-	}
-	return texts
 }
 
 func setLabels(h *inventory.Host, texts []string) error {
@@ -231,9 +225,7 @@ func writeDuration(d inventory.Duration) string {
 	return d.String()
 }
 
-// newHost and newSubnet are what a row starts from when it makes a new thing.
-func newHost() inventory.Host { return inventory.Host{State: inventory.Discovered} }
-
+// newSubnet is what a row starts from when it makes a new one.
 func newSubnet() inventory.Subnet {
 	return inventory.Subnet{
 		Mode: inventory.ModeFull, Unknown: inventory.UnknownDisk,

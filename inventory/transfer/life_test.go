@@ -11,12 +11,26 @@ import (
 	"pgregory.net/rapid"
 
 	"slipway.dev/slipway/inventory"
+	facts "slipway.dev/slipway/inventory/noun"
+	"slipway.dev/slipway/inventory/option"
 )
 
+// put adds records of a plain noun.
+func put(c *Current, name Noun, records ...any) {
+	list := listOf(&c.Plain, name)
+	*list = append(*list, records...)
+}
+
+// genLife draws BMCs, and records of plain nouns: of each one the sample of its row.
 func genLife(t *rapid.T, c *Current) {
-	c.Pools = []inventory.Pool{
-		{Name: "default"},
-		{
+	for _, n := range facts.All() {
+		if n.About().Files != nil {
+			put(c, Noun(n.About().Many), n.New())
+		}
+	}
+	put(
+		c, "pools", inventory.Pool{Name: "default"},
+		inventory.Pool{
 			Name: "gpu", Selector: "role=gpu,rack=~r.*", Clean: inventory.CleanFull, MinSpare: 2, BurnInFor: inventory.Duration(time.Hour),
 			Requirements: inventory.HardwareRequirements{
 				CPUThreads: rapid.IntRange(0, 1e9).Draw(t, "threads"), MemoryBytes: 1 << 40, IsRotational: new(bool), AcceleratorID: "10de",
@@ -24,10 +38,10 @@ func genLife(t *rapid.T, c *Current) {
 			},
 			Budget: inventory.Budget{Provision: rapid.IntRange(0, 9).Draw(t, "budget"), DestroyInterval: inventory.Duration(90 * time.Second)},
 		},
-	}
-	c.Goldens = []inventory.Golden{{
+	)
+	put(c, "goldens", inventory.Golden{
 		Name: "r650", Selector: "product=R650", Firmware: map[string]string{"bios": "1.2", "disk:Samsung SSD": "007", "bmc": ""}, DiskN: 2, IsStrict: true,
-	}}
+	})
 	for i, h := range c.Hosts {
 		if rapid.Bool().Draw(t, "bmc") {
 			c.BMCs = append(c.BMCs, inventory.BMC{
@@ -76,7 +90,10 @@ func TestDiskHintsAreReadAsTheyAreWritten(t *testing.T) {
 
 func TestTheLifeOfServersIsPlanned(t *testing.T) {
 	c := current()
-	c.Pools = []inventory.Pool{{Name: "gpu", MinSpare: 1}}
+	put(&c, "pools", inventory.Pool{Name: "gpu", MinSpare: 1})
+	put(&c, "classes", inventory.Class{
+		Name: "phones", UserClasses: []string{"x"}, Options: []option.Option{{Name: "tftp-server-name", Code: 66, Type: "text", Value: "mine"}},
+	})
 	c.BMCs = []inventory.BMC{{HostID: "h2", Driver: inventory.IPMI, Address: "10.0.0.5", Username: "admin", Sealed: []byte("sealed")}}
 	for _, test := range []struct{ about, in, want string }{
 		{
@@ -95,6 +112,11 @@ func TestTheLifeOfServersIsPlanned(t *testing.T) {
 			"hosts:\n- {name: db1, rootDisk: serial=S1, keepDisks: [wwn=1, \"model=a%20b\"], taints: [slow, gpu=a100]}\n",
 			"~ host db1\n    taints: (none) -> slow gpu=a100\n    rootDisk: (none) -> serial=S1\n    keepDisks: (none) -> wwn=1 model=a%20b\n" +
 				"0 to create, 1 to update, 0 unchanged\n",
+		},
+		{
+			"what a file says in another form than the inventory is no change",
+			"classes:\n- {name: phones, options: [66=mine]}\n",
+			"0 to create, 0 to update, 1 unchanged\n",
 		},
 		{
 			"golden hardware",

@@ -27,16 +27,19 @@ type noun[T any] struct {
 
 // ofTable is a plain noun. The table of nouns says how its things are called, checked and stored.
 func ofTable[T any](n facts.Noun[T], fields []field[T], rows func(*Document) *[]Row[T], there func(*Current) *[]T) noun[T] {
-	return noun[T]{
-		noun: Noun(n.Many), fields: fields, rows: rows, there: there, key: n.Key, check: n.Validate,
-		list: func(tx inventory.Tx) ([]T, error) { return n.Records(tx).List(inventory.Page{}) },
-		save: func(tx inventory.Tx, v *T, isNew bool, now time.Time) error {
-			if isNew {
-				return n.Records(tx).Create(v, now)
-			}
-			return n.Records(tx).Update(v, now)
-		},
+	return noun[T]{noun: Noun(n.Many), fields: fields, rows: rows, there: there, key: n.Key, check: n.Validate}.storedIn(n.Records)
+}
+
+// storedIn returns the noun with records as its store.
+func (n noun[T]) storedIn(records func(inventory.RecordTx) inventory.Records[T]) noun[T] {
+	n.list = func(tx inventory.Tx) ([]T, error) { return records(tx).List(inventory.Page{}) }
+	n.save = func(tx inventory.Tx, v *T, isNew bool, now time.Time) error {
+		if isNew {
+			return records(tx).Create(v, now)
+		}
+		return records(tx).Update(v, now)
 	}
+	return n
 }
 
 // table is a noun of any type.
@@ -54,10 +57,11 @@ type table interface {
 
 // tables are the nouns of files.
 func tables() []table {
-	return []table{
-		hostNoun(), subnetNoun(), classNoun(), reservationNoun(), profileNoun(), layerNoun(), targetNoun(), secretNoun(), poolNoun(),
-		goldenNoun(), bmcNoun(),
+	all := []table{hostNoun(), subnetNoun(), reservationNoun(), profileNoun(), layerNoun(), targetNoun(), secretNoun()}
+	for _, n := range plainNouns() {
+		all = append(all, n)
 	}
+	return append(all, bmcNoun())
 }
 
 // Nouns are all nouns that a file may have.
@@ -135,15 +139,11 @@ func (n noun[T]) plan(p *problems, d Document, c Current, diff *Diff) map[string
 			break
 		}
 		key := n.key(&r.Value)
-		change := Change{Noun: n.noun, Name: key, Op: OpCreate, Line: r.Line}
-		v, found := all[key]
-		var err error
-		if found {
-			change.Fields, err = merge(&v, r, n.fields, "")
-			change.Op = updateOr(change.Fields)
-		} else {
-			v = r.Value
-			change.Fields = created(&v, n.fields)
+		change := Change{Noun: n.noun, Name: key, Line: r.Line}
+		v, before, err := r.Value, (*T)(nil), error(nil)
+		if old, found := all[key]; found {
+			v, before = old, &old
+			err = merge(&v, r, n.fields, "")
 		}
 		if err == nil {
 			err = n.check(&v)
@@ -152,8 +152,9 @@ func (n noun[T]) plan(p *problems, d Document, c Current, diff *Diff) map[string
 			p.add(r.File, r.Line, err)
 			continue
 		}
-		all[key] = v
+		change.Op, change.Fields = compare(before, &v, n.fields) // the check has brought them into the form that is kept
 		change.thing = &v
+		all[key] = v
 		diff.Changes = append(diff.Changes, change)
 	}
 	return all
@@ -161,7 +162,7 @@ func (n noun[T]) plan(p *problems, d Document, c Current, diff *Diff) map[string
 
 func hostNoun() noun[inventory.Host] {
 	return noun[inventory.Host]{
-		noun: Hosts, fields: hostFields(), empty: newHost(),
+		noun: Hosts, fields: hostFields(), empty: inventory.Host{State: inventory.Discovered},
 		rows:  func(d *Document) *[]Row[inventory.Host] { return &d.Hosts },
 		there: func(c *Current) *[]inventory.Host { return &c.Hosts },
 		list: func(tx inventory.Tx) ([]inventory.Host, error) {
@@ -183,11 +184,6 @@ func subnetNoun() noun[inventory.Subnet] {
 		func(c *Current) *[]inventory.Subnet { return &c.Subnets })
 	n.empty = newSubnet()
 	return n
-}
-
-func classNoun() noun[inventory.Class] {
-	return ofTable(facts.Classes, classFields(), func(d *Document) *[]Row[inventory.Class] { return &d.Classes },
-		func(c *Current) *[]inventory.Class { return &c.Classes })
 }
 
 func reservationNoun() noun[inventory.Reservation] {
@@ -262,16 +258,6 @@ func secretNoun() noun[inventory.Secret] {
 		return tx.Secrets().Update(&s, now)
 	}
 	return n
-}
-
-func poolNoun() noun[inventory.Pool] {
-	return ofTable(facts.Pools, poolFields(), func(d *Document) *[]Row[inventory.Pool] { return &d.Pools },
-		func(c *Current) *[]inventory.Pool { return &c.Pools })
-}
-
-func goldenNoun() noun[inventory.Golden] {
-	return ofTable(facts.Goldens, goldenFields(), func(d *Document) *[]Row[inventory.Golden] { return &d.Goldens },
-		func(c *Current) *[]inventory.Golden { return &c.Goldens })
 }
 
 func bmcNoun() noun[inventory.BMC] {

@@ -13,23 +13,6 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// structField is a small struct, such as requirements, as a mapping of the keys that it has in JSON. What is zero is left
-// out.
-func structField[T, V any](name string, at func(*T) *V) field[T] {
-	return field[T]{
-		name: name, kind: asPairs,
-		get: func(v *T) []string { return structPairs(*at(v)) },
-		set: func(v *T, texts []string) error {
-			into := new(V)
-			err := readPairs(into, texts)
-			if err == nil {
-				*at(v) = *into
-			}
-			return err
-		},
-	}
-}
-
 // structPairs writes what is set of a struct as key=value, in order.
 func structPairs(v any) (texts []string) {
 	b, err := json.Marshal(v)

@@ -15,16 +15,14 @@ import (
 type Current struct {
 	Hosts        []inventory.Host
 	Subnets      []inventory.Subnet
-	Classes      []inventory.Class
 	Reservations []inventory.Reservation
 	Profiles     []inventory.Profile
 	Layers       []inventory.Layer
 	Targets      []inventory.JoinTarget
 	Secrets      []inventory.Secret
 	Images       []string // names
-	Pools        []inventory.Pool
-	Goldens      []inventory.Golden
 	BMCs         []inventory.BMC
+	Plain        map[Noun]*[]any // records of plain nouns without code in this package
 }
 
 // Load reads what Plan compares with and Export writes.
@@ -89,8 +87,8 @@ func (c Change) Layer() *inventory.Layer {
 	return l
 }
 
-// Diff is everything that an import does: secrets, targets, profiles, subnets, classes, reservations, hosts, layers, pools,
-// golden hardware and BMCs. Each kind is in the order of the file, but profiles come after those they extend.
+// Diff is everything that an import does: secrets, targets, profiles, subnets, reservations, hosts, layers,
+// other plain nouns and BMCs. Each kind is in the order of the file, but profiles come after those they extend.
 type Diff struct {
 	Changes []Change `json:"changes"`
 }
@@ -126,39 +124,38 @@ func (d Diff) String() string {
 	return b.String()
 }
 
-// merge lays the given fields of a row over what is there, and returns what that changes. Fields in except stay.
-func merge[T any](v *T, row Row[T], fields []field[T], except string) (changes []FieldChange, err error) {
+// merge lays the given fields of a row over what is there. Fields in except stay.
+func merge[T any](v *T, row Row[T], fields []field[T], except string) error {
 	for _, f := range fields {
-		if !row.has(f.name) || f.name == except {
-			continue
-		}
-		before, after := f.get(v), f.get(&row.Value)
-		if slices.Equal(before, after) {
+		after := f.get(&row.Value)
+		if !row.has(f.name) || f.name == except || slices.Equal(f.get(v), after) {
 			continue
 		}
 		if err := f.set(v, after); err != nil {
-			return nil, fieldError(f.name, err)
+			return fieldError(f.name, err)
 		}
-		changes = append(changes, FieldChange{Name: f.name, Before: f.shown(before), After: f.shown(after)})
 	}
-	return changes, nil
+	return nil
 }
 
-// created lists the fields that a new thing has.
-func created[T any](v *T, fields []field[T]) (changes []FieldChange) {
+// compare says what becomes of a thing, and of its fields; before is nil for a new one.
+func compare[T any](before, after *T, fields []field[T]) (op Op, changes []FieldChange) {
 	for _, f := range fields {
-		if texts := f.get(v); len(texts) > 0 {
-			changes = append(changes, FieldChange{Name: f.name, After: f.shown(texts)})
+		var was []string
+		if before != nil {
+			was = f.get(before)
+		}
+		if is := f.get(after); !slices.Equal(was, is) {
+			changes = append(changes, FieldChange{Name: f.name, Before: f.shown(was), After: f.shown(is)})
 		}
 	}
-	return changes
-}
-
-func updateOr(changes []FieldChange) Op {
-	if len(changes) == 0 {
-		return OpUnchanged
+	switch {
+	case before == nil:
+		return OpCreate, changes
+	case len(changes) == 0:
+		return OpUnchanged, nil
 	}
-	return OpUpdate
+	return OpUpdate, changes
 }
 
 // Plan says what the import of the document would do to what is there. The error is Invalid and lists what prevents the
@@ -171,12 +168,12 @@ func Plan(d Document, c Current) (Diff, error) {
 	var diff Diff
 	profiles := planConfigs(p, d, c, &diff)
 	subnets := planSubnets(p, d, c, &diff)
-	classNoun().plan(p, d, c, &diff)
 	planReservations(p, d, c, subnets, &diff)
 	planHosts(p, d, c, profiles, &diff)
 	planLayers(p, d, c, &diff)
-	poolNoun().plan(p, d, c, &diff)
-	goldenNoun().plan(p, d, c, &diff)
+	for _, n := range plainNouns() {
+		n.plan(p, d, c, &diff)
+	}
 	planBMCs(p, d, c, &diff)
 	if err := p.err(); err != nil {
 		return Diff{}, err
@@ -291,20 +288,17 @@ func (in hostIndex) find(row inventory.Host) (*inventory.Host, error) {
 
 // plan says what the row does to the host that it means.
 func (in hostIndex) plan(there *inventory.Host, r Row[inventory.Host]) (Change, error) {
-	change := Change{Noun: Hosts, Name: r.Value.Name, Op: OpCreate, Line: r.Line}
+	change := Change{Noun: Hosts, Name: r.Value.Name, Line: r.Line}
 	v := r.Value
-	if there == nil {
-		change.Fields = created(&v, hostFields())
-	} else {
+	if there != nil {
 		v = *there
 		v.NICs = slices.Clone(there.NICs)
 		change.Name = there.Name
-		var err error
-		if change.Fields, err = merge(&v, r, hostFields(), "accepted"); err != nil { // a state is never imported
+		if err := merge(&v, r, hostFields(), "accepted"); err != nil { // a state is never imported
 			return change, err
 		}
-		change.Op = updateOr(change.Fields)
 	}
+	change.Op, change.Fields = compare(there, &v, hostFields())
 	if there == nil && len(v.NICs) == 0 && v.Port == "" {
 		return change, inventory.Errorf(inventory.Invalid, "host %s has no NIC", v.Name).
 			WithHint("add a column macs with the MAC that it boots from, or a column of its switch port. Inventories such as NetBox keep MACs in their export of interfaces")

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/transfer"
 	"slipway.dev/slipway/machineconfig"
@@ -15,8 +17,20 @@ import (
 )
 
 type exportInput struct {
-	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,classes,reservations,profiles,layers,targets,secrets,pools,goldens,bmcs,all" doc:"Nouns to write; all but hosts, subnets and reservations in YAML only. Of secrets only the names are written"`
-	Format string `query:"format" default:"yaml" enum:"csv,yaml"`
+	Noun   nounOfFile `query:"noun" required:"true" doc:"Nouns to write; all but hosts, subnets and reservations in YAML only. Of secrets only the names are written"`
+	Format string     `query:"format" default:"yaml" enum:"csv,yaml"`
+}
+
+// nounOfFile is a noun that a file may have, or all.
+type nounOfFile string
+
+// Schema implements huma.SchemaProvider: package transfer knows the nouns.
+func (nounOfFile) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, name := range append(transfer.Nouns(), "all") {
+		s.Enum = append(s.Enum, name)
+	}
+	return s
 }
 
 type fileInput struct {

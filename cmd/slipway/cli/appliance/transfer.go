@@ -104,7 +104,7 @@ func formatOf(file string) string {
 
 // ExportCommand is slipway export.
 type ExportCommand struct {
-	Noun   string `arg:"" enum:"hosts,subnets,classes,reservations,profiles,layers,targets,secrets,pools,goldens,bmcs,all" help:"hosts, subnets, reservations; in YAML only: classes, profiles, layers, targets, secrets (their names), pools, goldens, bmcs, or all."`
+	Noun   string `arg:"" enum:"${nouns},all" help:"One of ${nouns}, or all. CSV is for hosts, subnets and reservations. Of secrets only the names are written."`
 	Format string `enum:"csv,yaml" default:"yaml" help:"csv or yaml."`
 }
 

@@ -6,34 +6,6 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-func poolFields() []field[inventory.Pool] {
-	type pool = inventory.Pool
-	return []field[pool]{
-		keeping(textField("name", func(p *pool) *string { return &p.Name }, named("pool"))),
-		textField("selector", func(p *pool) *string { return &p.Selector }, nil),
-		structField("requirements", func(p *pool) *inventory.HardwareRequirements { return &p.Requirements }),
-		structField("budget", func(p *pool) *inventory.Budget { return &p.Budget }),
-		textField("clean", func(p *pool) *inventory.CleanMode { return &p.Clean }, nil),
-		numberField("minSpare", func(p *pool) *int { return &p.MinSpare }),
-		textField("allowedNamespaces", func(p *pool) *string { return &p.AllowedNamespaces }, plain("allowedNamespaces")),
-		parsedField("burnInFor", func(p *pool) *inventory.Duration { return &p.BurnInFor }, parseDuration, writeDuration),
-	}
-}
-
-func goldenFields() []field[inventory.Golden] {
-	type golden = inventory.Golden
-	return []field[golden]{
-		keeping(textField("name", func(g *golden) *string { return &g.Name }, named("golden"))),
-		keeping(textField("selector", func(g *golden) *string { return &g.Selector }, nil)),
-		structField("requirements", func(g *golden) *inventory.HardwareRequirements { return &g.Requirements }),
-		mapField("firmware", func(g *golden) *map[string]string { return &g.Firmware }),
-		numberField("diskN", func(g *golden) *int { return &g.DiskN }),
-		numberField("portN", func(g *golden) *int { return &g.PortN }),
-		numberField("dimmN", func(g *golden) *int { return &g.DIMMN }),
-		flagField("isStrict", func(g *golden) *bool { return &g.IsStrict }),
-	}
-}
-
 // bmcFields call a BMC by the name of its host. No file ever holds a password: one that is stored stays, as long as
 // the same controller is asked; a new BMC has none until it is set.
 func bmcFields() []field[inventory.BMC] {
@@ -88,10 +60,7 @@ func controller(b inventory.BMC) string {
 
 // namedBMCs returns the BMCs with the names of hosts instead of their ids.
 func namedBMCs(c Current) []inventory.BMC {
-	names := map[inventory.HostID]string{}
-	for _, h := range c.Hosts {
-		names[h.ID] = h.Name
-	}
+	names := namesByID(c)
 	var bmcs []inventory.BMC
 	for _, b := range c.BMCs {
 		if b.HostID = inventory.HostID(names[b.HostID]); b.HostID != "" {
