@@ -22,7 +22,10 @@ func newParser(grammar any, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.BindToProvider((*cli.Session).Client), // for the commands that call the API
 		kong.PostBuild(nouns.NameArguments),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(cli.DecodeDuration)), kong.ExplicitGroups([]kong.Group{{Key: "nouns", Title: "Nouns (slipway NOUN VERB):"}}),
-		kong.Vars{"faults": simulate.FaultHelp(), "labdir": lab.DefaultDir, "socket": cli.DefaultSocket, "nouns": strings.Join(transfer.Nouns(), ",")})
+		kong.Vars{
+			"faults": simulate.FaultHelp(), "labdir": lab.DefaultDir, "socket": cli.DefaultSocket,
+			"nouns": strings.Join(transfer.Nouns(), ","),
+		})
 }
 
 // commandPath is the command as far as it was understood.

@@ -46,7 +46,8 @@ func recordFields(n facts.Any) (fields []field[any]) {
 	about := n.About()
 	for i, name := range about.Files {
 		f := recordField(about.One, name, reflect.TypeOf(n.New()))
-		f.keeps = i == 0 || about.Screen != nil && slices.ContainsFunc(about.Screen.Fields, func(f facts.Field) bool { return f.Name == name && f.IsMust })
+		isMust := func(f facts.Field) bool { return f.Name == name && f.IsMust }
+		f.keeps = i == 0 || about.Screen != nil && slices.ContainsFunc(about.Screen.Fields, isMust)
 		fields = append(fields, f)
 	}
 	return fields
