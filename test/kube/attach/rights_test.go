@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,7 +114,9 @@ func TestAnAccountWithRightsInOneNamespaceIsEnough(t *testing.T) {
 	a.untilSays("team", "one", "InvalidConfiguration", "debian") // its Secret was read; there is no such profile
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(c.Kubeconfig("nobody"))
 	must(t, err)
-	weak, err := client.New(cfg, client.Options{Scheme: a.Scheme()})
+	connections, err := rest.HTTPClientFor(cfg)
+	must(t, err)
+	weak, err := client.New(cfg, client.Options{Scheme: a.Scheme(), HTTPClient: connections})
 	must(t, err)
 	if err := weak.List(ctx, &metal.MetalHostList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("the account may list hosts: %v", err)
@@ -128,6 +132,8 @@ func TestAnAccountWithRightsInOneNamespaceIsEnough(t *testing.T) {
 	if len(one.Finalizers) > 0 {
 		t.Errorf("finalizers %v are left", one.Finalizers)
 	}
+	// Idle connections close by themselves after 90 seconds; only that of the administrator may be left.
+	utilnet.CloseIdleConnectionsFor(connections.Transport)
 	untilNothingRuns(t)
 }
 
