@@ -216,7 +216,7 @@ func TestTheDoctorSeesWhatIsWrong(t *testing.T) {
 			later := time.Now().Add(26*time.Hour + 10*time.Minute)
 			p.must(os.Chtimes(p.store(false), later, later))
 		}, doctor.Failed, "written 26h", "timedatectl"},
-		{"clock", func(p *patient) { p.store(false) }, doctor.OK, time.Now().UTC().Format("2006-01-02"), ""},
+		{"clock", func(p *patient) { p.store(false) }, doctor.OK, time.Now().UTC().Format("2006-01"), ""}, // without the day: midnight may pass
 		{"boot loaders", func(*patient) {}, doctor.OK, "snponly.efi", ""},
 		{"loader snponly.efi", func(p *patient) { p.mount = "mount -t tmpfs none /usr/lib/ipxe" }, doctor.Warning, "not installed", "apt"},
 		{"certificate ca.crt", func(p *patient) {
@@ -238,6 +238,9 @@ func TestTheDoctorSeesWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %s", c.check, c.detail), func(t *testing.T) {
 			p := &patient{rack: r, t: t, ns: r.machine(20 + i), flags: serve.Cmd{Interface: []string{"eth0"}, DataDir: t.TempDir()}}
+			if !strings.Contains(c.check, "eth0") && !strings.HasPrefix(c.check, "port") {
+				p.flags.Interface = nil // to ask eth0 for other DHCP servers takes four seconds
+			}
 			p.must(os.Chmod(p.flags.DataDir, 0o755)) // somebody else than root may look
 			p.must(os.Chmod(filepath.Dir(p.flags.DataDir), 0o755))
 			p.ip("addr", "add", fmt.Sprintf("10.77.1.%d/24", 30+i), "dev", "eth0")
