@@ -9,7 +9,10 @@ NAME    ?= .
 GO      := go
 ROOT    := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env "PATH=$$PATH")
 # Packages whose tests need neither root nor a network.
-UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/attack -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube -e /test/postgres -e /test/ui)
+UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/attack -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube -e /test/postgres -e /test/ui$(if $(ONCE), | grep -vxF "$$($(GO) list $(WITHNET) $(WITHVM))"))
+# Packages that test-net and test-vm run whole, with the tests that need root. The lanes of make test leave them out of test-unit (ONCE).
+WITHNET := ./pxe/ra/... ./lab/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
+WITHVM  := ./lab ./agent/... ./bmc/libvirt
 TALLY   := build/tally
 
 # The same flags everywhere, so that SQLite is compiled once. No debug data: our links drop it, and it takes a quarter of the time
@@ -54,7 +57,7 @@ check: ## format, vet, staticcheck, known vulnerabilities, plain words, floors o
 	@tools/vulncheck.sh
 	@tools/generate.sh check
 	@cd tools && $(GO) build -o ../build/ ./house && cd .. && build/house -check docs/architecture.md && build/house -circles
-	$(GO) test ./test/arch ./test/plain
+	$(GOTEST) ./test/arch ./test/plain
 	cd tools && $(GO) test ./...
 
 house: ## packages with their sizes, and the drawing of the floors in docs/architecture.md
@@ -92,7 +95,7 @@ stories:
 
 # lane runs stages one after the other. Two lanes fit two cores: one computes, the other mostly waits.
 lane:
-	@for t in $(STAGES); do echo "== $$t $$(date +%T), $$(df -h --output=avail . | tail -n 1 | tr -d ' ') free on the disk"; $(MAKE) --no-print-directory $$t STORIES=short || failed=1; done; echo "== $$(date +%T)"; [ -z "$$failed" ]
+	@for t in $(STAGES); do echo "== $$t $$(date +%T), $$(df -h --output=avail . | tail -n 1 | tr -d ' ') free on the disk"; $(MAKE) --no-print-directory $$t STORIES=short ONCE=1 || failed=1; done; echo "== $$(date +%T)"; [ -z "$$failed" ]
 
 build/testsum: tools/testsum/main.go
 	@mkdir -p build && cd tools && $(GO) build -o ../$@ ./testsum
@@ -119,7 +122,7 @@ kube-binaries: ## Kubernetes and Cluster API as the tests need them, built once 
 
 test-net: build/testsum ## real clients in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-net
-	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 25m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./lab/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
+	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 25m -run '$(RUN)' ./test/net/... ./test/chaos/... $(WITHNET)
 
 test-attack: build/testsum ## attacks on a running server in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-attack
@@ -128,7 +131,7 @@ test-attack: build/testsum ## attacks on a running server in network namespaces 
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@tools/parts.sh tidy # the disks of the machines need room
-	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./lab ./agent/... ./bmc/libvirt
+	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... $(WITHVM)
 
 test-ui: build/testsum ## stories of the web UI in Chromium against a real server (root; Node 20 and npm, else they are skipped)
 	@tools/deps.sh install test-ui; $(if $(STORIES),,tools/deps.sh install lab;) tools/parts.sh build oidc-provider
