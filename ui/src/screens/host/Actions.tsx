@@ -258,7 +258,7 @@ function Clean({ host, close }: Form1) {
           value={mode}
           set={setMode}
           choices={[
-            ['quick', 'quick: signatures and partition tables, in seconds'],
+            ['quick', 'quick: the ends of disks and partitions, in seconds; most data stays readable'],
             ['full', 'full: every block, in hours'],
             ['secure', "secure: the disks' own erase"],
             ['none', 'none: only mark it as clean'],
