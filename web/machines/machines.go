@@ -218,7 +218,7 @@ func (s *Server) editMachine(req *rest.Request, o rest.WriteOptions, name string
 type deleteMachineInput struct {
 	rest.WriteOptions
 	rest.NameRef
-	Force bool `query:"force" doc:"Neither fence nor wipe: the host is quarantined, and its old system may run on"`
+	Force bool `query:"force" doc:"Neither fence nor wipe: Slipway quarantines the host, and its old system may still run"`
 }
 
 func (s *Server) deleteMachine(req *rest.Request, in *deleteMachineInput) (*rest.Written, error) {

@@ -23,7 +23,7 @@ type ClusterCommand struct {
 	Attach clusterAttach                          `cmd:"" help:"Attach a cluster: its custom resources say what is wanted from now on. Again: change how it is attached."`
 	Check  clusterCheck                           `cmd:"" help:"Check an attached cluster, or one that could be."`
 	Access clusterAccess                          `cmd:"" help:"Show or say from which clusters one may take machines over, and which pools it may use."`
-	Detach clusterDetach                          `cmd:"" help:"Detach clusters; every server runs on."`
+	Detach clusterDetach                          `cmd:"" help:"Detach clusters; every server continues to run."`
 }
 
 // cluster is how people read an attached cluster.
@@ -201,8 +201,8 @@ func (c *clusterCheck) Run(s *cli.Session, api *client.Client) error {
 
 type clusterDetach struct {
 	Clusters []string `arg:""`
-	Purge    bool     `help:"Take the kinds away as well, and with them all objects of them. Servers run on."`
-	Force    bool     `help:"Even if the cluster does not answer. Its objects keep our finalizers then."`
+	Purge    bool     `help:"Also delete Slipway's custom resource definitions there, with all their objects. All servers continue to run."`
+	Force    bool     `help:"Even if the cluster does not answer. Its objects then keep Slipway's finalizers, and nobody can delete them."`
 	DryRun   bool     `help:"Only show what would be forgotten."`
 }
 

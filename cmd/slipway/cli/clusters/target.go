@@ -19,7 +19,7 @@ type TargetCommand struct {
 	Check      targetCheck                                   `cmd:"" help:"Look whether hosts can join a target."`
 	RBAC       targetRBAC                                    `cmd:"" name:"rbac" help:"Write what the cluster's administrator applies once, for kubectl."`
 	Kubeconfig targetKubeconfig                              `cmd:"" help:"Write a kubeconfig for the cluster that Slipway has made, for kubectl."`
-	Tokens     targetTokens                                  `cmd:"" help:"List the bootstrap tokens that were minted for hosts."`
+	Tokens     targetTokens                                  `cmd:"" help:"List the bootstrap tokens that Slipway made for hosts."`
 	Delete     nouns.Delete[target, inventory.JoinTarget]    `cmd:"" help:"Delete targets that no profile names."`
 }
 

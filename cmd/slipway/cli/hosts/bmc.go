@@ -19,10 +19,10 @@ func bmcs(c *client.Client) client.Noun[wire.HostBMC] { return c.BMCs }
 
 // BMCCommand is slipway bmc: the controllers of all hosts, and, under shorter names, what the commands of a host do with one.
 type BMCCommand struct {
-	List    bmcList       `cmd:"" help:"List how hosts are powered."`
+	List    bmcList       `cmd:"" help:"List the controllers of hosts."`
 	Scan    bmcScan       `cmd:"" help:"Look for controllers in a range of addresses; logs in nowhere."`
 	Set     hostBMC       `cmd:"" help:"Set or show the controller of a host."`
-	Check   hostBMCCheck  `cmd:"" help:"Look whether a host's controller does what is needed."`
+	Check   hostBMCCheck  `cmd:"" help:"Check a host's controller."`
 	Rotate  hostBMCRotate `cmd:"" help:"Give the account of a host's controller a new random password."`
 	Reset   bmcReset      `cmd:"" help:"Restart a host's controller itself; the machine goes on as it is."`
 	Sensors hostSensors   `cmd:"" help:"Show what a host's controller measures."`
@@ -143,7 +143,7 @@ type hostBMC struct {
 	Username     *string           `aliases:"user" help:"Account that is used." placeholder:"NAME"`
 	PasswordFile *string           `help:"File with its password; - is standard input, or a question at a terminal." placeholder:"FILE"`
 	System       *string           `help:"Which machine behind the address it is: a Redfish system, a libvirt domain." placeholder:"ID"`
-	Insecure     *bool             `negatable:"" help:"Accept any certificate; --fingerprint is the better way."`
+	Insecure     *bool             `negatable:"" help:"Accept any certificate: anyone in between can then read the password. Use --fingerprint instead."`
 	Fingerprint  *string           `help:"SHA-256 of its certificate." placeholder:"HEX"`
 	MAC          *string           `name:"mac" help:"MAC of the controller's own port." placeholder:"MAC"`
 	Option       map[string]string `help:"Option of the driver; repeat for more, KEY= takes one away." placeholder:"KEY=VALUE" mapsep:"none"`

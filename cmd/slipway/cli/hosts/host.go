@@ -19,22 +19,22 @@ type HostCommand struct {
 	List            hostList            `cmd:"" help:"List hosts, those that nobody has accepted among them."`
 	Show            hostShow            `cmd:"" help:"Show a host."`
 	Create          hostCreate          `cmd:"" help:"Add a host that has sent no packet yet."`
-	Delete          hostDelete          `cmd:"" help:"Forget hosts."`
-	ForgetStrangers hostForgetStrangers `cmd:"" help:"Forget the hosts that nobody has accepted or changed."`
+	Delete          hostDelete          `cmd:"" help:"Delete hosts, with all that Slipway stores about them."`
+	ForgetStrangers hostForgetStrangers `cmd:"" help:"Delete the hosts that nobody has accepted or changed."`
 
 	Bulk     hostBulk     `cmd:"" help:"Do something to many hosts: by name or by selector, first with --dry-run."`
 	Accept   hostAccept   `cmd:"" help:"Accept discovered hosts: by name, all, or by selector."`
 	Label    hostLabel    `cmd:"" help:"Set or remove labels: KEY=VALUE sets, KEY- removes."`
-	Place    hostPlace    `cmd:"" help:"Say where a host stands."`
+	Place    hostPlace    `cmd:"" help:"Set the place of a host: site, row, rack, unit."`
 	Set      hostSet      `cmd:"" help:"Change what is known of a host, or pin its profile."`
 	Pin      hostPin      `cmd:"" help:"Pin a revision of a host's profile, or with 0 follow the newest."`
-	Install  hostInstall  `cmd:"" help:"Arm hosts to be installed at their next boot. This overwrites their disks."`
-	Release  hostRelease  `cmd:"" help:"Take hosts back, or clear their failure."`
+	Install  hostInstall  `cmd:"" help:"Install hosts. An installer overwrites the disks at the next boot; with a disk image, Slipway restarts the host at once and overwrites a disk."`
+	Release  hostRelease  `cmd:"" help:"Cancel the operation of hosts, or end their quarantine. This wipes nothing."`
 	Maintain hostMaintain `cmd:"" help:"Put hosts into maintenance, or with --off take them out."`
 	Cordon   hostCordon   `cmd:"" help:"Keep machines from claiming hosts, or with --off end that. All else goes on."`
-	Retain   hostRetain   `cmd:"" help:"Leave the disks of hosts as they are when their machines go, or with --off end that."`
+	Retain   hostRetain   `cmd:"" help:"Leave the disks of hosts as they are after the deletion of their machines, or with --off end that."`
 	Protect  hostProtect  `cmd:"" help:"Keep everything destructive away from hosts, or with --off end that."`
-	Confirm  hostConfirm  `cmd:"" help:"Say that the machines that boot as these hosts are these hosts, or that their next boots are."`
+	Confirm  hostConfirm  `cmd:"" help:"Confirm that the present or the next boot of these hosts is theirs. That boot gets their secrets."`
 	Explain  hostExplain  `cmd:"" help:"Say what a host would boot now, and why; and when it does not boot, the likeliest causes."`
 	PCAP     hostPCAP     `cmd:"" name:"pcap" help:"Write the latest packets of a host's boots as a capture file, for tcpdump and Wireshark."`
 	Script   hostScript   `cmd:"" help:"Show the boot script that a host would get now."`
@@ -42,17 +42,17 @@ type HostCommand struct {
 	Sticker  hostSticker  `cmd:"" help:"Write a sticker for a host as SVG, with a QR code of its page."`
 	Events   hostEvents   `cmd:"" help:"Show a host's boots step by step, with durations."`
 
-	Inspect  hostInspect  `cmd:"" help:"Look at a host's hardware with our agent, and burn it in."`
-	Hardware hostHardware `cmd:"" help:"Show what a host is made of."`
+	Inspect  hostInspect  `cmd:"" help:"Inspect a host's hardware with our agent, and burn it in."`
+	Hardware hostHardware `cmd:"" help:"Show the hardware of a host."`
 	Report   hostReport   `cmd:"" help:"Show a host's acceptance sheet: hardware, burn-in, firmware, wipes."`
-	Clean    hostClean    `cmd:"" help:"Wipe a host that no machine has claimed."`
-	Adopt    hostAdopt    `cmd:"" help:"Say that servers run already, so that nothing is started on them; or with --off end that."`
+	Clean    hostClean    `cmd:"" help:"Switch off a host that no machine has claimed, and wipe its disks."`
+	Adopt    hostAdopt    `cmd:"" help:"Mark servers that run a system of yours, so that Slipway starts nothing on them; or with --off end that."`
 
 	Power     hostPower     `cmd:"" help:"Show or change the power of a host."`
 	Locate    hostLocate    `cmd:"" help:"Light the identify LED of hosts, or with --off switch it off."`
 	Console   hostConsole   `cmd:"" help:"Use a host's serial console; ~. ends it."`
 	BMC       hostBMC       `cmd:"" name:"bmc" help:"Set or show the controller of a host."`
-	BMCCheck  hostBMCCheck  `cmd:"" name:"bmc-check" help:"Look whether a host's controller does what is needed."`
+	BMCCheck  hostBMCCheck  `cmd:"" name:"bmc-check" help:"Check a host's controller."`
 	BMCRotate hostBMCRotate `cmd:"" name:"bmc-rotate" help:"Give the account of a host's controller a new random password."`
 	BMCUsers  hostBMCUsers  `cmd:"" name:"bmc-users" help:"List or change the accounts of a host's controller."`
 	BMCLog    hostBMCLog    `cmd:"" name:"bmc-log" help:"Show the event log of a host's controller."`
@@ -200,7 +200,7 @@ func (c *hostCreate) Run(s *cli.Session) error {
 
 type hostDelete struct {
 	Hosts  []string `arg:""`
-	Force  bool     `help:"Also those that something is under way with: that is cancelled."`
+	Force  bool     `help:"Also hosts with a running operation: Slipway cancels it first."`
 	DryRun bool     `help:"Only show what would be deleted."`
 }
 

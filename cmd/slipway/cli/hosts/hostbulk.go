@@ -22,7 +22,7 @@ type hostBulk struct {
 	Selector string   `short:"l" help:"Those that the selector matches, instead of names." placeholder:"SELECTOR"`
 
 	Off     bool           `help:"maintain, protect, cordon, retain, adopt, locate: end it."`
-	Force   bool           `help:"delete: also hosts that something is under way with; that is cancelled."`
+	Force   bool           `help:"delete: also hosts with a running operation: Slipway cancels it first."`
 	Profile *string        `help:"install, set: profile to pin." placeholder:"NAME"`
 	Action  string         `help:"power: on, off, shutdown, cycle or reset." enum:",on,off,shutdown,cycle,reset" default:"" placeholder:"ACTION"`
 	Mode    string         `help:"clean: none, quick, full or secure." enum:",none,quick,full,secure" default:"" placeholder:"MODE"`

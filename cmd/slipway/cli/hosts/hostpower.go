@@ -13,7 +13,7 @@ import (
 type hostPower struct {
 	Host    string       `arg:""`
 	Action  string       `arg:"" optional:"" default:"" enum:",on,off,shutdown,cycle,reset" help:"on, off (at once), shutdown (asks its system), cycle or reset; without it, the power state is shown."`
-	Confirm string       `help:"Say that it is on or off, where nothing but a person can tell: what follows relies on it." enum:",on,off" default:"" placeholder:"STATE"`
+	Confirm string       `help:"Confirm that you have seen it on or off. All later steps, such as a wipe, rely on this." enum:",on,off" default:"" placeholder:"STATE"`
 	Wait    cli.WaitFlag `help:"Wait until the change is confirmed; --wait=5m waits no longer than that."`
 }
 
@@ -78,7 +78,7 @@ type hostInspect struct {
 	Host       string         `arg:""`
 	Restart    bool           `help:"Restart it if it runs (default: inspect it at its next boot)."`
 	BurnIn     *time.Duration `help:"Load it for so long after that, such as 10m." placeholder:"DURATION"`
-	MayWrite   bool           `help:"The burn-in may overwrite its disks."`
+	MayWrite   bool           `help:"The burn-in may overwrite its disks: all data on them is lost."`
 	BMCUser    string         `name:"bmc-user" help:"Make that account on its controller, from the host itself, and power the host by it." placeholder:"NAME"`
 	BMCNetwork string         `name:"bmc-network" help:"Where that controller must be: its address, or a network. Without it, only the present controller of the host, or without one the address in the last inspection." placeholder:"ADDRESS|NETWORK"`
 	Wait       cli.WaitFlag   `help:"Show each step until it is done; --wait=30m waits no longer than that."`
@@ -98,7 +98,7 @@ func (c *hostInspect) Run(s *cli.Session, api *client.Client) error {
 
 type hostClean struct {
 	Host string       `arg:""`
-	Mode string       `default:"quick" enum:"none,quick,full,secure" help:"quick: signatures; full: every block; secure: the disks' own erase; none: only call it clean." placeholder:"MODE"`
+	Mode string       `default:"quick" enum:"none,quick,full,secure" help:"quick: the ends of disks and partitions, most data stays readable; full: every block; secure: the disks' own erase; none: only mark it as clean." placeholder:"MODE"`
 	Wait cli.WaitFlag `help:"Show each step until it is done; --wait=30m waits no longer than that."`
 }
 

@@ -16,15 +16,15 @@ import (
 type MachineCommand struct {
 	List      machineList      `cmd:"" help:"List machines."`
 	Show      machineShow      `cmd:"" help:"Show a machine and what is being done for it."`
-	Create    machineCreate    `cmd:"" help:"Want a machine: a host is chosen, installed and started."`
+	Create    machineCreate    `cmd:"" help:"Create a machine: Slipway chooses, installs and starts a host for it."`
 	Set       machineSet       `cmd:"" help:"Change what a machine should be at its next installation."`
-	Delete    machineDelete    `cmd:"" help:"End machines: their hosts are fenced, wiped and free again."`
-	Reinstall machineReinstall `cmd:"" help:"Reinstall machines on their hosts; disks to keep stay as they are."`
+	Delete    machineDelete    `cmd:"" help:"Delete machines: Slipway fences and wipes their hosts, and makes them available again."`
+	Reinstall machineReinstall `cmd:"" help:"Reinstall machines on their hosts. This overwrites their system disks; disks to keep stay as they are."`
 	Retry     machineRetry     `cmd:"" help:"Let machines that have failed look for a host again."`
-	Remediate machineRemediate `cmd:"" help:"Get a machine going again: power cycle, reinstall, replace."`
+	Remediate machineRemediate `cmd:"" help:"Remediate a machine: power cycle, then reinstall, then replace its host. The last two destroy data; --step chooses."`
 	Ack       machineAck       `cmd:"" help:"Acknowledge a hook, so that the step it blocks goes on."`
-	Hold      machineHold      `cmd:"" help:"Say why a hook is not acknowledged yet."`
-	Adopt     machineAdopt     `cmd:"" help:"Make a machine of a server that runs already; nothing is started on it."`
+	Hold      machineHold      `cmd:"" help:"Give the reason why a hook is not acknowledged yet."`
+	Adopt     machineAdopt     `cmd:"" help:"Make a machine of a server that runs already; Slipway starts nothing on it."`
 	Events    machineEvents    `cmd:"" help:"Show what has happened to a machine, with -f what happens."`
 }
 

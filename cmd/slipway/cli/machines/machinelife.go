@@ -169,7 +169,7 @@ func (c *machineSet) Run(s *cli.Session, api *client.Client) error {
 
 type machineDelete struct {
 	Machines []string     `arg:""`
-	Force    bool         `help:"Neither fence nor wipe: the host is quarantined, and its old system may run on."`
+	Force    bool         `help:"Neither fence nor wipe: Slipway quarantines the host, and its old system may still run."`
 	Wait     cli.WaitFlag `help:"Show each step until it is gone; --wait=30m waits no longer than that."`
 	DryRun   bool         `help:"Only show what would be deleted."`
 }

@@ -21,10 +21,10 @@ type SubnetCommand struct {
 	Update nouns.Set[subnetEdit, inventory.Subnet]   `cmd:"" help:"Change a subnet; other settings stay."`
 	Delete nouns.Delete[subnet, inventory.Subnet]    `cmd:"" help:"Delete subnets with their ranges, reservations and leases."`
 
-	Usage      subnetUsage      `cmd:"" help:"Count what the addresses of a subnet are doing."`
+	Usage      subnetUsage      `cmd:"" help:"Count the addresses of a subnet by their use."`
 	Snippet    subnetSnippet    `cmd:"" help:"Write the configuration with which another DHCP server sends machines here."`
-	Probe      subnetProbe      `cmd:"" help:"Ask the DHCP servers of a subnet where they lead machines that boot from the network."`
-	Servers    subnetServers    `cmd:"" help:"List the other DHCP servers that were noticed on a subnet."`
+	Probe      subnetProbe      `cmd:"" help:"Ask the DHCP servers of a subnet from where they let machines boot."`
+	Servers    subnetServers    `cmd:"" help:"List the other DHCP servers that Slipway has seen on a subnet."`
 	Interfaces subnetInterfaces `cmd:"" help:"List the server's network interfaces and their boot URLs."`
 }
 
@@ -326,7 +326,7 @@ func (f reservationFlags) Apply(_ *cli.Session, r *inventory.Reservation) error 
 type LeaseCommand struct {
 	List   nouns.ListBy[lease, inventory.Lease, leaseFilter] `cmd:"" help:"List leases."`
 	Show   nouns.Show[lease, inventory.Lease]                `cmd:"" help:"Show a lease."`
-	Delete nouns.Delete[lease, inventory.Lease]              `cmd:"" help:"Forget leases. A machine that still uses the address does not learn it."`
+	Delete nouns.Delete[lease, inventory.Lease]              `cmd:"" help:"Delete leases. If a machine still uses the address, two machines may get it."`
 }
 
 // leaseFilter narrows a list of leases.
