@@ -82,7 +82,7 @@ func (s *Server) addApplianceVerbs() {
 		})
 	byName(s, http.MethodPost, "/machines/{name}/reinstall", "reinstall-owned-machine", "Reinstall a machine on its host", Appliance.Reinstall)
 	byName(s, http.MethodPost, "/machines/{name}/retry", "retry-owned-machine", "Let a machine that has failed look for a host again", Appliance.RetryMachine)
-	question(s, http.MethodPost, "/machines/{name}/remediate", "remediate-owned-machine", "Remediate a machine: power cycle, reinstall, replace its host",
+	question(s, http.MethodPost, "/machines/{name}/remediate", "remediate-owned-machine", "Remediate a machine: power cycle, reinstall, replace",
 		func(req *rest.Request, a Appliance, in *machines.RemediateInput) (inventory.Machine, error) {
 			var steps []string
 			for _, r := range in.Body.Steps {

@@ -57,7 +57,7 @@ func (s *Server) addMachineVerbs() {
 	addMachineVerb(s, "retry", "Let a machine that has failed look for a host again", func(ctx context.Context, who ledger.Asker, in *rest.NameInput) (inventory.Machine, error) {
 		return life.RetryMachine(ctx, in.Name, who)
 	})
-	addMachineVerb(s, "remediate", "Remediate a machine: power cycle, reinstall, replace its host", func(ctx context.Context, who ledger.Asker, in *RemediateInput) (inventory.Machine, error) {
+	addMachineVerb(s, "remediate", "Remediate a machine: power cycle, reinstall, replace", func(ctx context.Context, who ledger.Asker, in *RemediateInput) (inventory.Machine, error) {
 		return life.Remediate(ctx, in.Name, in.Body.Steps, who)
 	})
 	addMachineVerb(s, "ack", "Acknowledge a hook, so that the step it blocks goes on", func(ctx context.Context, who ledger.Asker, in *AckInput) (inventory.Machine, error) {

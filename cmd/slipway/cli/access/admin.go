@@ -89,7 +89,7 @@ func mayDo(g inventory.Grants, cluster string, namespaces []string) string {
 type AcceptRuleCommand struct {
 	List   nouns.List[acceptRule, inventory.AcceptRule]      `cmd:"" help:"List accept rules."`
 	Show   nouns.Show[acceptRule, inventory.AcceptRule]      `cmd:"" help:"Show an accept rule."`
-	Create nouns.Create[acceptRuleNew, inventory.AcceptRule] `cmd:"" help:"Add an accept rule: Slipway accepts each host that matches, and may then install and wipe it." set:"does=be stored"`
+	Create nouns.Create[acceptRuleNew, inventory.AcceptRule] `cmd:"" help:"Add a rule: Slipway accepts hosts that match, and may install and wipe them." set:"does=be stored"`
 	Delete nouns.Delete[acceptRule, inventory.AcceptRule]    `cmd:"" help:"Delete accept rules; hosts that they have accepted stay accepted."`
 }
 

@@ -143,7 +143,7 @@ type hostBMC struct {
 	Username     *string           `aliases:"user" help:"Account that is used." placeholder:"NAME"`
 	PasswordFile *string           `help:"File with its password; - is standard input, or a question at a terminal." placeholder:"FILE"`
 	System       *string           `help:"Which machine behind the address it is: a Redfish system, a libvirt domain." placeholder:"ID"`
-	Insecure     *bool             `negatable:"" help:"Accept any certificate: anyone in between can then read the password. Use --fingerprint instead."`
+	Insecure     *bool             `negatable:"" help:"Accept any certificate: anyone in between can read the password."`
 	Fingerprint  *string           `help:"SHA-256 of its certificate." placeholder:"HEX"`
 	MAC          *string           `name:"mac" help:"MAC of the controller's own port." placeholder:"MAC"`
 	Option       map[string]string `help:"Option of the driver; repeat for more, KEY= takes one away." placeholder:"KEY=VALUE" mapsep:"none"`

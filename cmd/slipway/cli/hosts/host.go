@@ -28,7 +28,7 @@ type HostCommand struct {
 	Place    hostPlace    `cmd:"" help:"Set the place of a host: site, row, rack, unit."`
 	Set      hostSet      `cmd:"" help:"Change what is known of a host, or pin its profile."`
 	Pin      hostPin      `cmd:"" help:"Pin a revision of a host's profile, or with 0 follow the newest."`
-	Install  hostInstall  `cmd:"" help:"Install hosts. An installer overwrites the disks at the next boot; with a disk image, Slipway restarts the host at once and overwrites a disk."`
+	Install  hostInstall  `cmd:"" help:"Install hosts. This overwrites disks at the next boot, or at once with a disk image."`
 	Release  hostRelease  `cmd:"" help:"Cancel the operation of hosts, or end their quarantine. This wipes nothing."`
 	Maintain hostMaintain `cmd:"" help:"Put hosts into maintenance, or with --off take them out."`
 	Cordon   hostCordon   `cmd:"" help:"Keep machines from claiming hosts, or with --off end that. All else goes on."`
@@ -46,7 +46,7 @@ type HostCommand struct {
 	Hardware hostHardware `cmd:"" help:"Show the hardware of a host."`
 	Report   hostReport   `cmd:"" help:"Show a host's acceptance sheet: hardware, burn-in, firmware, wipes."`
 	Clean    hostClean    `cmd:"" help:"Switch off a host that no machine has claimed, and wipe its disks."`
-	Adopt    hostAdopt    `cmd:"" help:"Mark servers that run a system of yours, so that Slipway starts nothing on them; or with --off end that."`
+	Adopt    hostAdopt    `cmd:"" help:"Mark hosts that run a system of yours: Slipway starts nothing there. --off ends it."`
 
 	Power     hostPower     `cmd:"" help:"Show or change the power of a host."`
 	Locate    hostLocate    `cmd:"" help:"Light the identify LED of hosts, or with --off switch it off."`

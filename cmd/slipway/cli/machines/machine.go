@@ -19,9 +19,9 @@ type MachineCommand struct {
 	Create    machineCreate    `cmd:"" help:"Create a machine: Slipway chooses, installs and starts a host for it."`
 	Set       machineSet       `cmd:"" help:"Change what a machine should be at its next installation."`
 	Delete    machineDelete    `cmd:"" help:"Delete machines: Slipway fences and wipes their hosts, and makes them available again."`
-	Reinstall machineReinstall `cmd:"" help:"Reinstall machines on their hosts. This overwrites their system disks; disks to keep stay as they are."`
+	Reinstall machineReinstall `cmd:"" help:"Reinstall machines on their hosts. This overwrites their system disks."`
 	Retry     machineRetry     `cmd:"" help:"Let machines that have failed look for a host again."`
-	Remediate machineRemediate `cmd:"" help:"Remediate a machine: power cycle, then reinstall, then replace its host. The last two destroy data; --step chooses."`
+	Remediate machineRemediate `cmd:"" help:"Remediate a machine: power cycle, else reinstall, else replace. The last two destroy data."`
 	Ack       machineAck       `cmd:"" help:"Acknowledge a hook, so that the step it blocks goes on."`
 	Hold      machineHold      `cmd:"" help:"Give the reason why a hook is not acknowledged yet."`
 	Adopt     machineAdopt     `cmd:"" help:"Make a machine of a server that runs already; Slipway starts nothing on it."`

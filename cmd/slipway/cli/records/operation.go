@@ -16,7 +16,7 @@ type OperationCommand struct {
 	List   operationList   `cmd:"" help:"List what is being done with hosts, and with --all what was, latest first."`
 	Show   operationShow   `cmd:"" help:"Show an operation."`
 	Wait   operationWait   `cmd:"" help:"Follow an operation until it has ended."`
-	Cancel operationCancel `cmd:"" help:"Cancel operations. Slipway quarantines a host whose disks may be half written or half wiped, and its machine fails."`
+	Cancel operationCancel `cmd:"" help:"Cancel operations. Slipway quarantines a host that may be half written."`
 }
 
 type operationList struct {
