@@ -92,7 +92,7 @@ test('forty are accepted at once, and two are skipped because they are accepted 
   await page.getByText('42 selected').waitFor()
   await page.getByRole('button', { name: 'Accept', exact: true }).click()
   const ask = page.getByRole('dialog')
-  await ask.getByText(/Accepts 40 hosts; nothing boots for it; skips 2/).waitFor()
+  await ask.getByText(/Accepts 40 hosts; Slipway boots nothing there now; skips 2/).waitFor()
   await shot(page, 'bulk')
   await ask.getByText(/2 because: .*available/).waitFor()
   assert.equal(JSON.parse(await rack.cli('host', 'list', '--state', 'discovered', '-o', 'json')).length, 40) // nothing was done yet
@@ -112,7 +112,7 @@ test('what cannot be undone needs the count', async () => {
   await page.getByRole('button', { name: 'More actions' }).click()
   await page.getByRole('menuitem', { name: 'Forget' }).click()
   const ask = page.getByRole('dialog')
-  await ask.getByText(/Forgets 1 host: .*; skips 1/).waitFor()
+  await ask.getByText(/Deletes all data about 1 host; .*; skips 1/).waitFor()
   await ask.getByText(/1 because: .*is protected/).waitFor()
   const go = ask.getByRole('button', { name: 'Forget (1)' })
   assert.ok(await go.isDisabled())
