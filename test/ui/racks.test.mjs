@@ -141,7 +141,7 @@ test('a host that somebody changed meanwhile is not moved, until it is tried aga
     await route.continue()
   })
   await drag(page, names[2], await pointAt(page, 'r1, front', 7, 12))
-  await page.getByText(`${names[2]} was not moved to U7 of rack r1`).waitFor()
+  await page.getByText(`Slipway did not move ${names[2]} to U7 of rack r1`).waitFor()
   await page.getByRole('button', { name: `${names[2]}, discovered, in rack r1, no unit` }).waitFor()
   assert.deepEqual(await place(names[2]), { site: 'lab', row: 'a', rack: 'r1' })
   await page.getByRole('button', { name: 'Try again' }).click()
