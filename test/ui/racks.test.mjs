@@ -146,7 +146,7 @@ test('a host that somebody changed meanwhile is not moved, until it is tried aga
   assert.deepEqual(await place(names[2]), { site: 'lab', row: 'a', rack: 'r1' })
   await page.getByRole('button', { name: 'Try again' }).click()
   await r1.getByRole('button', { name: `${names[2]}, discovered, U7 of r1` }).waitFor()
-  assert.equal(await page.getByText('was not moved').count(), 0)
+  assert.equal(await page.getByText('did not move').count(), 0)
   noErrors(page, 'status of 412')
   await page.context().close()
 })
