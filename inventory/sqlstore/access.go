@@ -57,7 +57,7 @@ func (t accessTx) CreateToken(k *inventory.Token, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	if _, err := t.Write(insertTokenSQL, k.Name, k.Hash, k.User, texts[0], k.Cluster, texts[1], column.MS(now), column.MS(k.ExpiresAt), column.MS(k.LastUsedAt)); err != nil {
+	if err := t.Later(nil, insertTokenSQL, k.Name, k.Hash, k.User, texts[0], k.Cluster, texts[1], column.MS(now), column.MS(k.ExpiresAt), column.MS(k.LastUsedAt)); err != nil {
 		return err
 	}
 	k.CreatedAt = now
@@ -72,7 +72,7 @@ func (t accessTx) TouchToken(name string, now time.Time) error {
 
 // DeleteToken implements inventory.AccessTx.
 func (t accessTx) DeleteToken(name string) error {
-	if _, err := t.Write(deleteLoginsOfTokenSQL, name); err != nil {
+	if err := t.Later(nil, deleteLoginsOfTokenSQL, name); err != nil {
 		return err
 	}
 	n, err := t.Write(deleteTokenSQL, name)
@@ -121,7 +121,7 @@ func (t accessTx) CreateLogin(l *inventory.Login, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	if _, err := t.Write(insertLoginSQL, l.ID, l.Hash, l.User, l.Token, l.Source, l.Agent, column.MS(now), column.MS(now), column.MS(l.ExpiresAt)); err != nil {
+	if err := t.Later(nil, insertLoginSQL, l.ID, l.Hash, l.User, l.Token, l.Source, l.Agent, column.MS(now), column.MS(now), column.MS(l.ExpiresAt)); err != nil {
 		return err
 	}
 	l.CreatedAt, l.SeenAt = now, now
@@ -201,14 +201,14 @@ func (t clusterTx) ListClusterAccess() ([]inventory.ClusterAccess, error) {
 func (t clusterTx) SaveClusterAccess(a *inventory.ClusterAccess, now time.Time) error {
 	a.UpdatedAt = stamp(now)
 	if a.IsZero() {
-		_, err := t.Write(deleteAccessSQL, a.UID)
+		err := t.Later(nil, deleteAccessSQL, a.UID)
 		return err
 	}
 	texts, err := t.jsonTexts(a.TakesFrom, a.Pools, a.Authority)
 	if err != nil {
 		return err
 	}
-	_, err = t.Write(saveAccessSQL, a.UID, texts[0], texts[1], texts[2], column.MS(a.UpdatedAt))
+	err = t.Later(nil, saveAccessSQL, a.UID, texts[0], texts[1], texts[2], column.MS(a.UpdatedAt))
 	return err
 }
 

@@ -112,7 +112,7 @@ func (t addressTx) CreateAllocation(a *inventory.Allocation, now time.Time) erro
 		host = ""
 	}
 	now = stamp(now)
-	_, err = t.Write(insertAllocationSQL, column.Bytes16(a.Address), a.Subnet, orNull(a.MachineUID), orNull(host), column.Bit(a.IsFixed), a.Note, column.MS(now))
+	err = t.Later(nil, insertAllocationSQL, column.Bytes16(a.Address), a.Subnet, orNull(a.MachineUID), orNull(host), column.Bit(a.IsFixed), a.Note, column.MS(now))
 	if err == nil {
 		a.CreatedAt = now
 	}
@@ -127,7 +127,7 @@ func (t addressTx) DeleteAllocation(a netip.Addr) error {
 
 // LeaveAllocations implements inventory.AddressTx.
 func (t addressTx) LeaveAllocations(machineUID string, h inventory.HostID, note string) error {
-	_, err := t.Write(leaveAllocationsSQL, string(h), note, machineUID)
+	err := t.Later(nil, leaveAllocationsSQL, string(h), note, machineUID)
 	return err
 }
 
@@ -193,7 +193,7 @@ func (t addressTx) SaveHoldings(h inventory.Holder, all []inventory.Holding) err
 	if slices.EqualFunc(old, wanted, isOld) {
 		return nil
 	}
-	if _, err := t.Write(deleteHoldingsSQL, h.Key()); err != nil {
+	if err := t.Later(nil, deleteHoldingsSQL, h.Key()); err != nil {
 		return err
 	}
 	host := string(h.HostID)
@@ -201,7 +201,7 @@ func (t addressTx) SaveHoldings(h inventory.Holder, all []inventory.Holding) err
 		host = ""
 	}
 	for _, x := range wanted {
-		if _, err := t.Write(insertHoldingSQL, string(x.Kind), x.Value, h.Key(), orNull(h.MachineUID), orNull(host), x.Domain, x.Subnet, x.Path, x.Source); err != nil {
+		if err := t.Later(nil, insertHoldingSQL, string(x.Kind), x.Value, h.Key(), orNull(h.MachineUID), orNull(host), x.Domain, x.Subnet, x.Path, x.Source); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,18 @@ import (
 
 // BenchmarkSaveLease measures durable leases with that many callers at once; ns/op is the time per lease.
 func BenchmarkSaveLease(b *testing.B) {
+	benchmarkSaveLease(b, func(b *testing.B) *Store { return openTest(b, filepath.Join(b.TempDir(), "slipway.db")) })
+}
+
+// BenchmarkPostgresSaveLease needs SLIPWAY_POSTGRES=1.
+func BenchmarkPostgresSaveLease(b *testing.B) {
+	benchmarkSaveLease(b, func(b *testing.B) *Store { return openOnPostgres(b) })
+}
+
+func benchmarkSaveLease(b *testing.B, open func(*testing.B) *Store) {
 	for _, n := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("callers=%d", n), func(b *testing.B) {
-			s := openTest(b, filepath.Join(b.TempDir(), "slipway.db"))
+			s := open(b)
 			subnet := storetest.Subnet("rack1", 1)
 			if err := s.Write(b.Context(), func(tx inventory.Tx) error { return tx.Subnets().Create(&subnet, storetest.Now) }); err != nil {
 				b.Fatal(err)

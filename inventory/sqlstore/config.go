@@ -152,7 +152,7 @@ func revise[T any](t *tx, k inventory.RevisionKind, name string, v *T, now time.
 	if err != nil {
 		return fmt.Errorf("encode %s %s: %w", k, name, err)
 	}
-	_, err = t.Write(insertRevisionSQL, string(k), name, *number, string(body), column.MS(now))
+	err = t.Later(nil, insertRevisionSQL, string(k), name, *number, string(body), column.MS(now))
 	return err
 }
 
@@ -223,7 +223,7 @@ func (t configTx) SaveRendering(r inventory.Rendering) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Write(insertRenderingSQL, string(r.Digest), string(r.HostID), r.Profile, r.Revision, r.Image, r.Format,
+	err = t.Later(nil, insertRenderingSQL, string(r.Digest), string(r.HostID), r.Profile, r.Revision, r.Image, r.Format,
 		texts[0], texts[1], texts[2], column.MS(r.CreatedAt), last+1)
 	return err
 }
@@ -239,7 +239,7 @@ func (t secretTx) FindDelivery(s inventory.SessionID, document string) (inventor
 
 // SaveDelivery implements inventory.SecretTx.
 func (t secretTx) SaveDelivery(d inventory.Delivery) error {
-	_, err := t.Write(saveDeliverySQL, string(d.SessionID), d.Document, column.AddressText(d.Source), d.FetchN, column.MS(d.FirstAt),
+	err := t.Later(nil, saveDeliverySQL, string(d.SessionID), d.Document, column.AddressText(d.Source), d.FetchN, column.MS(d.FirstAt),
 		column.MS(d.LastAt), column.Bit(d.IsBurnt))
 	return err
 }

@@ -67,7 +67,7 @@ func (t hardwareTx) SaveBMC(b *inventory.BMC, now time.Time) error {
 	}
 	if b.Version == 0 {
 		args = append([]any{id}, args...)
-		if _, err := t.Write(insertBMCSQL, append(args, column.MS(now), column.MS(now), texts[3], texts[4])...); err != nil {
+		if err := t.Later(nil, insertBMCSQL, append(args, column.MS(now), column.MS(now), texts[3], texts[4])...); err != nil {
 			return err
 		}
 		b.CreatedAt = now
@@ -205,7 +205,7 @@ func (t hardwareTx) saveHeard(i *inventory.Inspection) error {
 	if err != nil || n > 0 || text == "" {
 		return err
 	}
-	_, err = t.Write(heardFirstSQL, string(i.HostID), column.MS(i.At), text)
+	err = t.Later(nil, heardFirstSQL, string(i.HostID), column.MS(i.At), text)
 	return err
 }
 
@@ -222,12 +222,12 @@ func (t hardwareTx) SaveInspection(i *inventory.Inspection) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Write(addInspectionSQL, string(i.HostID), last+1, column.MS(i.At), texts[0], texts[1], texts[2], i.Golden, i.Operation)
+	err = t.Later(nil, addInspectionSQL, string(i.HostID), last+1, column.MS(i.At), texts[0], texts[1], texts[2], i.Golden, i.Operation)
 	if err != nil {
 		return err
 	}
 	i.N = last + 1
-	if _, err = t.Write(oldInspectionSQL, string(i.HostID), i.N-keptInspections); err != nil {
+	if err = t.Later(nil, oldInspectionSQL, string(i.HostID), i.N-keptInspections); err != nil {
 		return err
 	}
 	return t.saveHeard(i)
@@ -265,7 +265,7 @@ func (t hardwareTx) SaveReport(r inventory.Report) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Write(saveReportSQL, r.ID, string(r.HostID), r.Kind, r.Machine, body, column.MS(r.CreatedAt))
+	err = t.Later(nil, saveReportSQL, r.ID, string(r.HostID), r.Kind, r.Machine, body, column.MS(r.CreatedAt))
 	return err
 }
 

@@ -102,7 +102,7 @@ func (t historyTx) SaveSession(b inventory.BootSession) error {
 	if err != nil || n > 0 {
 		return err
 	}
-	_, err = t.Write(saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), column.AddressText(b.Address),
+	err = t.Later(nil, saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), column.AddressText(b.Address),
 		string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile, b.Image, string(b.Config), b.Step, string(b.Outcome),
 		column.MS(b.StartedAt), column.MS(b.LastAt), column.MS(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0])
 	return err
@@ -369,11 +369,11 @@ func (t historyTx) saveIssueHosts(i *inventory.Issue) error {
 	if err != nil || slices.Equal(has, i.HostIDs) { // an issue is seen again and again with the same hosts
 		return err
 	}
-	if _, err := t.Write(deleteIssueHostsSQL, i.ID); err != nil {
+	if err := t.Later(nil, deleteIssueHostsSQL, i.ID); err != nil {
 		return err
 	}
 	for _, id := range i.HostIDs {
-		if _, err := t.Write(insertIssueHostSQL, i.ID, string(id)); err != nil {
+		if err := t.Later(nil, insertIssueHostSQL, i.ID, string(id)); err != nil {
 			return err
 		}
 	}

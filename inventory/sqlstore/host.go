@@ -254,7 +254,7 @@ func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 	}
 	args = append([]any{string(h.ID)}, args...)
 	args = append(args, column.MS(now), column.MS(now), column.MS(h.LastSeenAt), column.MS(h.IdentifiedAt))
-	if _, err := t.Write(insertHostSQL, args...); err != nil {
+	if err := t.Later(nil, insertHostSQL, args...); err != nil {
 		return err
 	}
 	if err := t.insertNICs(h); err != nil {
@@ -300,11 +300,11 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 		update = &updateHostState
 	}
 	args = append(args, column.MS(now), column.MS(h.LastSeenAt), column.MS(h.IdentifiedAt), string(h.ID), h.Version)
-	if _, err := t.Write(update.query, update.args(args)...); err != nil {
+	if err := t.Later(nil, update.query, update.args(args)...); err != nil {
 		return err
 	}
 	if !slices.Equal(has.NICs, h.NICs) {
-		if _, err := t.Write(deleteNICsSQL, string(h.ID)); err != nil {
+		if err := t.Later(nil, deleteNICsSQL, string(h.ID)); err != nil {
 			return err
 		}
 		if err := t.insertNICs(h); err != nil {
@@ -314,7 +314,7 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	if text, err := column.JSONText(h.Labels); err != nil {
 		return err
 	} else if text != labels {
-		if _, err := t.Write(deleteHostLabelsSQL, string(h.ID)); err != nil {
+		if err := t.Later(nil, deleteHostLabelsSQL, string(h.ID)); err != nil {
 			return err
 		}
 		if err := t.insertLabels(h); err != nil {
@@ -415,7 +415,7 @@ func (t hostTx) checkPin(h *inventory.Host) error {
 
 func (t hostTx) insertNICs(h *inventory.Host) error {
 	for i, n := range h.NICs {
-		if _, err := t.Write(insertNICSQL, string(n.MAC), string(h.ID), i, n.Name, n.Vendor, column.Bit(n.IsBoot), n.Port); err != nil {
+		if err := t.Later(nil, insertNICSQL, string(n.MAC), string(h.ID), i, n.Name, n.Vendor, column.Bit(n.IsBoot), n.Port); err != nil {
 			return err
 		}
 	}
@@ -424,7 +424,7 @@ func (t hostTx) insertNICs(h *inventory.Host) error {
 
 func (t hostTx) insertLabels(h *inventory.Host) error {
 	for _, key := range slices.Sorted(maps.Keys(h.Labels)) {
-		if _, err := t.Write(insertHostLabelSQL, string(h.ID), key, h.Labels[key]); err != nil {
+		if err := t.Later(nil, insertHostLabelSQL, string(h.ID), key, h.Labels[key]); err != nil {
 			return err
 		}
 	}
@@ -440,7 +440,7 @@ func (t hostTx) DeleteHost(id inventory.HostID) error {
 		return err
 	}
 	l := inventory.Layer{Scope: inventory.ScopeHost, Name: string(id)}
-	if _, err := t.Write(layerTable.delete, l.Key()); err != nil {
+	if err := t.Later(nil, layerTable.delete, l.Key()); err != nil {
 		return err
 	}
 	n, err := t.Write(deleteHostSQL, string(id))

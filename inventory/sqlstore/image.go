@@ -44,7 +44,7 @@ func (t imageTx) ListArtefacts(p inventory.Page) ([]inventory.Artefact, error) {
 
 // SaveArtefact implements inventory.ImageTx. The first source and time of a digest stay.
 func (t imageTx) SaveArtefact(a inventory.Artefact) error {
-	_, err := t.Write(saveArtefactSQL, string(a.Digest), a.SizeBytes, a.Source, column.MS(a.CreatedAt))
+	err := t.Later(nil, saveArtefactSQL, string(a.Digest), a.SizeBytes, a.Source, column.MS(a.CreatedAt))
 	return err
 }
 
@@ -155,7 +155,7 @@ func (x images) Update(i *inventory.Image, now time.Time) error {
 	if err != nil || slices.Equal(has, i.Files) {
 		return err
 	}
-	if _, err := x.tx.Write(deleteImageFilesSQL, i.Name); err != nil {
+	if err := x.tx.Later(nil, deleteImageFilesSQL, i.Name); err != nil {
 		return err
 	}
 	return x.insertFiles(i)
@@ -163,7 +163,7 @@ func (x images) Update(i *inventory.Image, now time.Time) error {
 
 func (x images) insertFiles(i *inventory.Image) error {
 	for at, f := range i.Files {
-		if _, err := x.tx.Write(insertImageFileSQL, i.Name, at, string(f.Role), f.Name, string(f.Digest)); err != nil {
+		if err := x.tx.Later(nil, insertImageFileSQL, i.Name, at, string(f.Role), f.Name, string(f.Digest)); err != nil {
 			return err
 		}
 	}

@@ -72,7 +72,7 @@ func (t networkTx) CreateReservation(r *inventory.Reservation, now time.Time) er
 		return err
 	}
 	now = stamp(now)
-	_, err = t.Write(f.insertReservation, address, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options,
+	err = t.Later(nil, f.insertReservation, address, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options,
 		column.MS(now), column.MS(now))
 	if err != nil {
 		return err
@@ -195,10 +195,12 @@ func (t networkTx) SaveLease(l inventory.Lease) error {
 	if f == ipv6 {
 		args = append(args, int64(l.IAID))
 	}
-	_, err = t.Write(f.saveLease, args...)
-	if inventory.IsKind(err, inventory.Conflict) { // a lease overwrites another one: only its subnet can be wrong
-		return absent("subnet", l.Subnet)
-	}
+	err = t.Later(func(err error) error {
+		if inventory.IsKind(err, inventory.Conflict) { // a lease overwrites another one: only its subnet can be wrong
+			return absent("subnet", l.Subnet)
+		}
+		return err
+	}, f.saveLease, args...)
 	if at, is4 := address.(int64); is4 && err == nil && t.store.hints != nil {
 		t.store.hints.add(l.MAC, at) // before the commit: a hint without its row does no harm, a row without hint would be lost
 	}

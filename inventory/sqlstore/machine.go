@@ -265,7 +265,7 @@ func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 	if err := changed(n, err, "machine", m.Name); err != nil {
 		return err
 	}
-	if _, err := t.Write(insertClaimSQL, string(c.ID), c.MachineUID, m.Name, string(c.HostID), column.MS(now)); err != nil {
+	if err := t.Later(nil, insertClaimSQL, string(c.ID), c.MachineUID, m.Name, string(c.HostID), column.MS(now)); err != nil {
 		return err
 	}
 	c.Machine, c.CreatedAt = m.Name, now
@@ -318,10 +318,10 @@ func (t machineTx) DeleteClaim(id inventory.ClaimID) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.Write(freeHostSQL, string(c.HostID), string(id)); err != nil {
+	if err := t.Later(nil, freeHostSQL, string(c.HostID), string(id)); err != nil {
 		return err
 	}
-	if _, err := t.Write(freeMachineSQL, c.MachineUID, string(id)); err != nil {
+	if err := t.Later(nil, freeMachineSQL, c.MachineUID, string(id)); err != nil {
 		return err
 	}
 	n, err := t.Write(deleteClaimSQL, string(id))

@@ -176,7 +176,7 @@ func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) erro
 		return err
 	}
 	t.idle = ""
-	if _, err := t.Write(insertOperationSQL, append([]any{o.ID}, args...)...); err != nil {
+	if err := t.Later(nil, insertOperationSQL, append([]any{o.ID}, args...)...); err != nil {
 		return err
 	}
 	next.Version = 1

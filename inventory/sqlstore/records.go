@@ -260,7 +260,7 @@ func (t recordTx) leaveUser(name string) error {
 			return err
 		}
 	}
-	_, err = t.Write(deleteLoginsOfUserSQL, name)
+	err = t.Later(nil, deleteLoginsOfUserSQL, name)
 	return err
 }
 

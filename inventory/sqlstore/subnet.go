@@ -120,7 +120,7 @@ func (t subnets) Update(n *inventory.Subnet, now time.Time) error {
 		return err
 	}
 	for _, f := range families {
-		if _, err := t.Write(f.deleteRanges, n.Name); err != nil {
+		if err := t.Later(nil, f.deleteRanges, n.Name); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (t networkTx) insertRanges(n *inventory.Subnet) error {
 		if err != nil {
 			return err
 		}
-		if _, err := t.Write(f.insertRange, n.Name, first, last); err != nil {
+		if err := t.Later(nil, f.insertRange, n.Name, first, last); err != nil {
 			return err
 		}
 	}

@@ -202,7 +202,7 @@ func (x records[R]) Create(r *R, now time.Time) error {
 	if x.isDerived {
 		args = append([]any{key}, args...)
 	}
-	if _, err := x.tx.Write(x.insert, append(args, column.MS(now), column.MS(now))...); err != nil {
+	if err := x.tx.Later(nil, x.insert, append(args, column.MS(now), column.MS(now))...); err != nil {
 		return err
 	}
 	*r = next

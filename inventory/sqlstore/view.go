@@ -61,7 +61,7 @@ func (t viewTx) CreateView(v *inventory.View, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	if _, err := t.Write(insertViewSQL, v.Owner, v.Name, v.Query, texts[0], v.Group, v.Sort, texts[1], column.MS(now), column.MS(now)); err != nil {
+	if err := t.Later(nil, insertViewSQL, v.Owner, v.Name, v.Query, texts[0], v.Group, v.Sort, texts[1], column.MS(now), column.MS(now)); err != nil {
 		return err
 	}
 	v.CreatedAt, v.UpdatedAt, v.Version = now, now, 1

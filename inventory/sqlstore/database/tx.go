@@ -10,6 +10,8 @@ import (
 type Conn interface {
 	// Exec runs a statement without rows, and returns how many rows it changed.
 	Exec(query string, args []any) (n int64, err error)
+	// Later is that of Tx.
+	Later(failed func(error) error, query string, args []any) error
 	// Insert adds a row and returns its id.
 	Insert(query string, args []any) (id int64, err error)
 	// Each runs a query and calls fn for every row.
@@ -75,6 +77,23 @@ func (t *Tx) Write(query string, args ...any) (int64, error) {
 		return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
 	}
 	return t.Run(query, args...)
+}
+
+// Later executes a statement without rows that changes something. A database behind a network may run it later, together with others, but
+// before the next query of the transaction and before its commit. An error that comes later undoes what fn did, and Write returns it. If
+// failed is not nil, it says what the error of the database means.
+func (t *Tx) Later(failed func(error) error, query string, args ...any) error {
+	if t.isRead {
+		return inventory.Errorf(inventory.Internal, "a Read must not write")
+	}
+	if err := t.usable(); err != nil {
+		return err
+	}
+	err := t.check(t.conn.Later(failed, query, args))
+	if err != nil && failed != nil {
+		return failed(err)
+	}
+	return err
 }
 
 // Insert adds a row and returns its id.

@@ -19,11 +19,13 @@ type Frame interface {
 	Conn
 	// Begin begins the transaction. It waits until no other transaction writes.
 	Begin() error
-	// BeginOne begins the part of one caller, UndoOne undoes that part, and EndOne ends it in either case.
-	BeginOne() error
+	// BeginOne begins the part of one caller, UndoOne undoes that part, and EndOne ends it in either case. If a statement of Later fails
+	// after EndOne, the frame undoes its part and calls lost. A caller that isAlone in the transaction has neither UndoOne nor EndOne.
+	BeginOne(isAlone bool, lost func(error)) error
 	UndoOne() error
 	EndOne() error
-	// Commit returns after the disk has the transaction. Wakes says that it calls those of OnCommit.
+	// Commit returns after the disk has the transaction. Wakes says that it calls those of OnCommit. If the part of a caller that is alone
+	// is lost, nothing is committed, and that is no error.
 	Commit(wakes bool) error
 	// Rollback undoes the whole transaction, also one that the database has given up already.
 	Rollback() error
@@ -274,10 +276,8 @@ func (w *Writer) transact(live []*request) (wakes bool, err error) {
 // apply runs one request between savepoints; a request that is alone in its transaction needs none. Its own failure goes into
 // r.err and undoes what it did. The returned error means that the transaction is lost for all requests.
 func (w *Writer) apply(r *request, isAlone bool) (wakes bool, err error) {
-	if !isAlone {
-		if err := w.frame.BeginOne(); err != nil {
-			return false, err
-		}
+	if err := w.frame.BeginOne(isAlone, func(err error) { r.err = err }); err != nil {
+		return false, err
 	}
 	t := &Tx{conn: w.frame}
 	r.err = guard(r.fn, t)

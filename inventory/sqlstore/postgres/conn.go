@@ -21,13 +21,18 @@ type conn struct {
 	c       *pgx.Conn
 	timeout time.Duration // of each way to the server and back
 	waiting []step
+	// mend says how to go on after a step has failed: with other steps, or with the error of them all. Nil is the latter.
+	mend func(steps []step, failed int, err error) ([]step, error)
 }
 
 // step is a statement that waits for the next one. Read gets its rows, if it is not nil.
 type step struct {
-	query string
-	args  []any
-	read  func(rows [][]any)
+	query   string
+	args    []any
+	read    func(rows [][]any)
+	part    *part             // that it belongs to; nil for what belongs to the transaction
+	isLater bool              // its caller does not wait for it
+	failed  func(error) error // what its error means to its caller; may be nil
 }
 
 // later makes a statement wait for the next one.
@@ -39,21 +44,31 @@ func (c *conn) flush() error {
 	return err
 }
 
-// send sends what waits, then the last statement, if there is one. It returns how many rows that one changed, and its rows. If a
-// statement fails, the server ignores those after it.
+// send sends what waits, then the last statement, if there is one. It returns how many rows that one changed, and its rows.
 func (c *conn) send(last *step) (n int64, rows [][]any, err error) {
 	steps := c.waiting
 	if last != nil {
 		steps = append(steps, *last)
 	}
-	if len(steps) == 0 {
-		return 0, nil, nil
+	for len(steps) > 0 {
+		var failed int
+		if failed, n, rows, err = c.try(steps); err == nil || c.mend == nil {
+			return n, rows, err
+		}
+		if steps, err = c.mend(steps, failed, err); err != nil {
+			return 0, nil, err
+		}
 	}
+	return n, rows, nil
+}
+
+// try sends steps in one go. If one of them fails, the server ignores those after it.
+func (c *conn) try(steps []step) (failed int, n int64, rows [][]any, err error) {
 	batch := &pgx.Batch{}
 	for _, s := range steps {
 		args, err := arguments(s.args)
-		if err != nil { // what waits goes with the next one
-			return 0, nil, err
+		if err != nil {
+			return 0, 0, nil, err
 		}
 		batch.Queue(s.query, args...)
 	}
@@ -62,6 +77,7 @@ func (c *conn) send(last *step) (n int64, rows [][]any, err error) {
 	defer cancel()
 	answers := c.c.SendBatch(ctx, batch)
 	for i, s := range steps {
+		failed = i
 		var got [][]any
 		var tag string
 		if tag, n, got, err = collect(answers); err != nil {
@@ -81,7 +97,7 @@ func (c *conn) send(last *step) (n int64, rows [][]any, err error) {
 	if closed := answers.Close(); err == nil {
 		err = closed
 	}
-	return n, rows, err
+	return failed, n, rows, err
 }
 
 // collect reads one answer to its end.

@@ -17,6 +17,14 @@ var errNotCommitted = errors.New("the server undid the transaction")
 // errReadOnly is a server that takes no writes.
 var errReadOnly = errors.New("it is read-only")
 
+// errPartLost is a commit that undid the transaction, because the part of its only caller failed.
+var errPartLost = errors.New("its only part is lost")
+
+// partError is the error of a statement of Later whose caller still runs.
+type partError struct{ said error }
+
+func (e *partError) Error() string { return e.said.Error() }
+
 // said is the error of a statement, for callers who need not know what was lost.
 func (d *DB) said(err error) error {
 	said, _ := d.fault(err, false)
@@ -31,6 +39,9 @@ func (d *DB) said(err error) error {
 func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 	if said, ok := errors.AsType[*inventory.Error](err); ok {
 		return said, database.LosesOne
+	}
+	if part, ok := errors.AsType[*partError](err); ok {
+		return part.said, database.LosesOne
 	}
 	if errors.Is(err, errNotCommitted) {
 		return &inventory.Error{Kind: inventory.Internal, Msg: "cannot use the database", Err: err}, database.LosesOne

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -37,6 +38,7 @@ type writing struct {
 	known    bool  // changes is known
 	isRaised bool  // this transaction has changed a watched table
 	batchN   int64 // of the commit that was acknowledged last
+	part     *part // of the caller whose fn runs
 }
 
 // Begin implements database.Frame. It connects if there is no connection.
@@ -44,7 +46,7 @@ func (w *writing) Begin() error {
 	if err := w.connect(); err != nil {
 		return err
 	}
-	w.known, w.isRaised = false, false
+	w.known, w.isRaised, w.part = false, false, nil
 	w.waiting = nil
 	w.later(step{query: beginWrite}, step{query: takeTurn}, step{query: changesSQL, read: count(&w.changes, &w.known)})
 	return nil
@@ -59,6 +61,7 @@ func (w *writing) connect() error {
 	if err != nil {
 		return w.db.said(err)
 	}
+	c.mend = w.goOn
 	w.conn = c
 	n, err := w.settle()
 	if err != nil {
@@ -90,16 +93,37 @@ func (w *writing) settle() (n int64, err error) {
 	return n, w.flush()
 }
 
+// part is what one caller writes in a shared commit.
+type part struct {
+	isAlone bool
+	lost    func(error)
+}
+
 // BeginOne implements database.Frame.
-func (w *writing) BeginOne() error {
-	w.later(step{query: savepoint})
+func (w *writing) BeginOne(isAlone bool, lost func(error)) error {
+	w.part = &part{isAlone: isAlone, lost: lost}
+	if !isAlone { // the whole transaction is undone in place of its part
+		w.later(step{query: savepoint, part: w.part})
+	}
 	return nil
 }
 
-// UndoOne implements database.Frame. Nothing may go before ROLLBACK TO after an error, and the server prepares nothing until then.
+// UndoOne implements database.Frame. Steps of the part that still wait are not sent. ROLLBACK TO goes alone: after an error the server
+// prepares nothing else until then.
 func (w *writing) UndoOne() error {
-	if n := len(w.waiting); n > 0 && w.waiting[n-1].query == savepoint { // its part has sent nothing
+	hasBegun := true
+	w.waiting = slices.DeleteFunc(w.waiting, func(s step) bool {
+		if s.part == w.part && s.query == savepoint {
+			hasBegun = false // the server has heard nothing of it
+			return false
+		}
+		return s.part == w.part
+	})
+	if !hasBegun {
 		return nil
+	}
+	if err := w.flush(); err != nil {
+		return w.said(err)
 	}
 	_, err := w.conn.Exec(rollbackOne, nil)
 	return w.said(err)
@@ -107,8 +131,33 @@ func (w *writing) UndoOne() error {
 
 // EndOne implements database.Frame.
 func (w *writing) EndOne() error {
-	w.later(step{query: releasePoint})
+	w.later(step{query: releasePoint, part: w.part})
+	w.part = nil
 	return nil
+}
+
+// goOn is conn.mend. A statement of Later may fail after its caller has left: then its part is undone, and the others go on.
+func (w *writing) goOn(steps []step, failed int, err error) ([]step, error) {
+	s := steps[failed]
+	said, loss := w.db.fault(err, w.isOpen())
+	if !s.isLater || loss != database.LosesOne {
+		return nil, err
+	}
+	if s.failed != nil {
+		said = s.failed(said)
+	}
+	if s.part == w.part && !s.part.isAlone || s.part.isAlone && steps[len(steps)-1].query != commit {
+		return nil, &partError{said} // its caller hears it now
+	}
+	s.part.lost(said)
+	if s.part.isAlone {
+		return nil, errPartLost
+	}
+	if _, _, _, err := w.try([]step{{query: rollbackOne}}); err != nil {
+		return nil, err
+	}
+	rest := slices.DeleteFunc(slices.Clone(steps[failed+1:]), func(x step) bool { return x.part == s.part })
+	return append([]step{{query: releasePoint}}, rest...), nil
 }
 
 // Commit implements database.Frame. The count of batches goes with it: if the answer is lost, that number tells whether it was committed.
@@ -122,6 +171,9 @@ func (w *writing) Commit(wakes bool) error {
 	if err == nil {
 		w.batchN = next
 		return nil
+	}
+	if errors.Is(err, errPartLost) {
+		return w.Rollback()
 	}
 	said, loss := w.db.fault(err, w.isOpen())
 	if loss != database.LosesAll { // the server answered that it did not commit
@@ -140,6 +192,7 @@ func (w *writing) resolve(next int64, cause error) error {
 	for until := time.Now().Add(w.db.cfg.Patience); ; {
 		c, err := w.db.dial()
 		if err == nil {
+			c.mend = w.goOn
 			w.conn = c
 			var n int64
 			if n, err = w.settle(); err == nil {
@@ -203,6 +256,19 @@ func (w *writing) Exec(query string, args []any) (int64, error) {
 	return w.conn.Exec(query, args)
 }
 
+// maxLater bounds what waits: an import has a thousand statements.
+const maxLater = 1000
+
+// Later implements database.Conn.
+func (w *writing) Later(failed func(error) error, query string, args []any) error {
+	w.changing(query)
+	w.later(step{query: query, args: args, part: w.part, isLater: true, failed: failed})
+	if len(w.waiting) > maxLater {
+		return w.flush()
+	}
+	return nil
+}
+
 // Insert implements database.Conn.
 func (w *writing) Insert(query string, args []any) (int64, error) {
 	w.changing(query)
@@ -220,7 +286,7 @@ func (w *writing) Each(query string, args []any, fn func(database.Scan) error) e
 func (w *writing) changing(query string) {
 	if w.db.isWatched(query) {
 		w.isRaised = true
-		w.later(step{query: raiseChanges})
+		w.later(step{query: raiseChanges, part: w.part})
 	}
 }
 

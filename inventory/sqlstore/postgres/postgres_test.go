@@ -423,3 +423,57 @@ func TestPostgresAStartThatCannotBe(t *testing.T) {
 	ask(t, s, name, `UPDATE goose_db_version SET version_id = 299901010000 WHERE version_id > 0`)
 	try("a newer schema", url, inventory.Conflict, "newer Slipway")
 }
+
+// Statements of Later go with the commit. One that fails undoes its own part, of the first, a middle and the last caller alike, and of one
+// that is alone. The caller hears what its error means to it.
+func TestPostgresALateErrorEndsItsPartOnly(t *testing.T) {
+	d := open(t, postgres.Shared(t).Database(t), nil)
+	if err := put(t.Context(), d, "taken", "1"); err != nil {
+		t.Fatal(err)
+	}
+	mine := func(err error) error { return inventory.Errorf(inventory.NotFound, "mine: %v", err) }
+	later := func(names ...string) func(*database.Tx) error {
+		return func(tx *database.Tx) error {
+			for _, name := range names {
+				if err := tx.Later(mine, insertThing, name, "1"); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	inOneCommit(t, d, []func(*database.Tx) error{
+		later("a1", "taken"), later("b1"), later("taken", "c1"), later("taken"),
+		func(tx *database.Tx) error { _, err := tx.Row([]any{new(int64)}, countThings); return err },
+		later("d1"), later("e1", "taken"),
+	}, []inventory.Kind{inventory.NotFound, "", inventory.NotFound, inventory.NotFound, "", "", inventory.NotFound})
+	wantError(t, d.Write(t.Context(), later("f1", "taken")), inventory.NotFound, "mine: the name or address is taken")
+	wantError(t, d.Write(t.Context(), func(tx *database.Tx) error { // its next statement fails with it
+		if err := later("g1", "taken")(tx); err != nil {
+			t.Errorf("an error before it can be known: %v", err)
+		}
+		if _, err := tx.Row([]any{new(int64)}, countThings); err == nil {
+			t.Error("a query after a failed statement")
+		}
+		return nil
+	}), inventory.NotFound, "mine")
+	many := make([]string, 2*maxLater+10)
+	for i := range many {
+		many[i] = fmt.Sprintf("m%d", i)
+	}
+	if err := d.Write(t.Context(), later(many...)); err != nil {
+		t.Error(err)
+	}
+	var names []string
+	err := d.Read(t.Context(), func(tx *database.Tx) error {
+		return tx.Each(func(s database.Scan) error {
+			var name string
+			err := s(&name)
+			names = append(names, name)
+			return err
+		}, `SELECT name FROM things WHERE name NOT LIKE 'm%' ORDER BY name`)
+	})
+	if got := strings.Join(names, " "); err != nil || got != "b1 d1 taken" {
+		t.Errorf("there are %q, want b1 d1 taken (%v)", got, err)
+	}
+}

@@ -1,6 +1,9 @@
 package postgres
 
-import "slipway.dev/slipway/inventory/sqlstore/database"
+import (
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
 
 const (
 	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
@@ -31,6 +34,11 @@ func count(n *uint64, known *bool) func([][]any) {
 			*n = uint64(v)
 		}
 	}
+}
+
+// Later implements database.Conn. No Tx of a Read calls it.
+func (r *reading) Later(func(error) error, string, []any) error {
+	return inventory.Errorf(inventory.Internal, "a Read must not write")
 }
 
 // Changes implements database.Conn.

@@ -18,7 +18,12 @@ func (w writing) Begin() error {
 }
 
 // BeginOne implements database.Frame.
-func (w writing) BeginOne() error { return w.step(savepoint, "begin a write") }
+func (w writing) BeginOne(isAlone bool, _ func(error)) error {
+	if isAlone { // the whole transaction is undone in place of its part
+		return nil
+	}
+	return w.step(savepoint, "begin a write")
+}
 
 // UndoOne implements database.Frame.
 func (w writing) UndoOne() error { return w.step(rollbackOne, "undo a write") }
@@ -61,6 +66,12 @@ func (w writing) Exec(query string, args []any) (int64, error) {
 		return 0, err
 	}
 	return w.conn.Exec(query, args)
+}
+
+// Later implements database.Conn. Nothing is won by waiting.
+func (w writing) Later(_ func(error) error, query string, args []any) error {
+	_, err := w.Exec(query, args)
+	return err
 }
 
 // Insert implements database.Conn.

@@ -1,6 +1,9 @@
 package sqlite
 
-import "slipway.dev/slipway/inventory/sqlstore/database"
+import (
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
 
 // What a program reads of tables that seldom change, it may keep in memory, as long as a transaction gets from there what its own
 // snapshot holds. The count of changes decides that. It turns odd before the first statement of a transaction that changes a watched
@@ -20,6 +23,11 @@ func (r *reading) Each(query string, args []any, fn func(database.Scan) error) e
 	err := r.conn.Each(query, args, fn)
 	r.hasRead = true
 	return err
+}
+
+// Later implements database.Conn. No Tx of a Read calls it.
+func (r *reading) Later(func(error) error, string, []any) error {
+	return inventory.Errorf(inventory.Internal, "a Read must not write")
 }
 
 // Changes implements database.Conn. A Read has its snapshot from its first statement on: nothing has changed between that and now, if
