@@ -54,6 +54,7 @@ type Tx interface {
 	ClusterTx
 	AuditTx
 	ViewTx
+	InstanceTx
 }
 
 // Page is a piece of a list: at most Limit rows (0 means all) whose key comes after After.

@@ -257,7 +257,8 @@ func TestLookupsUseIndexes(t *testing.T) {
 		"listPoolsSQL": true, "listClustersSQL": true, "listGoldensSQL": true,
 		"listHeardSQL": true, "listAccessSQL": true, "listAllocationsSQL": true, "listHoldingsSQL": true, "heldTwiceSQL": true,
 		"allocationSelect": true, "holdingSelect": true, // how others begin
-		"lastAuditSQL": true, // one row, from the end
+		"lastAuditSQL":     true,                                             // one row, from the end
+		"listInstancesSQL": true, "listDutiesSQL": true, "heldDutySQL": true, // a handful
 		"listRacksSQL": true, "listClassesSQL": true, "listLoginsSQL": true, "forgetLoginsSQL": true,
 		"layerKeysSQL": true, // read once and kept: see settings
 		// Only what is open is in the index that they read; whoever has a bound asks by kind.

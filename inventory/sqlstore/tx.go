@@ -30,6 +30,7 @@ type whole struct {
 	clusterTx
 	auditTx
 	viewTx
+	instanceTx
 }
 
 var _ inventory.Tx = (*whole)(nil)
@@ -52,6 +53,7 @@ func (t *tx) rooms() *whole {
 		clusterTx{t},
 		auditTx{t},
 		viewTx{t},
+		instanceTx{t},
 	}
 }
 
@@ -72,6 +74,7 @@ type (
 	clusterTx   struct{ *tx } // attached clusters
 	auditTx     struct{ *tx } // the audit
 	viewTx      struct{ *tx } // views
+	instanceTx  struct{ *tx } // instances and duties
 )
 
 func (t *tx) records() recordTx    { return recordTx{t} }

@@ -102,6 +102,7 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
+	RunInstances(t, open)
 }
 
 // write and read run fn and end the test on an error.

@@ -179,6 +179,15 @@ CREATE TABLE deliveries (
 );
 CREATE INDEX deliveries_by_time ON deliveries USING btree (last_at);
 
+CREATE TABLE duties (
+  name TEXT COLLATE "C" NOT NULL,
+  holder TEXT COLLATE "C" NOT NULL,
+  epoch BIGINT NOT NULL,
+  since_at BIGINT NOT NULL,
+  reason TEXT COLLATE "C" NOT NULL,
+  CONSTRAINT duties_pkey PRIMARY KEY (name)
+);
+
 CREATE TABLE events (
   id BIGINT NOT NULL,
   at BIGINT NOT NULL,
@@ -354,6 +363,20 @@ CREATE TABLE inspections (
   CONSTRAINT inspections_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id) ON DELETE CASCADE
 );
 CREATE INDEX inspections_old ON inspections USING btree (at) WHERE (is_old = 1);
+
+CREATE TABLE instances (
+  id TEXT COLLATE "C" NOT NULL,
+  name TEXT COLLATE "C" NOT NULL,
+  run TEXT COLLATE "C" NOT NULL,
+  addresses TEXT COLLATE "C" NOT NULL,
+  program TEXT COLLATE "C" NOT NULL,
+  heartbeat_n BIGINT NOT NULL,
+  is_drained BIGINT NOT NULL,
+  started_at BIGINT NOT NULL,
+  seen_at BIGINT NOT NULL,
+  CONSTRAINT instances_pkey PRIMARY KEY (id),
+  CONSTRAINT instances_name_key UNIQUE (name)
+);
 
 CREATE TABLE issue_hosts (
   issue_id BIGINT NOT NULL,

@@ -166,6 +166,14 @@ CREATE TABLE deliveries (
 
 CREATE INDEX deliveries_by_time ON deliveries (last_at);
 
+CREATE TABLE duties (
+  name     TEXT    NOT NULL PRIMARY KEY,
+  holder   TEXT    NOT NULL,
+  epoch    INTEGER NOT NULL,
+  since_at INTEGER NOT NULL,
+  reason   TEXT    NOT NULL
+) STRICT;
+
 CREATE TABLE events (
   id         INTEGER NOT NULL PRIMARY KEY,
   at         INTEGER NOT NULL,
@@ -319,6 +327,18 @@ CREATE TABLE inspections (
 ) STRICT;
 
 CREATE INDEX inspections_old ON inspections (at) WHERE is_old = 1;
+
+CREATE TABLE instances (
+  id          TEXT    NOT NULL PRIMARY KEY, -- of a data directory
+  name        TEXT    NOT NULL UNIQUE,
+  run         TEXT    NOT NULL,             -- of one start; '' when it has stopped by itself
+  addresses   TEXT    NOT NULL,
+  program     TEXT    NOT NULL,             -- its version
+  heartbeat_n INTEGER NOT NULL,
+  is_drained  INTEGER NOT NULL,
+  started_at  INTEGER NOT NULL,
+  seen_at     INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE issue_hosts (
   issue_id INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,

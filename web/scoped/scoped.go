@@ -17,7 +17,7 @@ func Show(tx inventory.Tx, c Caller, met *Met) (inventory.Tx, error) {
 	// The embedded interfaces pass everything on, which is what this caller may do. Tx below has no such field.
 	if r.everywhere.Allows(r.needed) && r.everywhere.Allows(inventory.Viewer) {
 		return everywhereTx{
-			tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, accessTx{s},
+			tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, accessTx{s},
 		}, nil
 	}
 	return &Tx{
@@ -37,6 +37,7 @@ func Show(tx inventory.Tx, c Caller, met *Met) (inventory.Tx, error) {
 		recordTx{s},
 		viewTx{s},
 		accessTx{s},
+		instanceTx{s},
 	}, nil
 }
 
@@ -60,6 +61,7 @@ type Tx struct {
 	recordTx
 	viewTx
 	accessTx
+	instanceTx
 }
 
 var _ inventory.Tx = (*Tx)(nil)
@@ -99,5 +101,6 @@ type everywhereTx struct {
 	inventory.AuditTx
 	inventory.RecordTx
 	inventory.ViewTx
+	inventory.InstanceTx
 	accessTx
 }

@@ -2,6 +2,7 @@ package database
 
 import (
 	"errors"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -18,6 +19,8 @@ type Conn interface {
 	Each(query string, args []any, fn func(Scan) error) error
 	// Changes is that of Tx.
 	Changes() (count uint64, ok bool)
+	// Now is that of Tx.
+	Now() (time.Time, error)
 	// Fault turns an error of the driver into one of ours, and says what the transaction has lost with it.
 	Fault(err error) (error, Loss)
 }
@@ -60,6 +63,15 @@ func (t *Tx) Changes() (count uint64, ok bool) {
 		return 0, false
 	}
 	return t.conn.Changes()
+}
+
+// Now returns the time by the clock of the database, or of this machine if the database is a file.
+func (t *Tx) Now() (time.Time, error) {
+	if err := t.usable(); err != nil {
+		return time.Time{}, err
+	}
+	now, err := t.conn.Now()
+	return now, t.check(err)
 }
 
 // Run executes a statement and returns how many rows it changed.

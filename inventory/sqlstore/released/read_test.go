@@ -24,6 +24,7 @@ func reads(tx inventory.Tx) map[string]func() (any, error) {
 		"claims":         func() (any, error) { return tx.FindClaimOfHost(host) },
 		"cluster_access": list(tx.ListClusterAccess),
 		"deliveries":     func() (any, error) { return tx.FindDelivery(session, "user-data") },
+		"duties":         list(tx.ListDuties),
 		"events":         func() (any, error) { return tx.ListEvents(inventory.EventFilter{}, 0, 0) },
 		"heard":          func() (any, error) { return tx.ListHeard() },
 		"holdings":       func() (any, error) { return tx.ListHoldings(inventory.AddressFilter{}) },
@@ -33,6 +34,7 @@ func reads(tx inventory.Tx) map[string]func() (any, error) {
 		"image_files":    nil, "ranges": nil, "ranges6": nil, // images and subnets read these
 		"images":        func() (any, error) { return tx.Images().List(all) },
 		"inspections":   func() (any, error) { return tx.ListInspections(other, 0) },
+		"instances":     list(tx.ListInstances),
 		"issue_hosts":   func() (any, error) { return tx.ListIssues(true, host) },
 		"issues":        func() (any, error) { return tx.ListIssues(true, "") },
 		"join_tokens":   func() (any, error) { return tx.ListJoinTokens("") },

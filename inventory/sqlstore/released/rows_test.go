@@ -285,6 +285,14 @@ func fillBoots(tx inventory.Tx) error {
 		func() error {
 			return tx.SaveLock(inventory.Lock{Name: "init/prod", HostID: host, SessionID: session, SinceAt: then})
 		},
+		func() error {
+			return tx.SaveInstance(inventory.Instance{
+				ID: "01INSTANCE", Name: "a", Run: "01RUN", Addresses: []string{"10.1.0.1"}, Version: "0.1.0", HeartbeatN: 4, IsDrained: true, StartedAt: then, SeenAt: then,
+			})
+		},
+		func() error {
+			return tx.SaveDuty(inventory.Duty{Name: inventory.DutyEngine, Holder: "01INSTANCE", Epoch: 3, SinceAt: then, Reason: "instance b stopped"})
+		},
 	)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -127,6 +128,9 @@ func (c *conn) Each(query string, args []any, fn func(database.Scan) error) erro
 	}
 	return s.each(args, fn)
 }
+
+// Now implements database.Conn. One process uses the file.
+func (c *conn) Now() (time.Time, error) { return time.Now(), nil }
 
 // with is what a run of the statement is given.
 func (s *stmt) with(args []any) ([]driver.NamedValue, error) {
