@@ -35,7 +35,7 @@ var floors = map[string]int{
 	"images/ramdisk": 3, "images/agentimage": 3, "pxe/ear": 3, "pxe/door": 3, "pxe/metric": 3, "inventory/logbook": 4, "provision/allowance": 1,
 	"provision": 3, "provision/session": 3, "provision/recorder": 3, "bmc/trial": 3, "images": 3, "images/authenticode": 3, "inventory/live": 3, "web/proxy": 3, "web/weak": 1, "web/scoped": 3, "web/totp": 3, "web/securitykey": 3, "web/wire": 3,
 	"provision/ledger": 3, "provision/configuration": 3, "provision/watch": 3, "provision/delivery": 3, "provision/power": 3, "provision/strangers": 3, "provision/operation": 3, "provision/claim": 3,
-	"provision/boot": 3, "provision/hosts": 3,
+	"provision/boot": 3, "provision/hosts": 3, "provision/duty": 3,
 	"kubernetes/v1alpha1": 0, "kubernetes/infra/v1alpha1": 0, "kubernetes/contract": 1, "kubernetes/manifests": 1,
 	"kubernetes/controllers": 3, "kubernetes/kubeconfig": 3, "kubernetes/translate": 3,
 	"kubernetes/apply": 4, "kubernetes/backend": 4, "kubernetes/clusterapi": 4, "kubernetes/convert": 4, "kubernetes/join": 4,
@@ -256,7 +256,7 @@ var owners = map[string][]string{
 	"sigs.k8s.io":                            {"kubernetes", "cmd/slipway/cli/kubectl"},
 	"golang.org/x/net":                       {"pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "lab/simulate"},
 	"golang.org/x/sync":                      {"cmd/slipway", "lab", "kubernetes/manager", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web", "web/hosts"},
-	"golang.org/x/sys":                       {"cmd/slipway", "lab", "cmd/slipway-agent", "agent", "bmc/ipmi", "bmc/scan", "bmc/wol", "pxe/dhcp", "pxe/dhcp6", "pxe/ear", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "images"},
+	"golang.org/x/sys":                       {"cmd/slipway", "lab", "cmd/slipway-agent", "agent", "bmc/ipmi", "bmc/scan", "bmc/wol", "pxe/dhcp", "pxe/dhcp6", "pxe/ear", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "images", "provision/duty"},
 	"golang.org/x/term":                      {"cmd/slipway", "lab"},
 	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web/access", "web/rest"},
 }

@@ -1,0 +1,144 @@
+package duty
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// turn is what a Keeper does in one transaction.
+type turn struct {
+	keeper *Keeper
+	tx     inventory.Tx
+	wanted map[string]bool
+
+	now       time.Time // of the database, for people
+	self      inventory.Instance
+	instances map[string]inventory.Instance // by id
+
+	// What came of it, once it is committed.
+
+	held  map[string]int64 // epochs of what the instance holds
+	moved []move
+	wait  time.Duration // until the next turn
+}
+
+// move is a change of a duty's holder.
+type move struct {
+	verdict verdict
+	duty    inventory.Duty // as it is afterwards
+}
+
+// run shows a sign of life and goes through all duties.
+func (t *turn) run() error {
+	if err := t.look(); err != nil {
+		return err
+	}
+	duties, err := t.tx.ListDuties()
+	if err != nil {
+		return err
+	}
+	t.wait = heartbeatEvery
+	known := map[string]bool{}
+	for _, d := range duties {
+		known[d.Name] = true
+		if err := t.decide(d); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.wanted)) {
+		if !known[name] {
+			if err := t.decide(inventory.Duty{Name: name}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// look shows a sign of life, and reads those of all instances.
+func (t *turn) look() (err error) {
+	k := t.keeper
+	if t.now, err = t.tx.DatabaseTime(); err != nil {
+		return err
+	}
+	if err := t.tx.Heartbeat(k.cfg.ID, k.run, t.now); err != nil {
+		return err
+	}
+	all, err := t.tx.ListInstances()
+	if err != nil {
+		return err
+	}
+	t.note(all)
+	t.self = t.instances[k.cfg.ID]
+	return nil
+}
+
+func (t *turn) note(all []inventory.Instance) {
+	t.keeper.watch.note(all, t.keeper.cfg.Elapsed())
+	t.instances = map[string]inventory.Instance{}
+	for _, i := range all {
+		t.instances[i.ID] = i
+	}
+}
+
+// decide does about one duty what the function decide says.
+func (t *turn) decide(d inventory.Duty) error {
+	q := question{duty: d, self: t.self, wants: t.wanted[d.Name]}
+	if i, ok := t.instances[d.Holder]; ok {
+		q.holder, q.silent = &i, t.keeper.watch.silent(i.ID, t.keeper.cfg.Elapsed())
+	}
+	if epoch, ok := t.keeper.former[d.Name]; ok && d.Holder == t.self.ID && d.Epoch == epoch {
+		q.isFormer, q.silent = true, t.keeper.cfg.Elapsed()-t.keeper.formerAt
+	}
+	v, reason, wait := decide(q)
+	if wait > 0 {
+		t.wait = min(t.wait, wait)
+	}
+	switch v {
+	case keep:
+		t.held[d.Name] = d.Epoch
+	case take:
+		d.Holder, d.Epoch = t.self.ID, d.Epoch+1
+		t.held[d.Name] = d.Epoch
+		return t.move(v, d, reason)
+	case give:
+		d.Holder = ""
+		return t.move(v, d, reason)
+	}
+	return nil
+}
+
+// move stores that a duty has another holder, and the event that says why.
+func (t *turn) move(v verdict, d inventory.Duty, reason string) error {
+	d.SinceAt, d.Reason = t.now, reason
+	t.moved = append(t.moved, move{v, d})
+	if err := t.tx.SaveDuty(d); err != nil {
+		return err
+	}
+	if t.keeper.cfg.IsAlone { // it starts and stops with the server, which has its own events
+		return nil
+	}
+	detail := fmt.Sprintf("instance %s took duty %s: %s", t.self.Name, d.Name, reason)
+	if v == give {
+		detail = fmt.Sprintf("nobody has duty %s: %s", d.Name, reason)
+	}
+	return t.tx.AddEvent(&inventory.Event{
+		At: t.now, Kind: inventory.EventDuty, Subject: "duty/" + d.Name, Detail: detail,
+		Data: map[string]any{"holder": t.instances[d.Holder].Name, "epoch": d.Epoch, "reason": reason},
+	})
+}
+
+// log says what has changed.
+func (t *turn) log() {
+	for _, m := range t.moved {
+		said := "took duty"
+		if m.verdict == give {
+			said = "gave duty up"
+		}
+		t.keeper.cfg.Log.Info(said, "duty", m.duty.Name, "epoch", m.duty.Epoch, "reason", m.duty.Reason)
+	}
+}
