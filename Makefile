@@ -9,7 +9,7 @@ NAME    ?= .
 GO      := go
 ROOT    := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env "PATH=$$PATH")
 # Packages whose tests need neither root nor a network.
-UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/attack -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube -e /test/postgres -e /test/ui$(if $(ONCE), | grep -vxF "$$($(GO) list $(WITHNET) $(WITHVM))"))
+UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/attack -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube -e /test/postgres -e /test/instances -e /test/ui$(if $(ONCE), | grep -vxF "$$($(GO) list $(WITHNET) $(WITHVM))"))
 # Packages that test-net and test-vm run whole, with the tests that need root. The lanes of make test leave them out of test-unit (ONCE).
 WITHNET := ./pxe/ra/... ./lab/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
 WITHVM  := ./lab ./agent/... ./bmc/libvirt
@@ -107,7 +107,7 @@ test-unit: build/testsum ## no root, no network, under a minute
 # A test that needs PostgreSQL has PostgreSQL or Postgres in its name; test/postgres refuses others.
 test-postgres: build/testsum ## the inventory in PostgreSQL, which the tests start
 	@tools/deps.sh install build; tools/deps.sh install test-postgres
-	@SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' ./test/postgres ./inventory/sqlstore/...
+	@SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' ./test/postgres ./test/instances ./inventory/sqlstore/...
 
 test-judges: build/testsum ## other people's programs judge what is rendered (root)
 	@tools/deps.sh install build; tools/deps.sh install test-judges; tools/parts.sh build kubeadm ignition ignition-validate capi-secrets
