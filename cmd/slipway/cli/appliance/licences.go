@@ -157,6 +157,10 @@ github.com/fxamacker/cbor/v2
 github.com/go-errors/errors
 github.com/go-viper/mapstructure/v2
 github.com/golang-jwt/jwt/v5
+github.com/jackc/pgpassfile
+github.com/jackc/pgservicefile
+github.com/jackc/pgx/v5
+github.com/jackc/puddle/v2
 github.com/json-iterator/go
 github.com/kr/pretty
 github.com/kr/text
