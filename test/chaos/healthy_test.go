@@ -39,6 +39,7 @@ const (
 // TestAHealthyRackHasNoCauseAndNoIssue lives with the rack of slipway try: it is heard, accepted, inspected and switched off,
 // installed, restarted, wiped and switched off again. Nothing fails, and at no moment does the server say that anything has.
 func TestAHealthyRackHasNoCauseAndNoIssue(t *testing.T) {
+	t.Parallel() // this test and the next mostly wait
 	r := try(t)
 	r.await("all machines are heard", func(hosts []inventory.Host) bool {
 		return len(hosts) == triedN && !slices.ContainsFunc(hosts, func(h inventory.Host) bool { return h.Place.Unit == 0 })
@@ -227,6 +228,7 @@ func (w *watcher) judge() {
 // since a boot through which half an hour passes is an issue for an hour, two minutes of ours. What time limits
 // of the server end because half an hour passes in two seconds is waited for: it is over before the next half hour.
 func TestADayWithoutAFaultHasNoCauseAndNoIssue(t *testing.T) {
+	t.Parallel()
 	needsNetwork(t)
 	began := time.Now()
 	d := newDay(t)
