@@ -80,9 +80,10 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
+// clear kills the programs: a gentle end takes the API server more than a second, and some twenty control planes end in the tests.
 func (c *Cluster) clear() {
 	for _, p := range []*process{c.manager, c.api, c.etcd} {
-		p.stop()
+		p.kill()
 		if c.t.Failed() {
 			c.t.Log(p.tail())
 		}

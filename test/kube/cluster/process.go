@@ -51,6 +51,15 @@ func (p *process) ended() error {
 	}
 }
 
+// kill ends the program at once. Its data are of no use afterwards.
+func (p *process) kill() {
+	if p == nil || p.ended() != nil {
+		return
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
 // stop ends the program, gently first.
 func (p *process) stop() {
 	if p == nil || p.ended() != nil {
