@@ -42,7 +42,14 @@ release: ## all files of a release in build/release, VERSION=0.1.0: static progr
 	@tools/release.sh all '$(VERSION:v%=%)'
 
 ui: ## the web UI, which make build puts into the binary (needs node and npm)
-	cd ui && npm ci --no-audit --no-fund && npm run types && npm run check && npm test && npm run build
+	@rm -f build/ui.checked
+	@$(MAKE) --no-print-directory build/ui.checked
+	cd ui && npm run build
+
+# All of make ui but the last step, which changes what Go packages embed. It is not repeated while no file of the UI changes.
+build/ui.checked: web/openapi.yaml $(shell find ui -name node_modules -prune -o -path ui/dist -prune -o -type f -print)
+	cd ui && npm ci --no-audit --no-fund && npm run types && npm run check && npm test
+	@mkdir -p build && touch $@
 
 lab: build ## boot, install and wipe a virtual rack on libvirt; CHECK=1: check that all goes well, clean up, exit 0 or 1
 	@tools/deps.sh install lab
@@ -81,16 +88,19 @@ test: build/testsum ## everything: test-unit, test-postgres, test-judges, test-k
 
 # prepare does what test would do by and by. CI runs it beside make check, which needs none of it: one waits for the network and
 # the disk while the other computes.
-prepare: packages ## what test installs, and other people's programs that it builds
-	@tools/parts.sh build oidc-provider ignition ignition-validate capi-secrets
-	@$(MAKE) --no-print-directory kube-binaries
+prepare: ## what test installs, the checks of the web UI, and other people's programs that test builds
+	@$(MAKE) --no-print-directory build/ui.checked & ui=$$!; \
+	 $(MAKE) --no-print-directory packages && tools/parts.sh build oidc-provider ignition ignition-validate capi-secrets && \
+	 $(MAKE) --no-print-directory kube-binaries || failed=1; \
+	 wait $$ui || failed=1; [ -z "$$failed" ]
 
 packages:
 	@for t in build test-postgres test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
 
 # stories builds the web UI and the binary that holds it; test does so before its lanes, which compile what embeds it.
 stories:
-	@$(MAKE) --no-print-directory ui || echo 'the web UI was not built, see above; its stories are skipped'
+	@[ -d ui/node_modules ] || rm -f build/ui.checked
+	@$(MAKE) --no-print-directory build/ui.checked && cd ui && npm run build || echo 'the web UI was not built, see above; its stories are skipped'
 	@$(MAKE) --no-print-directory build
 
 # lane runs stages one after the other. Two lanes fit two cores: one computes, the other mostly waits.
