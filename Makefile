@@ -81,8 +81,8 @@ test: build/testsum ## everything: test-unit, test-postgres, test-judges, test-k
 	@$(MAKE) --no-print-directory packages
 	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
 	@$(MAKE) --no-print-directory stories
-	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-attack test-ui' >build/lane.log 2>&1 & lane=$$!; \
-	 $(MAKE) --no-print-directory lane STAGES='test-unit test-postgres test-judges test-vm' || failed=1; \
+	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-attack test-ui test-postgres' >build/lane.log 2>&1 & lane=$$!; \
+	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges test-vm' || failed=1; \
 	 wait $$lane || failed=1; cat build/lane.log; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
 
