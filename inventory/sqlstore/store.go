@@ -92,3 +92,29 @@ func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 
 // Check reads a database file from end to end and reports damage, and a database that is not Slipway's. The file must not be in use.
 func Check(ctx context.Context, path string) error { return sqlite.Check(ctx, path, "hosts") }
+
+// Health asks the PostgreSQL server. With SQLite isServer is false: that file has no server.
+func (s *Store) Health(ctx context.Context) (h postgres.Health, isServer bool, err error) {
+	db, isServer := s.DB.(*postgres.DB)
+	if !isServer {
+		return h, false, nil
+	}
+	h, err = db.Health(ctx)
+	return h, true, err
+}
+
+const countInFileSQL = `SELECT COUNT(*) FROM hosts`
+
+// CountHosts counts the hosts in a database file that no server uses.
+func CountHosts(ctx context.Context, path string) (n int, err error) {
+	db, err := sqlite.Open(ctx, sqlite.Config{Path: path})
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	err = db.Read(ctx, func(t *database.Tx) error {
+		_, err := t.Row([]any{&n}, countInFileSQL)
+		return err
+	})
+	return n, err
+}

@@ -56,8 +56,10 @@ type DB struct {
 	server  *pgx.ConnConfig
 	id      string     // of this run, in the table writers
 	readers chan *conn // nil stands for one that is not connected
-	writing *writing
-	heard   chan struct{} // closed when listen has ended
+	// Why readers and the writer have no connection.
+	noReader, noWriter outage
+	writing            *writing
+	heard              chan struct{} // closed when listen has ended
 }
 
 // Open connects to the database, brings its schema up to date, and starts the writer. Close ends it.
@@ -114,7 +116,7 @@ func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) (err error) 
 	select {
 	case c = <-d.readers:
 	case <-ctx.Done():
-		return database.GaveUp(ctx.Err())
+		return d.noReader.instead(database.GaveUp(ctx.Err()))
 	case <-d.Closing():
 		return database.Closed()
 	}
@@ -128,8 +130,8 @@ func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) (err error) 
 		return database.GaveUp(err)
 	}
 	if !c.isAlive() {
-		if c, err = d.dial(); err != nil {
-			return d.said(err)
+		if c, err = d.connected(); err != nil {
+			return err
 		}
 	}
 	defer func() {

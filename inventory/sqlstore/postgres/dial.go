@@ -19,12 +19,9 @@ const oldest = 140000
 
 // server reads where the server is, and with what settings it is used.
 func server(cfg Config) (*pgx.ConnConfig, error) {
-	to, err := pgx.ParseConfig(cfg.URL)
-	if err != nil { // its text leaves the password out
-		return nil, &inventory.Error{
-			Kind: inventory.Invalid, Msg: "cannot read the address of the database", Err: err,
-			Hint: "write it as postgres://user@host:5432/slipway?sslmode=verify-full",
-		}
+	to, err := parse(cfg.URL)
+	if err != nil {
+		return nil, err
 	}
 	if cfg.Password != "" {
 		to.Password = cfg.Password

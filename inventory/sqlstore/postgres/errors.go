@@ -65,8 +65,11 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 	if !ok && isOpen {
 		return &inventory.Error{Kind: inventory.Internal, Msg: "cannot use the database", Err: err}, database.LosesStatement
 	} else if !ok {
+		e.Msg += ": " + reason(err)
+		e.Err = nil // its text is long, and says the same
 		return e, database.LosesAll
 	}
+	e.Err = pg // without the way to it
 	loss := database.LosesOne
 	if pg.Severity == "FATAL" || pg.Severity == "PANIC" {
 		loss = database.LosesAll
@@ -92,7 +95,11 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 	case class == "57" && pg.Code != "57014": // it stops, starts, or was told to end the connection
 		e.Msg, loss = "the database is stopping or starting", database.LosesAll
 	case class == "28":
-		e.Msg, e.Hint = "the database refuses the user or the password", "check user, password and pg_hba.conf of "+d.where()
+		e.Msg, e.Err = "the database refuses the user or the password: "+inventory.Clean(pg.Message, 200), nil
+		e.Hint = "check user, password and pg_hba.conf of " + d.where()
+	case pg.Code == "42704" && pg.Severity == "FATAL": // of a connection that begins
+		e.Kind, e.Err, e.Hint = inventory.Invalid, nil, "take it out of the address"
+		e.Msg = "the database does not know an option of its address: " + inventory.Clean(pg.Message, 200)
 	case pg.Code == "3D000":
 		e.Msg, e.Hint = "the database does not exist", "make it with: CREATE DATABASE "+d.server.Database+" ENCODING 'UTF8' TEMPLATE template0"
 	case pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter"): // pgbouncer: the only one that says so has no code for it

@@ -59,7 +59,7 @@ func (w *writing) connect() error {
 	}
 	c, err := w.db.dial()
 	if err != nil {
-		return w.db.said(err)
+		return w.db.noWriter.note(w.db.said(err))
 	}
 	c.mend = w.goOn
 	w.conn = c
@@ -67,8 +67,9 @@ func (w *writing) connect() error {
 	if err != nil {
 		_ = c.close()
 		w.conn = nil
-		return w.db.said(err)
+		return w.db.noWriter.note(w.db.said(err))
 	}
+	_ = w.db.noWriter.note(nil)
 	if n < w.batchN {
 		w.db.lost(w.batchN - n)
 	}
@@ -196,6 +197,7 @@ func (w *writing) resolve(next int64, cause error) error {
 			w.conn = c
 			var n int64
 			if n, err = w.settle(); err == nil {
+				_ = w.db.noWriter.note(nil)
 				w.batchN = n
 				if n < had {
 					w.db.lost(had - n)
@@ -208,6 +210,7 @@ func (w *writing) resolve(next int64, cause error) error {
 			_ = c.close()
 			w.conn = nil
 		}
+		_ = w.db.noWriter.note(w.db.said(err)) // nobody who asks now has to wait
 		isEnding := false
 		select {
 		case <-w.db.Closing():

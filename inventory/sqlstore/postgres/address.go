@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Address is what a URL says about the way to a database. It never has the password.
+type Address struct {
+	URL         string // with servers, user and database only
+	Database    string
+	HasPassword bool // in the URL
+	ServerN     int
+	// Plain are the servers on the network to which connections may go without TLS, and Unverified those whose certificate is not checked.
+	Plain, Unverified []string
+}
+
+// ReadAddress reads a URL. The error is Invalid, and never quotes the URL.
+func ReadAddress(url string) (Address, error) {
+	to, err := parse(url)
+	if err != nil {
+		return Address{}, err
+	}
+	a := Address{Database: to.Database, HasPassword: hasPassword(url)}
+	look := func(host string, port uint16, with *tls.Config) {
+		at := net.JoinHostPort(host, strconv.Itoa(int(port)))
+		if !slices.Contains(strings.Split(a.URL, ","), at) {
+			a.URL = strings.TrimPrefix(a.URL+","+at, ",")
+			a.ServerN++
+		}
+		switch {
+		case isLocal(host):
+		case with == nil && !slices.Contains(a.Plain, host):
+			a.Plain = append(a.Plain, host)
+		case with != nil && with.InsecureSkipVerify && with.VerifyPeerCertificate == nil && !slices.Contains(a.Unverified, host):
+			a.Unverified = append(a.Unverified, host)
+		}
+	}
+	look(to.Host, to.Port, to.TLSConfig)
+	for _, f := range to.Fallbacks { // the other servers, and the same ones without TLS
+		look(f.Host, f.Port, f.TLSConfig)
+	}
+	a.URL = "postgres://" + to.User + "@" + a.URL + "/" + to.Database
+	return a, nil
+}
+
+// parse reads a URL, and the variables of the environment that PostgreSQL's own programs read.
+func parse(url string) (*pgx.ConnConfig, error) {
+	refused := &inventory.Error{
+		Kind: inventory.Invalid, Msg: "cannot read the address of the database",
+		Hint: "write it as postgres://user@host:5432/slipway?sslmode=verify-full",
+	}
+	// Other forms exist. One form keeps documents short, and shows where a password would be.
+	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
+		refused.Msg += ": it does not begin with postgres://"
+		return nil, refused
+	}
+	to, err := pgx.ParseConfig(url)
+	if err != nil {
+		if !hasPassword(url) { // the text of the error may have parts of the URL
+			refused.Msg += ": " + reason(err)
+		}
+		return nil, refused
+	}
+	return to, nil
+}
+
+// hasPassword reports whether a URL has a password: behind the user, or among the options.
+func hasPassword(url string) bool {
+	_, rest, _ := strings.Cut(url, "://")
+	way, options, _ := strings.Cut(rest, "?")
+	if at := strings.LastIndex(way, "@"); at >= 0 {
+		if _, password, found := strings.Cut(way[:at], ":"); found && password != "" {
+			return true
+		}
+	}
+	for option := range strings.SplitSeq(options, "&") {
+		if key, _, _ := strings.Cut(option, "="); key == "password" || key == "sslpassword" {
+			return true
+		}
+	}
+	return false
+}
+
+// isLocal reports whether packets to a host stay on this machine. A host that begins with a slash is the folder of a Unix socket.
+func isLocal(host string) bool {
+	at, err := netip.ParseAddr(host)
+	return strings.HasPrefix(host, "/") || host == "localhost" || err == nil && at.IsLoopback()
+}

@@ -1,0 +1,46 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"slipway.dev/slipway/inventory"
+)
+
+func TestAnAddressSaysWhoCanListen(t *testing.T) {
+	far := []string{"db.example"}
+	for url, want := range map[string]Address{
+		"postgres://u@db.example:5433/d?sslmode=verify-full":                {URL: "postgres://u@db.example:5433/d", ServerN: 1},
+		"postgres://u@db.example/d?sslmode=verify-ca":                       {URL: "postgres://u@db.example:5432/d", ServerN: 1},
+		"postgres://u@db.example/d?sslmode=require":                         {URL: "postgres://u@db.example:5432/d", ServerN: 1, Unverified: far},
+		"postgres://u@db.example/d?sslmode=disable":                         {URL: "postgres://u@db.example:5432/d", ServerN: 1, Plain: far},
+		"postgresql://u@db.example/d":                                       {URL: "postgres://u@db.example:5432/d", ServerN: 1, Plain: far, Unverified: far},
+		"postgres://u@127.0.0.1:6000/d?sslmode=disable":                     {URL: "postgres://u@127.0.0.1:6000/d", ServerN: 1},
+		"postgres://u@a.example:1,b.example:2/d?sslmode=verify-full":        {URL: "postgres://u@a.example:1,b.example:2/d", ServerN: 2},
+		"postgres://u@a.example,localhost/d?sslmode=disable":                {URL: "postgres://u@a.example:5432,localhost:5432/d", ServerN: 2, Plain: []string{"a.example"}},
+		"postgres://u:p@[::1]/d?sslmode=disable":                            {URL: "postgres://u@[::1]:5432/d", ServerN: 1, HasPassword: true},
+		"postgres://u@localhost/d?sslmode=disable&password=p":               {URL: "postgres://u@localhost:5432/d", ServerN: 1, HasPassword: true},
+		"postgres://u@/d?host=/run/postgresql&port=5432&sslmode=disable":    {URL: "postgres://u@/run/postgresql:5432/d", ServerN: 1},
+		"host=db.example user=u password=hidden":                            {},
+		"postgres://u:hidden@db.example:port/d":                             {},
+		"postgres://u:hid/den@db.example/d?sslmode=verify-full":             {},
+		"postgres://u@db.example/d?sslmode=wrong&password=hidden":           {},
+		"postgres://u@db.example/d?sslmode=verify-full&sslrootcert=/no/way": {},
+	} {
+		if want.URL != "" {
+			want.Database = "d"
+		}
+		got, err := ReadAddress(url)
+		if want.URL == "" {
+			if !inventory.IsKind(err, inventory.Invalid) || strings.Contains(err.Error(), "hid") {
+				t.Errorf("%s: %+v, %v", url, got, err)
+			}
+			continue
+		}
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Errorf("%s: %v\n%s", url, err, d)
+		}
+	}
+}

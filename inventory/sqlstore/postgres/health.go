@@ -1,0 +1,200 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
+
+// Health is what the server says about itself.
+type Health struct {
+	Server    string // address and port of the one that answers, of several
+	Version   string
+	RoundTrip time.Duration // of a statement that does nothing
+	// Settings are those in force for our connections: the server, the database and the user may set them.
+	FSync, FullPageWrites bool
+	SynchronousCommit     string
+	StandbyNames          string // synchronous_standby_names
+	Standbys              []Standby
+}
+
+// Standby is a server that copies the changes.
+type Standby struct {
+	Name    string
+	Address string // empty: a socket, or our user may not see it
+	State   string // streaming, catchup; empty: our user may not see it, nor what follows
+	Sync    string // sync, quorum, potential, async
+	// LagBytes is how much its disk lacks, and Lag how long the last change took to get there.
+	LagBytes int64
+	Lag      time.Duration
+}
+
+// The user of Slipway sees the states of standbys only with pg_read_all_stats. Copies for logical replication and backups are no standbys.
+const (
+	nothingSQL  = `SELECT 1`
+	settingsSQL = `SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),
+current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`
+	standbysSQL = `SELECT
+COALESCE(r.application_name, ''), COALESCE(host(r.client_addr), ''), COALESCE(r.state, ''), COALESCE(r.sync_state, ''),
+COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), r.flush_lsn), 0)::BIGINT, COALESCE(EXTRACT(EPOCH FROM r.flush_lag) * 1000000, 0)::BIGINT
+FROM pg_stat_replication r
+WHERE COALESCE(r.state, '') NOT IN ('backup', 'startup', 'stopping')
+AND NOT EXISTS (SELECT 1 FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')
+ORDER BY 1, 2`
+)
+
+// Health asks the server. It waits for a free reader, and for the server. The error is Unavailable when the server does not answer.
+func (d *DB) Health(ctx context.Context) (h Health, err error) {
+	var c *conn
+	select {
+	case c = <-d.readers:
+	case <-ctx.Done():
+		return h, database.GaveUp(ctx.Err())
+	case <-d.Closing():
+		return h, database.Closed()
+	}
+	defer func() { d.readers <- c }()
+	if !c.isAlive() {
+		if c, err = d.dial(); err != nil { // also while an outage is known: somebody has to see its end
+			return h, d.noReader.note(d.said(err))
+		}
+		_ = d.noReader.note(nil)
+	}
+	if h, err = inquire(c); err != nil {
+		_ = c.close()
+		c = nil
+		return h, d.said(err)
+	}
+	return h, nil
+}
+
+// Look asks the server of a database, which it neither migrates nor writes.
+func Look(cfg Config) (h Health, err error) {
+	cfg.Timeout = 5 * time.Second
+	d := &DB{cfg: cfg}
+	if d.server, err = server(cfg); err != nil {
+		return h, err
+	}
+	if err := d.check(); err != nil {
+		return h, err
+	}
+	c, err := d.dial()
+	if err != nil {
+		return h, d.said(err)
+	}
+	defer func() { _ = c.close() }()
+	if h, err = inquire(c); err != nil {
+		return h, d.said(err)
+	}
+	return h, nil
+}
+
+// inquire asks with three statements, so that one that the user may not run says so.
+func inquire(c *conn) (h Health, err error) {
+	h.Server = c.c.PgConn().Conn().RemoteAddr().String()
+	began := time.Now()
+	if _, err := c.Exec(nothingSQL, nil); err != nil {
+		return h, err
+	}
+	h.RoundTrip = time.Since(began)
+	err = c.Each(settingsSQL, nil, func(s database.Scan) error {
+		var fsync, fullPages string
+		err := s(&h.Version, &fsync, &fullPages, &h.SynchronousCommit, &h.StandbyNames)
+		h.FSync, h.FullPageWrites = fsync == "on", fullPages == "on"
+		return err
+	})
+	if err != nil {
+		return h, err
+	}
+	return h, c.Each(standbysSQL, nil, func(s database.Scan) error {
+		var to Standby
+		var lag int64
+		err := s(&to.Name, &to.Address, &to.State, &to.Sync, &to.LagBytes, &lag)
+		to.Lag = time.Duration(lag) * time.Microsecond
+		h.Standbys = append(h.Standbys, to)
+		return err
+	})
+}
+
+// Risk is why an acknowledged change can be lost.
+type Risk struct{ Cause, Hint string }
+
+// Risks says why changes can be lost that were acknowledged; none: they are durable. serverN is how many servers the URL names.
+//
+// One server without standbys is durable when its disk has each commit. With standbys, a failover makes one of them the primary, so that
+// a synchronous one must have each commit. Commits wait for that one even while it is gone: nothing is lost then, and nothing is stored.
+func (h *Health) Risks(serverN int) (all []Risk) {
+	if !h.FSync {
+		all = append(all, Risk{
+			"fsync is off: a crash of the machine of the database damages or loses data",
+			"ALTER SYSTEM SET fsync = on, then: SELECT pg_reload_conf()",
+		})
+	}
+	if !h.FullPageWrites {
+		all = append(all, Risk{
+			"full_page_writes is off: a crash in the middle of a write damages tables",
+			"ALTER SYSTEM SET full_page_writes = on, then: SELECT pg_reload_conf()",
+		})
+	}
+	if h.SynchronousCommit == "off" {
+		return append(all, Risk{
+			"synchronous_commit is off: a crash loses the commits of the last moment, although they were acknowledged",
+			"ALTER SYSTEM SET synchronous_commit = on, then: SELECT pg_reload_conf(); also look at ALTER ROLE and ALTER DATABASE",
+		})
+	}
+	if serverN < 2 && len(h.Standbys) == 0 {
+		return all
+	}
+	others := "the address names several servers"
+	if len(h.Standbys) > 0 {
+		others = "a standby copies the changes (" + strings.Join(h.names(), ", ") + ")"
+	}
+	switch {
+	case h.StandbyNames == "":
+		all = append(all, Risk{
+			others + ", and none is synchronous: a failover loses commits that the standby does not have yet",
+			"set synchronous_standby_names on the primary, or let Patroni do so: synchronous_mode: true, synchronous_mode_strict: true",
+		})
+	case h.SynchronousCommit == "local":
+		all = append(all, Risk{
+			others + ", and synchronous_commit is local: commits do not wait for it, and a failover loses those that it does not have yet",
+			"ALTER SYSTEM SET synchronous_commit = on, then: SELECT pg_reload_conf()",
+		})
+	case h.SynchronousCommit == "remote_write":
+		all = append(all, Risk{
+			"synchronous_commit is remote_write: commits do not wait for the disk of the standby; a power cut of both loses the last",
+			"ALTER SYSTEM SET synchronous_commit = on, then: SELECT pg_reload_conf()",
+		})
+	}
+	return all
+}
+
+// names are those of the standbys, each once.
+func (h *Health) names() (all []string) {
+	for _, s := range h.Standbys {
+		if name := inventory.Clean(s.Name, 60); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// WaitsFor names the standby that each commit waits for although it is not connected. It is empty when there is none, or when our user may
+// not see that.
+func (h *Health) WaitsFor() string {
+	if h.StandbyNames == "" || h.SynchronousCommit == "off" || h.SynchronousCommit == "local" {
+		return ""
+	}
+	for _, s := range h.Standbys {
+		if s.State == "" || s.Sync == "sync" || s.Sync == "quorum" {
+			return ""
+		}
+	}
+	return fmt.Sprintf("a synchronous standby: synchronous_standby_names is %q, and none of them is connected",
+		inventory.Clean(h.StandbyNames, 100))
+}
