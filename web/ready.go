@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // ReadyPart is a listener, or a part that all listeners need, and whether it can do its work.
@@ -30,7 +31,9 @@ type Readiness struct {
 type health struct {
 	store inventory.Store
 	parts func() []ReadyPart // nil: only the admin listener is known
-	log   *slog.Logger
+	// database says where the inventory is; nil: nobody knows.
+	database func() wire.Database
+	log      *slog.Logger
 }
 
 // canRead reports whether the database can be read.
@@ -48,6 +51,11 @@ func (x health) canRead(ctx context.Context) error {
 func (x health) healthz(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err := x.canRead(r.Context()); err != nil {
+		// The restart of this process starts no PostgreSQL server. The process answers why nothing works, and goes on by itself.
+		if x.database != nil && x.database().Kind == wire.DatabasePostgreSQL {
+			_, _ = io.WriteString(w, "ok, but the database server cannot be used\n")
+			return
+		}
 		x.log.Warn("not healthy", "err", err)
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "the database cannot be read\n")

@@ -1,11 +1,15 @@
 package web
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/wire"
 )
 
 func TestReadinessNamesTheDoorAndTheReason(t *testing.T) {
@@ -21,6 +25,25 @@ func TestReadinessNamesTheDoorAndTheReason(t *testing.T) {
 	parts = parts[1:]
 	if a := ask(t, r.srv.Handler(), "GET", "/readyz", ""); a.status != 200 || !strings.Contains(a.body, `"isReady":true`) {
 		t.Errorf("all are ready: %d %s", a.status, a.body)
+	}
+}
+
+// gone is a store whose database cannot be read.
+type gone struct{ inventory.Store }
+
+func (gone) Read(context.Context, func(inventory.Tx) error) error {
+	return inventory.Errorf(inventory.Unavailable, "the database cannot be reached")
+}
+
+// TestARestartIsAskedForWhereItHelps: who restarts Slipway by its health would do so for as long as a database server is away.
+func TestARestartIsAskedForWhereItHelps(t *testing.T) {
+	for kind, want := range map[string]int{wire.DatabaseSQLite: 503, wire.DatabasePostgreSQL: 200} {
+		x := health{store: gone{}, database: func() wire.Database { return wire.Database{Kind: kind} }, log: slog.New(slog.DiscardHandler)}
+		a := httptest.NewRecorder()
+		x.healthz(a, httptest.NewRequestWithContext(t.Context(), "GET", "/healthz", nil))
+		if a.Code != want || !strings.Contains(a.Body.String(), "the database") {
+			t.Errorf("%s: %d %s", kind, a.Code, a.Body)
+		}
 	}
 }
 

@@ -29,6 +29,22 @@ func TestStatsAreWhatWasSampled(t *testing.T) {
 	r.must(http.StatusUnprocessableEntity, nil, "GET", "/api/v1/stats?step=7", "")
 }
 
+func TestTheStateOfTheDatabaseIsShown(t *testing.T) {
+	r := newRig(t, nil)
+	r.must(http.StatusServiceUnavailable, nil, "GET", "/api/v1/database", "")
+	no := false
+	r = newRig(t, func(c *Config) {
+		c.Database = func() wire.Database {
+			return wire.Database{Kind: wire.DatabasePostgreSQL, IsReachable: true, IsDurable: &no, Risks: []wire.DatabaseRisk{{Cause: "fsync is off"}}, Standbys: []wire.DatabaseStandby{}}
+		}
+	})
+	var got wire.Database
+	r.must(http.StatusOK, &got, "GET", "/api/v1/database", "")
+	if got.Kind != "postgresql" || !got.IsReachable || got.IsDurable == nil || *got.IsDurable || len(got.Risks) != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestAboutNamesWhatIsBuiltIn(t *testing.T) {
 	r := newRig(t, nil)
 	var got wire.About

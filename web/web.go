@@ -94,6 +94,8 @@ type Config struct {
 	Key        []byte             // signs cookies that outlive a start; nil: one that is drawn for this start
 	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.
 	Samples func(step time.Duration) []wire.Sample
+	// Database says where the inventory is, and how that database is; nil: nobody asks.
+	Database func() wire.Database
 
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
@@ -154,7 +156,7 @@ func New(cfg Config) *Server {
 	finishSpec(s.rest.API.OpenAPI())
 	s.spec = descriptionOf(s.rest.API.OpenAPI())
 	loosen(s.rest.API.OpenAPI())
-	probes := health{s.whole, cfg.Ready, cfg.Log}
+	probes := health{s.whole, cfg.Ready, cfg.Database, cfg.Log}
 	e.GET(rest.LivePath, echo.WrapHandler(http.HandlerFunc(probes.healthz)))
 	e.GET(rest.ReadyPath, echo.WrapHandler(http.HandlerFunc(probes.readyz)))
 	e.GET(rest.ReadyPath+"/:door", echo.WrapHandler(http.HandlerFunc(probes.readyz)))
@@ -216,6 +218,7 @@ func (s *Server) addAll(conceal concealer) {
 	audit.Register(s.rest)
 	system.Register(system.Config{
 		Frame: s.rest, Version: cfg.Version, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS, RotateAuthority: cfg.RotateAuthority,
+		Database: cfg.Database,
 	})
 }
 

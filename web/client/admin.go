@@ -51,6 +51,11 @@ func (c *Client) Stats(ctx context.Context) (s wire.Stats, err error) {
 	return s, c.call(ctx, http.MethodGet, "stats", nil, nil, &s)
 }
 
+// Database returns where the inventory of a server is, and how that database is.
+func Database(ctx context.Context, c *Client) (d wire.Database, err error) {
+	return d, c.call(ctx, http.MethodGet, "database", nil, nil, &d)
+}
+
 // About returns what the server is made of.
 func (c *Client) About(ctx context.Context) (a wire.About, err error) {
 	return a, c.call(ctx, http.MethodGet, "about", nil, nil, &a)

@@ -15,7 +15,9 @@ type Config struct {
 	SelfCheck func(ctx context.Context) []wire.Check
 	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.
 	Samples func(step time.Duration) []wire.Sample
-	TLS     TLSKeeper // of the certificate of the admin listener; nil: it speaks without TLS
+	// Database says where the inventory is, and how that database is; nil: nobody asks.
+	Database func() wire.Database
+	TLS      TLSKeeper // of the certificate of the admin listener; nil: it speaks without TLS
 	// RotateAuthority prepares the authority that comes after that of a listener, admin or boot, or puts it in force; nil: there is none.
 	RotateAuthority func(door string, isFinish bool) error
 }

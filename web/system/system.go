@@ -48,6 +48,17 @@ func (s *Server) addStats() {
 			}
 			return &rest.One[wire.Stats]{Body: out}, nil
 		})
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/database", ID: "get-database", Scope: rest.OfNobody, Tag: "system",
+		Summary: "Show where the inventory is, and how that database is",
+		About:   "Over the Unix socket it also answers while the database cannot be reached.",
+	},
+		func(*rest.Request, *struct{}) (*rest.One[wire.Database], error) {
+			if s.cfg.Database == nil {
+				return nil, inventory.Errorf(inventory.Unavailable, "this server does not watch its database")
+			}
+			return &rest.One[wire.Database]{Body: s.cfg.Database()}, nil
+		})
 	var startedAt time.Time
 	if s.rest.Now != nil { // nobody asks a server that only describes itself
 		startedAt = s.rest.Now().UTC().Truncate(time.Second)

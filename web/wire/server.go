@@ -25,6 +25,45 @@ type Part struct {
 	Version string `json:"version"`
 }
 
+// The kinds of databases.
+const (
+	DatabaseSQLite     = "sqlite"
+	DatabasePostgreSQL = "postgresql"
+)
+
+// Database is where the inventory is, and how that database is.
+type Database struct {
+	Kind             string            `json:"kind" enum:"sqlite,postgresql"`
+	Address          string            `json:"address" doc:"The file, or the servers, the user and the database; never the password"`
+	Server           string            `json:"server,omitempty" doc:"The PostgreSQL server that answers, or answered last"`
+	Version          string            `json:"version,omitempty" doc:"Version of PostgreSQL"`
+	IsReachable      bool              `json:"isReachable"`
+	Reason           string            `json:"reason,omitempty" doc:"Why it is not reachable"`
+	Hint             string            `json:"hint,omitempty"`
+	RoundTripSeconds float64           `json:"roundTripSeconds" doc:"How long the server took to answer a statement that does nothing"`
+	IsDurable        *bool             `json:"isDurable,omitempty" doc:"Whether acknowledged changes survive a failover; absent: unknown"`
+	Risks            []DatabaseRisk    `json:"risks" doc:"Why they may not"`
+	Standbys         []DatabaseStandby `json:"standbys" doc:"The servers that copy the changes"`
+	WaitsFor         string            `json:"waitsFor,omitempty" doc:"The standby that each commit waits for although it is not connected"`
+	LostCommits      int64             `json:"lostCommits,omitempty" doc:"How many acknowledged commits a failover has lost within a day"`
+}
+
+// DatabaseRisk is why an acknowledged change can be lost.
+type DatabaseRisk struct {
+	Cause string `json:"cause"`
+	Hint  string `json:"hint"`
+}
+
+// DatabaseStandby is a server that copies the changes.
+type DatabaseStandby struct {
+	Name       string  `json:"name"`
+	Address    string  `json:"address,omitempty"`
+	State      string  `json:"state,omitempty" doc:"Such as streaming; absent: the user of Slipway may not see it, nor the lag"`
+	Sync       string  `json:"sync,omitempty" doc:"sync, quorum, potential or async"`
+	LagBytes   int64   `json:"lagBytes" doc:"How much its disk lacks"`
+	LagSeconds float64 `json:"lagSeconds" doc:"How long the last change took to its disk"`
+}
+
 // Sample is what the server did in a span of time, per second.
 type Sample struct {
 	At          time.Time `json:"at" doc:"When the span ended"`
