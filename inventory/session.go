@@ -214,16 +214,19 @@ const (
 	IssueBootOrder         = "boot-order"    // the machine boots its old system instead of the network
 	IssueReplaced          = "host-replaced" // another machine has one of its NICs
 	IssueBurnIn            = "burn-in-failed"
-	IssueDiskMissing       = "disk-missing"       // an earlier inspection found a disk that is gone
-	IssueInstallLoop       = "install-loop"       // too many installations in too short a time
-	IssueStalled           = "boot-stalled"       // a boot has stopped: its next sign did not come in time
-	IssueDisk              = "disk-full"          // the data directory has no room
-	IssueStore             = "store-unwritable"   // the database cannot be written: locked, read-only, disk full
-	IssueClock             = "clock-jumped"       // the clock was set by more than a minute
-	IssueInterface         = "interface-unserved" // nobody is answered on a boot interface: down, without address or subnet
-	IssueArtefact          = "artefact-damaged"   // a file of an image is missing or not what it was
-	IssueShed              = "events-shed"        // events and reports were not stored: a flood, or a disk that is nearly full
-	IssueFiles             = "files-exhausted"    // the server cannot open another file: no file descriptor is left
+	IssueDiskMissing       = "disk-missing"          // an earlier inspection found a disk that is gone
+	IssueInstallLoop       = "install-loop"          // too many installations in too short a time
+	IssueStalled           = "boot-stalled"          // a boot has stopped: its next sign did not come in time
+	IssueDisk              = "disk-full"             // the data directory has no room
+	IssueStore             = "store-unwritable"      // the database cannot be written: locked, read-only, disk full
+	IssueDatabase          = "database-unreachable"  // the PostgreSQL server cannot be reached
+	IssueNotDurable        = "database-not-durable"  // acknowledged changes can be lost: fsync off, no synchronous standby
+	IssueLostChanges       = "database-lost-changes" // acknowledged changes are gone after a failover
+	IssueClock             = "clock-jumped"          // the clock was set by more than a minute
+	IssueInterface         = "interface-unserved"    // nobody is answered on a boot interface: down, without address or subnet
+	IssueArtefact          = "artefact-damaged"      // a file of an image is missing or not what it was
+	IssueShed              = "events-shed"           // events and reports were not stored: a flood, or a disk that is nearly full
+	IssueFiles             = "files-exhausted"       // the server cannot open another file: no file descriptor is left
 )
 
 // Token lets a program or person into the API. Only a SHA-256 of its secret is stored.

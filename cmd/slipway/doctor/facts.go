@@ -30,6 +30,7 @@ type Facts struct {
 	Sysctl     map[string]int
 	Disk       Disk
 	Database   Database
+	HasServer  bool // the inventory is on a database server, and not in that file
 	Clock      Clock
 	Ports      []Port
 	Sockets    []Socket

@@ -352,7 +352,14 @@ func OtherServers(name string, heard []netip.Addr, err error) Check {
 
 // Judge returns all checks of what was read.
 func Judge(f *Facts) []Check {
-	checks := []Check{DataDir(f.Disk), JudgeDatabase(f.Database), JudgeClock(f.Now, f.Clock, f.Database.WrittenAt), Buffers(f.Sysctl, f.IsRoot), Neighbours(f.Sysctl), Forwarding(f.Sysctl)}
+	checks := []Check{DataDir(f.Disk)}
+	if f.HasServer {
+		f.Database = Database{}
+	} else {
+		checks = append(checks, JudgeDatabase(f.Database))
+	}
+	checks = append(checks, JudgeClock(f.Now, f.Clock, f.Database.WrittenAt), Buffers(f.Sysctl, f.IsRoot))
+	checks = append(checks, Neighbours(f.Sysctl), Forwarding(f.Sysctl))
 	for _, i := range f.Interfaces {
 		checks = append(checks, JudgeInterface(i, f.Others))
 		if k, isNeeded := Advertise(i); isNeeded {

@@ -18,6 +18,7 @@ import (
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -48,6 +49,7 @@ type appliance struct {
 	cfg        Config
 	log        *slog.Logger
 	store      *sqlstore.Store
+	database   *storage.Watch
 	hub        *live.Hub
 	networks   *lookup.Networks
 	duid       []byte // what DHCPv6 calls this server
@@ -170,7 +172,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.others = &otherServers{cfg: &a.cfg, networks: a.networks, engine: a.engine, log: a.log}
 	a.health = &health{
-		cfg: &a.cfg, log: a.log, store: a.store, networks: a.networks, subnets: a.subnets, artefacts: a.artefacts,
+		cfg: &a.cfg, log: a.log, store: a.store, database: a.database, networks: a.networks, subnets: a.subnets, artefacts: a.artefacts,
 		alarms: a.alarms, gates: a.gates, reserve: a.reserve, shed: a.engine.Gate,
 	}
 	provider, err := a.cfg.oidc()
@@ -194,9 +196,13 @@ func (a *appliance) start(ctx context.Context) error {
 			if c, ok := a.admin.CheckOIDC(ctx); ok {
 				checks = append(checks, c)
 			}
+			if c, ok := a.database.Check(); ok {
+				checks = append(checks, c)
+			}
 			return append(append(checks, a.artefacts.check(ctx)), a.check.checkSubnets(ctx)...)
 		},
-		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
+		Database: a.database.Wire,
+		Metrics:  promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
 		BootBase: bootBase(&a.cfg), BootPort: a.cfg.BootPort, Interfaces: func() []wire.Interface { return listInterfaces(&a.cfg, a.log) },
 		Probe: a.others.probe, ForeignServers: a.others.foreignServers,
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,

@@ -27,6 +27,7 @@ const tftpPort = 69
 // facts reads the machine as this configuration would use it.
 func (c *Config) facts(ports []doctor.Port) *doctor.Facts {
 	f := doctor.Read(c.Interfaces, c.DataDir, ports)
+	f.HasServer = c.storage().IsServer()
 	if !c.Advertise { // then nobody misses the address that advertisements are sent from
 		for i := range f.Interfaces {
 			f.Interfaces[i].HasLinkLocal = true

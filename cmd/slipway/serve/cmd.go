@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 )
@@ -17,6 +18,8 @@ type Cmd struct {
 	Config          string              `help:"YAML file with settings; flags win over it." placeholder:"FILE"`
 	Interface       []string            `help:"Interface on which machines boot; repeat for more." placeholder:"NAME"`
 	DataDir         string              `help:"Database, artefacts and socket (default /var/lib/slipway)." placeholder:"DIR"`
+	Database        string              `help:"URL of a PostgreSQL database (default: SQLite in the data directory)." placeholder:"URL"`
+	PasswordFile    string              `name:"database-password-file" help:"File with its password." placeholder:"FILE"`
 	AdminListen     string              `help:"Address of the admin listener (default 127.0.0.1:8067), or fd:N; beyond loopback it speaks TLS." placeholder:"ADDR"`
 	AdminTLSCert    string              `name:"admin-tls-cert" help:"Certificate of the admin listener, a PEM file (default: signed by this site's own authority, beyond loopback)." placeholder:"FILE"`
 	AdminTLSKey     string              `name:"admin-tls-key" help:"Its key." placeholder:"FILE"`
@@ -60,11 +63,18 @@ func (c *Cmd) merged(version string) (Config, error) {
 			return cfg, err
 		}
 	}
+	if c.Database != "" {
+		if err := storage.CheckFlag(c.Database); err != nil {
+			return cfg, err
+		}
+	}
 	for _, s := range []struct {
 		flag string
 		to   *string
 	}{
 		{c.DataDir, &cfg.DataDir},
+		{c.Database, &cfg.Database},
+		{c.PasswordFile, &cfg.DatabasePasswordFile},
 		{c.AdminListen, &cfg.AdminListen},
 		{c.AdminTLSCert, &cfg.AdminTLSCert},
 		{c.AdminTLSKey, &cfg.AdminTLSKey},
@@ -137,8 +147,13 @@ func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []
 		return cfg, nil, 0, err
 	}
 	f := cfg.facts(cfg.ports())
-	f.Database.WaitLocker(f.ServerPID)
+	if !cfg.storage().IsServer() {
+		f.Database.WaitLocker(f.ServerPID)
+	}
 	checks = doctor.Judge(f)
+	if cfg.storage().IsServer() && f.ServerPID == 0 { // a server that runs asks by itself
+		checks = append(checks, cfg.storage().Probe())
+	}
 	if len(cfg.Interfaces) == 0 {
 		checks = append(checks, Check{Name: "interfaces", Status: warning, Detail: "none is named, so none was checked", Hint: "--interface NAME, or --config FILE as slipway serve has them"})
 	}

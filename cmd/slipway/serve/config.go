@@ -37,6 +37,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/provision/operation"
@@ -48,12 +49,16 @@ import (
 // Config is what the process needs to know; everything about hosts and networks is in the store. The YAML keys of the
 // optional file are those of the struct; flags win over the file.
 type Config struct {
-	Interfaces   []string `yaml:"interfaces"`   // where machines boot
-	DataDir      string   `yaml:"dataDir"`      // database, artefacts, socket
-	AdminListen  string   `yaml:"adminListen"`  // address of the admin door, or fd:N for an open listener
-	AdminTLSCert string   `yaml:"adminTLSCert"` // certificate of the admin door, a PEM file; empty: by the site's own authority, where TLS is needed
-	AdminTLSKey  string   `yaml:"adminTLSKey"`  // its key
-	ExternalURL  string   `yaml:"externalURL"`  // of the admin door, as browsers reach it
+	Interfaces []string `yaml:"interfaces"` // where machines boot
+	DataDir    string   `yaml:"dataDir"`    // database, artefacts, socket
+	Database   string   `yaml:"database"`   // URL of a PostgreSQL database; empty: SQLite, in the data directory
+	// DatabasePasswordFile is empty for the systemd credential database-password, if there is one.
+	DatabasePasswordFile string `yaml:"databasePasswordFile"`
+
+	AdminListen  string `yaml:"adminListen"`  // address of the admin door, or fd:N for an open listener
+	AdminTLSCert string `yaml:"adminTLSCert"` // certificate of the admin door, a PEM file; empty: by the site's own authority, where TLS is needed
+	AdminTLSKey  string `yaml:"adminTLSKey"`  // its key
+	ExternalURL  string `yaml:"externalURL"`  // of the admin door, as browsers reach it
 	// TrustedProxies are in front of the admin door, and Slipway believes them where a request comes from: addresses or networks.
 	TrustedProxies     []string `yaml:"trustedProxies"`
 	AdminProxyProtocol bool     `yaml:"adminProxyProtocol"` // their connections begin with a header of the PROXY protocol
@@ -196,6 +201,9 @@ func (c *Config) badValue() (key string, row int, err error) {
 	if (c.AdminTLSCert == "") != (c.AdminTLSKey == "") {
 		return "adminTLSCert", 0, inventory.Errorf(inventory.Invalid, "a certificate and its key go together").WithHint("give both --admin-tls-cert and --admin-tls-key")
 	}
+	if key, err := c.storage().Check(); err != nil {
+		return key, 0, err
+	}
 	if key, row, err := c.badOutside(); err != nil {
 		return key, row, err
 	}
@@ -211,6 +219,11 @@ func (c *Config) badValue() (key string, row int, err error) {
 		}
 	}
 	return "", 0, nil
+}
+
+// storage says where the inventory is.
+func (c *Config) storage() storage.Settings {
+	return storage.Settings{URL: c.Database, PasswordFile: c.DatabasePasswordFile, DataDir: c.DataDir}
 }
 
 // quirks returns the quirk table in force.

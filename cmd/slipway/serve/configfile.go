@@ -50,7 +50,10 @@ func (c *Config) ReadFile(path string) error {
 			Msg: fmt.Sprintf("%s: line %d: %s", filepath.Base(path), lineOf(text, key, row), why.Msg),
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return c.storage().CheckFile(path)
 }
 
 // lineOf returns the line in which a key of the file stands, or the row of its list.

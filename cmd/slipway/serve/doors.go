@@ -83,7 +83,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	dhcp6Door := a.dhcp6Door(stored)
 	tapDoor := a.tapDoor()
 	a.metrics.MustRegister(a.gates.Metrics()...)
-	a.metrics.MustRegister(tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
+	a.metrics.MustRegister(a.database, tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
 	measureItself(a.metrics, a.record)
 	follow := &followers{hub: a.hub, store: a.store, networks: a.networks, interfaces: a.cfg.Interfaces, joiner: a.joiner, log: a.log}
 	all := map[string]func(context.Context) error{
@@ -103,6 +103,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 		"record":             tapDoor.Serve,
 		"record on disk":     a.recordLogs.serve,
 		"health":             a.health.watch,
+		"database":           func(ctx context.Context) error { return a.database.Serve(ctx, a.store) },
 		"alarms":             a.health.keepAlarms,
 		"first token":        func(ctx context.Context) error { return dropFirstToken(ctx, a.store, a.cfg.DataDir, a.log) },
 		"artefacts":          a.artefacts.watch,

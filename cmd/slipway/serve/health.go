@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -79,6 +81,7 @@ type health struct {
 	cfg       *Config
 	log       *slog.Logger
 	store     *sqlstore.Store
+	database  *storage.Watch
 	networks  *lookup.Networks
 	subnets   *subnetMaker
 	artefacts *artefacts
@@ -108,7 +111,13 @@ func (h *health) watch(ctx context.Context) error {
 
 // look reads what conditions are judged by.
 func (h *health) look(ctx context.Context, leap time.Duration) *trouble.Health {
-	found := &trouble.Health{Disk: doctor.ReadDisk(h.cfg.DataDir), Store: h.alarms.Trouble(), Leap: leap, Only6: map[string]bool{}}
+	if h.alarms.Trouble() != nil { // is it PostgreSQL?
+		h.database.Look(ctx, h.store)
+	}
+	found := &trouble.Health{
+		Disk: doctor.ReadDisk(h.cfg.DataDir), Store: h.alarms.Trouble(), Database: h.database.State(time.Now()), Leap: leap,
+		Only6: map[string]bool{},
+	}
 	for _, name := range h.cfg.Interfaces {
 		found.Interfaces = append(found.Interfaces, doctor.ReadInterface(name))
 	}
@@ -162,13 +171,22 @@ func (h *health) ready() []web.ReadyPart {
 	}
 	// Load balancers ask every few seconds. Nothing here writes, and the state of the store is the one that keepAlarms found
 	// last.
-	return readiness(h.alarms.Trouble(), doctor.DataDir(doctor.ReadDisk(h.cfg.DataDir)).Status == doctor.Failed, found)
+	database := h.database.State(time.Now())
+	if database != nil && database.Err != nil {
+		return readiness(errGone, false, found)
+	}
+	return readiness(h.alarms.Trouble(), database == nil && doctor.DataDir(doctor.ReadDisk(h.cfg.DataDir)).Status == doctor.Failed, found)
 }
+
+// errGone is a PostgreSQL server that cannot be used. Its address is for people who have logged in.
+var errGone = errors.New("the database server cannot be reached, or refuses")
 
 // readiness judges what was found: why the store takes nothing, whether the disk is full, and the interfaces.
 func readiness(store error, isFull bool, interfaces []doctor.Interface) []web.ReadyPart {
 	stored, links := "", ""
 	switch {
+	case errors.Is(store, errGone):
+		stored = errGone.Error()
 	case store != nil:
 		stored = "the database cannot be written"
 	case isFull:

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
-	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web"
 )
@@ -42,11 +42,13 @@ func Run(ctx context.Context, cfg Config) error {
 	if a.egress, err = egressPolicy(&a.cfg, &a.adminPort); err != nil {
 		return err
 	}
-	if a.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(cfg.DataDir, "slipway.db"), Log: a.log}); err != nil {
+	a.database = storage.NewWatch(cfg.storage())
+	if a.store, err = cfg.storage().Open(ctx, a.log, a.database.Lost); err != nil {
 		return err
 	}
 	// Deferred calls run backwards: first the simulated controllers end, then the store, and the lock goes last.
 	defer a.store.Close()
+	a.database.Look(ctx, a.store)
 	defer func() {
 		if a.bank != nil {
 			_ = a.bank.Close()
@@ -73,6 +75,9 @@ func (a *appliance) settle(ctx context.Context) error {
 	tokenFile, err := firstToken(ctx, a.store, a.cfg.DataDir, time.Now()) // its day begins now that nothing can fail any more
 	if err != nil {
 		return fmt.Errorf("make the first token: %w", err)
+	}
+	if k, ok := a.database.Check(); ok {
+		a.checks = append(a.checks, k)
 	}
 	a.printStart(slices.Concat(a.checks, made, a.check.checkSubnets(ctx)), tokenFile)
 	return nil
@@ -161,7 +166,7 @@ func newLog(c Config) *slog.Logger {
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // Validate has checked it
 	opts := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(c.LogTo, opts))
+		return slog.New(trouble.Quiet(slog.NewJSONHandler(c.LogTo, opts)))
 	}
-	return slog.New(slog.NewTextHandler(c.LogTo, opts))
+	return slog.New(trouble.Quiet(slog.NewTextHandler(c.LogTo, opts)))
 }

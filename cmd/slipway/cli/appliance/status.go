@@ -3,6 +3,7 @@
 package appliance
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -80,7 +81,9 @@ type statusOf struct {
 	HourBoots float64      `json:"hourBoots"`      // boots in the last hour, or since the start
 	IssueN    int          `json:"issueN"`         // open ones that the caller may see
 	ErrorN    int          `json:"errorN"`         // of these, errors
-	Parts     []wire.Part  `json:"parts,omitempty"`
+	// Database is where the inventory is; nil: the caller may not see it.
+	Database *wire.Database `json:"database,omitempty"`
+	Parts    []wire.Part    `json:"parts,omitempty"`
 }
 
 // Run says what the server is, how busy it is, and whether something is wrong.
@@ -104,8 +107,16 @@ func (c *StatusCommand) Run(s *cli.Session, api *client.Client) error {
 	} else {
 		cli.Complain(s.Err, err) // a server without samples is none that is broken
 	}
+	if d, err := client.Database(s.Ctx, api); err == nil {
+		out.Database = &d
+	} else if !inventory.IsKind(err, inventory.Forbidden) && !inventory.IsKind(err, inventory.NotFound) { // an older server has none
+		cli.Complain(s.Err, err)
+	}
 	for i, err := range api.Issues.All(s.Ctx, client.Query{}) {
-		if err != nil {
+		if err != nil && out.Database != nil && !out.Database.IsReachable { // what is said of the database is the reason
+			_ = s.Show(out, out.table)
+			return cli.ErrSaid
+		} else if err != nil {
 			return err
 		}
 		if out.IssueN++; i.Severity == inventory.SeverityError {
@@ -125,6 +136,45 @@ func (o *statusOf) takeStats(all wire.Stats) {
 	}
 }
 
+// databaseTable says where the inventory is. Of a file there is little to say.
+func databaseTable(t *cli.TableWriter, d *wire.Database) {
+	if d.Kind == wire.DatabaseSQLite {
+		t.Field("database", d.Address)
+		return
+	}
+	if !d.IsReachable {
+		t.Field("database", d.Address+": "+cmp.Or(d.Reason, "not asked yet"))
+		if d.Hint != "" {
+			t.Field("", d.Hint)
+		}
+		return
+	}
+	durable := "acknowledged changes are durable"
+	if d.IsDurable != nil && !*d.IsDurable {
+		durable = "acknowledged changes can be lost"
+	}
+	t.Field("database", fmt.Sprintf("%s, PostgreSQL %s at %s, answers in %.1f ms; %s",
+		d.Address, d.Version, d.Server, 1000*d.RoundTripSeconds, durable))
+	for _, r := range d.Risks {
+		t.Field("", r.Cause)
+	}
+	if d.WaitsFor != "" {
+		t.Field("", "nothing is stored: each commit waits for "+d.WaitsFor)
+	}
+	for _, s := range d.Standbys {
+		text := s.Name + " " + s.Address
+		if s.State == "" {
+			text += ": not known; GRANT pg_read_all_stats shows it"
+		} else {
+			text += fmt.Sprintf(": %s, %s, %s behind", s.State, s.Sync, images.FormatBytes(s.LagBytes))
+		}
+		t.Field("standby", text)
+	}
+	if d.LostCommits > 0 {
+		t.Field("", fmt.Sprintf("%d acknowledged commits were lost: slipway issue list", d.LostCommits))
+	}
+}
+
 func (o statusOf) table(t *cli.TableWriter) {
 	t.Field("version", o.Version)
 	t.Field("built with", o.Go+" for "+o.Platform)
@@ -134,6 +184,13 @@ func (o statusOf) table(t *cli.TableWriter) {
 		t.Field("tftp", images.FormatBytes(int64(b.TFTPBytes))+"/s")
 		t.Field("http", images.FormatBytes(int64(b.HTTPBytes))+"/s")
 		t.Field("boots", fmt.Sprintf("%.0f in the last hour", o.HourBoots))
+	}
+	if o.Database != nil {
+		databaseTable(t, o.Database)
+		if !o.Database.IsReachable {
+			t.Field("issues", "not known without the database")
+			return
+		}
 	}
 	issues := "none"
 	if o.IssueN > 0 {

@@ -15,7 +15,10 @@ import (
 )
 
 // ownIssues are the types of issues that the server has with the machine it runs on. They open and close by watching.
-var ownIssues = []string{inventory.IssueDisk, inventory.IssueStore, inventory.IssueClock, inventory.IssueInterface, inventory.IssueArtefact, inventory.IssueFiles, inventory.IssueShed}
+var ownIssues = []string{
+	inventory.IssueDisk, inventory.IssueStore, inventory.IssueClock, inventory.IssueInterface, inventory.IssueArtefact,
+	inventory.IssueFiles, inventory.IssueShed, inventory.IssueDatabase, inventory.IssueNotDurable, inventory.IssueLostChanges,
+}
 
 // firstAlarm is the first number of issues that are not stored yet. They come after all stored ones and are exact in JSON.
 const firstAlarm = 1 << 50

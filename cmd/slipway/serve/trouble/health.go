@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/strangers"
@@ -33,8 +34,9 @@ var ErrLocked = errors.New("it has taken nothing for seconds: another process ma
 // Health is what was found at one look.
 type Health struct {
 	Disk       doctor.Disk
-	Store      error         // why nothing can be stored
-	Leap       time.Duration // by which the clock was set
+	Store      error          // why nothing can be stored
+	Database   *storage.State // of the PostgreSQL server; nil: the inventory is in SQLite
+	Leap       time.Duration  // by which the clock was set
 	Interfaces []doctor.Interface
 	Only6      map[string]bool    // interfaces that have subnets of IPv6
 	Unserved   []string           // interfaces without a subnet
@@ -59,13 +61,7 @@ func Conditions(h *Health) (all []inventory.Issue) {
 		}
 		all = append(all, i)
 	}
-	if h.Store != nil {
-		all = append(all, inventory.Issue{
-			Key: storeIssueKey, Type: inventory.IssueStore, Severity: inventory.SeverityError,
-			Cause: inventory.Clean("the database cannot be written, so no machine is given an address and nothing is recorded: "+h.Store.Error(), CauseAtMost),
-			Hint:  "look at the disk of the data directory (df, dmesg), and whether another program has the database open (fuser slipway.db); it goes on by itself",
-		})
-	}
+	all = append(all, databaseIssues(h)...)
 	if h.Leap != 0 {
 		all = append(all, inventory.Issue{
 			Key: inventory.IssueClock, Type: inventory.IssueClock, Severity: inventory.SeverityWarning,
@@ -170,7 +166,7 @@ func shedIssues(h *Health) []inventory.Issue {
 		{h.Shed.OverBudget, "events and reports of machines that sent more than is kept of one"},
 		{h.Shed.HostN, "machines that nobody has accepted, which are not listed"},
 		{h.Shed.DiskFull, "events, because the disk is nearly full"},
-		{h.Shed.QueueFull, "events, because the disk was too slow"},
+		{h.Shed.QueueFull, "events, because the disk or the database was too slow"},
 	} {
 		if s.n > 0 {
 			what = append(what, fmt.Sprintf("%d %s", s.n, s.what))

@@ -15,9 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/inventory/sqlstore/postgres"
 )
 
 func TestConditions(t *testing.T) {
@@ -25,6 +27,7 @@ func TestConditions(t *testing.T) {
 		Disk:       doctor.Disk{Dir: "/d", FreeBytes: 9 << 30},
 		Interfaces: []doctor.Interface{{Name: "eth1", IsThere: true, IsUp: true, HasLink: true, MTU: 1500, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}},
 	}
+	at := time.Date(2026, 11, 28, 1, 0, 0, 0, time.UTC)
 	six := []inventory.Subnet{{Name: "six", CIDR: netip.MustParsePrefix("fd00:1::/64"), Interface: "eth1"}}
 	for name, tc := range map[string]struct {
 		alter func(*Health)
@@ -36,6 +39,26 @@ func TestConditions(t *testing.T) {
 		"the disk is full":            {func(h *Health) { h.Disk.FreeBytes = 0 }, "disk-full error 0 MiB"},
 		"the disk is read-only":       {func(h *Health) { h.Disk.IsReadOnly = true }, "disk-full error read-only"},
 		"the database is locked":      {func(h *Health) { h.Store = ErrLocked }, "store-unwritable error lock"},
+		"PostgreSQL does not answer": {func(h *Health) {
+			h.Store, h.Database = ErrLocked, &storage.State{At: at, Err: &inventory.Error{Msg: "connection refused", Hint: "look"}}
+		}, "database-unreachable error connection refused"},
+		"PostgreSQL takes nothing": {func(h *Health) {
+			h.Store, h.Database = &inventory.Error{Msg: "the disk is full", Hint: "look"}, &storage.State{At: at}
+		}, "store-unwritable error the disk is full"},
+		"PostgreSQL is back, and nothing was written yet": {func(h *Health) {
+			h.Store, h.Database = ErrLocked, &storage.State{At: at, BackAt: at.Add(-time.Second)}
+		}, ""},
+		"PostgreSQL is back, and is locked": {func(h *Health) {
+			h.Store, h.Database = ErrLocked, &storage.State{At: at, BackAt: at.Add(-time.Minute)}
+		}, "store-unwritable error lock"},
+		"commits wait for a standby that is gone": {func(h *Health) {
+			h.Store = ErrLocked
+			h.Database = &storage.State{At: at, Health: postgres.Health{SynchronousCommit: "on", StandbyNames: "b"}}
+		}, `store-unwritable error waits for a synchronous standby: synchronous_standby_names is "b"`},
+		"PostgreSQL can lose changes": {func(h *Health) {
+			h.Database = &storage.State{At: at, Risks: []postgres.Risk{{Cause: "fsync is off", Hint: "set it on"}}}
+		}, "database-not-durable/0 warning can be lost: fsync is off"},
+		"PostgreSQL has lost changes": {func(h *Health) { h.Database = &storage.State{At: at, LostN: 3, LostAt: at} }, "database-lost-changes error 3 commits"},
 		"the clock was set":           {func(h *Health) { h.Leap = -2 * time.Hour }, "clock-jumped warning -2h0m0s"},
 		"the interface is gone":       {func(h *Health) { h.Interfaces[0].IsThere = false }, "interface-unserved/eth1 error does not exist"},
 		"the interface is down":       {func(h *Health) { h.Interfaces[0].IsUp = false }, "interface-unserved/eth1 error is down"},

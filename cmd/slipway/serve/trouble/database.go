@@ -1,0 +1,77 @@
+package trouble
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// databaseIssues are the issues about where the inventory is: that nothing can be stored, and what PostgreSQL says about itself.
+func databaseIssues(h *Health) (all []inventory.Issue) {
+	if i, ok := unwritable(h); ok {
+		all = append(all, i)
+	}
+	if h.Database == nil {
+		return all
+	}
+	for n, r := range h.Database.Risks {
+		all = append(all, inventory.Issue{
+			Key: fmt.Sprintf("%s/%d", inventory.IssueNotDurable, n), Type: inventory.IssueNotDurable, Severity: inventory.SeverityWarning,
+			Cause: inventory.Clean("changes that Slipway has acknowledged can be lost: "+r.Cause, CauseAtMost), Hint: r.Hint,
+		})
+	}
+	if n := h.Database.LostN; n > 0 {
+		all = append(all, inventory.Issue{
+			Key: inventory.IssueLostChanges, Type: inventory.IssueLostChanges, Severity: inventory.SeverityError,
+			Cause: fmt.Sprintf("%d commits that Slipway had acknowledged are gone from the database, noticed at %s: "+
+				"the standby that is the primary now did not have them", n, h.Database.LostAt.UTC().Format(time.RFC3339)),
+			Hint: "compare leases, hosts and operations of the minutes before with the machines; " +
+				"then set synchronous_standby_names on the primary. This closes after a day",
+		})
+	}
+	return all
+}
+
+// unwritable is the issue that nothing can be stored.
+func unwritable(h *Health) (i inventory.Issue, ok bool) {
+	const nothing = "so no machine is given an address and nothing is recorded: "
+	if h.Database != nil && h.Database.Err != nil {
+		return inventory.Issue{
+			Key: inventory.IssueDatabase, Type: inventory.IssueDatabase, Severity: inventory.SeverityError,
+			Cause: inventory.Clean("the database cannot be used, "+nothing+h.Database.Err.Error(), CauseAtMost),
+			Hint:  hintOf(h.Database.Err),
+		}, true
+	}
+	// What the last write said is of before: the server has just come back, and the next write says whether it takes any.
+	isBack := h.Database != nil && !h.Database.BackAt.IsZero() && h.Database.At.Sub(h.Database.BackAt) < 2*WatchEvery
+	if h.Store == nil || isBack {
+		return i, false
+	}
+	i = inventory.Issue{
+		Key: storeIssueKey, Type: inventory.IssueStore, Severity: inventory.SeverityError,
+		Cause: "the database cannot be written, " + nothing + h.Store.Error(),
+		Hint: "look at the disk of the data directory (df, dmesg), and whether another program has the database open (fuser slipway.db); " +
+			"it goes on by itself",
+	}
+	if h.Database != nil {
+		i.Hint = "look at the log of PostgreSQL, and whether another program holds locks in the database; it goes on by itself"
+		if hint := hintOf(h.Store); hint != "" {
+			i.Hint = hint
+		}
+		if what := h.Database.Health.WaitsFor(); what != "" {
+			i.Cause += "; each commit waits for " + what
+			i.Hint = "start the standby, or take it out of synchronous_standby_names; it goes on by itself"
+		}
+	}
+	i.Cause = inventory.Clean(i.Cause, CauseAtMost)
+	return i, true
+}
+
+func hintOf(err error) string {
+	if said, ok := errors.AsType[*inventory.Error](err); ok {
+		return said.Hint
+	}
+	return ""
+}
