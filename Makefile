@@ -115,9 +115,11 @@ test-unit: build/testsum ## no root, no network, under a minute
 	@build/testsum -again -tally $(TALLY) $(GOTEST) -json -run '$(RUN)' $(UNIT)
 
 # A test that needs PostgreSQL has PostgreSQL or Postgres in its name; test/postgres refuses others.
-test-postgres: build/testsum ## the inventory in PostgreSQL, which the tests start
+test-postgres: build/testsum ## the inventory in PostgreSQL, which the tests start (root)
 	@tools/deps.sh install build; tools/deps.sh install test-postgres
 	@SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' ./test/postgres ./test/instances ./inventory/sqlstore/...
+	@tools/deps.sh install test-net
+	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' ./test/net
 
 test-judges: build/testsum ## other people's programs judge what is rendered (root)
 	@tools/deps.sh install build; tools/deps.sh install test-judges; tools/parts.sh build kubeadm ignition ignition-validate capi-secrets

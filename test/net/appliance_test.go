@@ -19,11 +19,15 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-const tlsEnv = "SLIPWAY_NET_TLS" // secrets go over TLS only
+const (
+	tlsEnv      = "SLIPWAY_NET_TLS"      // secrets go over TLS only
+	databaseEnv = "SLIPWAY_NET_DATABASE" // the URL of a PostgreSQL database
+)
 
 // serveAll is a child: the whole appliance as "slipway serve --interface vs" starts it.
 func serveAll() error {
 	return netlab.Serve(func(cfg *serve.Config) {
+		cfg.Database = os.Getenv(databaseEnv)
 		if os.Getenv(tlsEnv) != "" {
 			cfg.BootTLSPort, cfg.Confidential = 8443, true
 		}
