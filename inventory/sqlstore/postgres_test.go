@@ -9,16 +9,21 @@ import (
 	"slipway.dev/slipway/test/postgres"
 )
 
-func openOnPostgres(t testing.TB) *Store {
+// emptyOnPostgres makes a database with the schema and without rows, and returns its address.
+func emptyOnPostgres(t testing.TB) string {
 	t.Helper()
-	url := postgres.Shared(t).Filled(t, "slipway", func(url string) error {
+	return postgres.Shared(t).Filled(t, "slipway", func(url string) error {
 		s, err := Open(t.Context(), Config{URL: url})
 		if err != nil {
 			return err
 		}
 		return s.Close()
 	})
-	s, err := Open(t.Context(), Config{URL: url, Log: slog.New(slog.DiscardHandler)})
+}
+
+func openOnPostgres(t testing.TB) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Config{URL: emptyOnPostgres(t), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

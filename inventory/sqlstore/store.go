@@ -2,8 +2,9 @@
 // inventory. It never decides anything about a host.
 //
 // The packages below own the databases: snapshots, crashes, lost connections (sqlite, postgres) and shared commits (database). Here a
-// transaction has rooms, such as hostTx, each with the statements and methods of a few nouns (tx.go). The statements are the same on both. Plain nouns need a table only (records.go, table.go), and package column says how a
-// field is kept. Data that each boot needs comes from memory (settings.go), and is always that of the snapshot.
+// transaction has rooms, such as hostTx, each with the statements and methods of a few nouns (tx.go). The statements are the same on
+// both. Plain nouns need a table only (records.go, table.go), and package column says how a field is kept. Data that each boot needs
+// comes from memory (settings.go), and is always that of the snapshot.
 //
 // # Statements
 //
@@ -18,6 +19,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/database"
+	"slipway.dev/slipway/inventory/sqlstore/moving"
 	"slipway.dev/slipway/inventory/sqlstore/postgres"
 	"slipway.dev/slipway/inventory/sqlstore/sqlite"
 	"slipway.dev/slipway/migrations"
@@ -40,13 +42,14 @@ type DB interface {
 	Read(ctx context.Context, fn func(*database.Tx) error) error
 	Write(ctx context.Context, fn func(*database.Tx) error) error
 	OnCommit(fn func())
-	Backup(ctx context.Context, path string) error
+	Size(ctx context.Context) (bytes int64, err error)
 	Close() error
 }
 
 // Store keeps the inventory in a database. It implements inventory.Store. Many goroutines may call its methods.
 type Store struct {
 	DB
+	backup   func(ctx context.Context, path string) error
 	settings settings
 	hints    *leaseHints // nil on PostgreSQL, which has an index in their place
 }
@@ -58,6 +61,9 @@ var _ inventory.Store = (*Store)(nil)
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{}
 	if cfg.URL != "" {
+		s.backup = func(ctx context.Context, path string) error {
+			return moving.Backup(ctx, moving.Database{URL: cfg.URL, Password: cfg.Password}, path)
+		}
 		files, err := fs.Sub(migrations.Postgres, "postgres")
 		if err != nil {
 			return nil, err
@@ -73,12 +79,17 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.DB, err = sqlite.Open(ctx, sqlite.Config{
+	db, err := sqlite.Open(ctx, sqlite.Config{
 		Path: cfg.Path, Migrations: files, Watched: settingTables, Between: s.readHints,
 		Log: cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN, ReaderN: cfg.ReaderN,
 	})
+	s.DB, s.backup = db, db.Backup
 	return s, err
 }
+
+// Backup writes a copy of the inventory, as it is at this moment, to a new SQLite file at path. Reads and writes go on meanwhile. The
+// error is Conflict when the file exists, and Unavailable when it cannot be written.
+func (s *Store) Backup(ctx context.Context, path string) error { return s.backup(ctx, path) }
 
 // Read implements inventory.Store; see DB.
 func (s *Store) Read(ctx context.Context, fn func(inventory.Tx) error) error {

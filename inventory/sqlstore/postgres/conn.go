@@ -147,10 +147,14 @@ func stored(v any) (any, error) {
 	return nil, fmt.Errorf("a column has a type that no table of Slipway has: %T", v)
 }
 
-// arguments turns what statements are given into texts, 64-bit integers, bytes and nil.
-//
-// A text in PostgreSQL is UTF-8 without the character NUL. What a network sent may be neither. Such places become U+FFFD, also in the
-// arguments of queries, so that what was stored is found.
+// kept is what PostgreSQL keeps of a text: it is UTF-8 without the character NUL there. What a network sent may be neither. Such places
+// become U+FFFD.
+func kept(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// arguments turns what statements are given into texts, 64-bit integers, bytes and nil. Texts are changed to what is kept of them, also in
+// the arguments of queries, so that what was stored is found.
 func arguments(args []any) ([]any, error) {
 	to := make([]any, len(args))
 	for i, a := range args {
@@ -160,7 +164,7 @@ func arguments(args []any) ([]any, error) {
 		}
 		switch v := v.(type) {
 		case string:
-			to[i] = strings.ReplaceAll(strings.ToValidUTF8(v, "\uFFFD"), "\x00", "\uFFFD")
+			to[i] = kept(v)
 		case bool:
 			to[i] = int64(0)
 			if v {

@@ -26,7 +26,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
@@ -195,7 +194,11 @@ func (d *DB) listen() {
 	}
 }
 
-// Backup has no file to copy.
-func (d *DB) Backup(context.Context, string) error {
-	return inventory.Errorf(inventory.Invalid, "the database is on a PostgreSQL server").WithHint("back it up there, with pg_dump")
+// Size returns how many bytes the database has on the disk of the server.
+func (d *DB) Size(ctx context.Context) (n int64, err error) {
+	err = d.Read(ctx, func(t *database.Tx) error {
+		_, err := t.Row([]any{&n}, `SELECT pg_database_size(current_database())`)
+		return err
+	})
+	return n, err
 }

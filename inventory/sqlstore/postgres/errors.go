@@ -86,6 +86,8 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 		return readOnly()
 	case pg.Code == "25P03": // we were paused in a transaction, or stuck
 		e.Msg, e.Hint, loss = "the database has ended a change that took too long", "was this machine paused? Try again", database.LosesAll
+	case pg.Code == "55P03":
+		e.Msg, e.Hint = "another program holds tables of the database", "stop what is connected to "+d.where()
 	case pg.Code == "53100":
 		e.Msg, e.Hint = "the disk with the database is full", "free space on the server "+d.where()+"; work goes on by itself"
 	case pg.Code == "53300":

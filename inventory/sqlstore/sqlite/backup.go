@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -41,16 +42,30 @@ func (d *DB) Backup(ctx context.Context, path string) error {
 		_ = os.Remove(part)
 		return d.fault(err, "write the backup "+path)
 	}
-	if err := moveIntoPlace(part, path); err != nil {
+	if err := MoveIntoPlace(part, path); err != nil {
 		_ = os.Remove(part)
 		return inventory.Errorf(inventory.Unavailable, "cannot write the backup: %v", err)
 	}
 	return nil
 }
 
-// moveIntoPlace makes the bytes of the file durable, and then its name. After a power failure path leads to a whole
+// Size returns how many bytes the database has on the disk, with those of its log.
+func (d *DB) Size(context.Context) (n int64, err error) {
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(d.cfg.Path + suffix)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, d.fault(err, "look at the database")
+		}
+		if err == nil {
+			n += info.Size()
+		}
+	}
+	return n, nil
+}
+
+// MoveIntoPlace makes the bytes of the file durable, and then its name. After a power failure path leads to a whole
 // copy or does not exist.
-func moveIntoPlace(part, path string) error {
+func MoveIntoPlace(part, path string) error {
 	f, err := os.OpenFile(part, os.O_RDWR, 0)
 	if err != nil {
 		return err
