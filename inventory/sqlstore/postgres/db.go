@@ -108,8 +108,8 @@ func (d *DB) Close() error {
 	return d.writing.leave()
 }
 
-// Read runs fn on a snapshot of the database. It waits for a free reader and for the server. The error is Unavailable when ctx ends before a
-// reader is free, or the server cannot be reached, and else that of fn.
+// Read runs fn on a snapshot of the database. It waits for a free reader and for the server. The error is Unavailable when ctx ends
+// before a reader is free, or the server cannot be reached, and else that of fn.
 func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) (err error) {
 	var c *conn
 	select {

@@ -59,6 +59,8 @@ func (d *DB) dial() (*conn, error) {
 	return &conn{c: c, timeout: d.cfg.Timeout}, nil
 }
 
+const serverSQL = `SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('server_version')`
+
 // check refuses a server that cannot keep what Slipway stores.
 func (d *DB) check() error {
 	c, err := d.dial()
@@ -66,7 +68,7 @@ func (d *DB) check() error {
 		return d.said(err)
 	}
 	defer func() { _ = c.close() }()
-	_, rows, err := c.send(&step{query: `SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('server_version')`})
+	_, rows, err := c.send(&step{query: serverSQL})
 	if err != nil {
 		return d.said(err)
 	}
@@ -96,7 +98,8 @@ func (d *DB) migrate(ctx context.Context) error {
 	db := stdlib.OpenDB(*d.server)
 	defer db.Close()
 	err = database.Migrate(ctx, db, database.Migrations{
-		Dialect: goose.DialectPostgres, Files: d.cfg.Migrations, Name: "the database", Log: d.cfg.Log, Options: []goose.ProviderOption{goose.WithSessionLocker(turn)},
+		Dialect: goose.DialectPostgres, Files: d.cfg.Migrations, Name: "the database", Log: d.cfg.Log,
+		Options: []goose.ProviderOption{goose.WithSessionLocker(turn)},
 	})
 	if err != nil {
 		return d.said(err)

@@ -183,8 +183,8 @@ func (w *writing) Commit(wakes bool) error {
 	return w.resolve(next, said)
 }
 
-// resolve finds out whether a commit was made whose answer was lost. The callers wait for that: somebody who hears of a failure must be sure
-// that nothing was stored.
+// resolve finds out whether a commit was made whose answer was lost. The callers wait for that: somebody who hears of a failure must be
+// sure that nothing was stored.
 func (w *writing) resolve(next int64, cause error) error {
 	w.db.cfg.Log.Warn("the answer to a commit was lost; asking the database", "batch", next, "err", cause)
 	_ = w.close()

@@ -11,7 +11,8 @@ const (
 	changesSQL = `SELECT n FROM changes`
 )
 
-// reading is a connection during a Read. It implements database.Conn. The snapshot is that of its first statement, which counts the changes.
+// reading is a connection during a Read. It implements database.Conn. The snapshot is that of its first statement, which counts the
+// changes.
 type reading struct {
 	*conn
 	db      *DB
