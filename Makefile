@@ -123,7 +123,7 @@ test-postgres: build/testsum ## the inventory in PostgreSQL, which the tests sta
 
 test-judges: build/testsum ## other people's programs judge what is rendered (root)
 	@tools/deps.sh install build; tools/deps.sh install test-judges; tools/parts.sh build kubeadm ignition ignition-validate capi-secrets
-	@$(ROOT) env SLIPWAY_JUDGES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 2 -timeout 30m -run '$(RUN)' ./test/judges/...
+	@$(ROOT) env SLIPWAY_JUDGES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 2 -timeout 30m -run '$(RUN)' ./test/judges/installer ./test/judges/... # the longest first
 
 test-kube: build/testsum ## custom resources, nodes and tokens against a real API server and stock Cluster API (root)
 	@tools/deps.sh install build; tools/deps.sh install test-kube; $(MAKE) --no-print-directory kube-binaries

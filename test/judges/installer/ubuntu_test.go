@@ -27,6 +27,7 @@ func section(t *testing.T, doc []byte) map[string]any {
 }
 
 func TestCloudInitAndNetplanTakeWhatIsInAutoinstall(t *testing.T) {
+	t.Parallel()
 	judge(t, map[string]string{"cloud-init": "cloud-init", "netplan": "netplan.io", "/usr/bin/python3": "python3-yaml"})
 	each(t, autoinstall.New(), func(t *testing.T, target machineconfig.Target, _ *machineconfig.Config, r *machineconfig.Rendered) {
 		if target.Release != "24.04" {
