@@ -56,6 +56,8 @@ func TestJudges(t *testing.T) {
 		"one with just enough":            {diskWith(func(d *Disk) { d.FreeBytes = enoughBytes }), OK, "1024 MiB", ""},
 		"one with just room for leases":   {diskWith(func(d *Disk) { d.FreeBytes, d.FreeFileN = leastBytes, leastFiles }), Warning, "16 MiB", "image prune"},
 		"one that counts no files":        {diskWith(func(d *Disk) { d.FreeFileN, d.FileN = 0, 0 }), OK, "", ""},
+		"one full beside a server":        {diskWith(func(d *Disk) { d.FreeBytes, d.IsForFiles = 1<<20, true }), Failed, "1 MiB", "image prune; images"},
+		"no more files beside a server":   {diskWith(func(d *Disk) { d.FreeFileN, d.IsForFiles = 1, true }), Failed, "no more files", "with: slipway image"},
 		"one that is read-only":           {diskWith(func(d *Disk) { d.IsReadOnly = true }), Failed, "read-only", "remount,rw"},
 		"a disk that is not there":        {diskWith(func(d *Disk) { d.Err = errors.New("no such folder") }), Failed, "no such folder", "--data-dir"},
 		"a folder before the first start": {diskWith(func(d *Disk) { d.IsNew = true }), OK, "made by the first slipway serve, 9216 MiB", ""},

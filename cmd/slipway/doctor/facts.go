@@ -58,6 +58,7 @@ type Disk struct {
 	IsReadOnly bool
 	IsNew      bool // it is not there yet; the rest is that of the folder that it will be made in
 	IsFile     bool
+	IsForFiles bool   // the inventory is on a database server: leases need no room here
 	OpenKey    string // the key of the secrets, where others can read it: such a server does not start
 	Err        error
 }

@@ -100,10 +100,15 @@ func DataDir(d Disk) Check {
 		k.Status, k.Detail, k.Hint = Failed, "others can read the key of the secrets, "+d.OpenKey, "chmod 0600 "+d.OpenKey+"; if somebody may have read it, set the secrets again"
 	case d.IsReadOnly:
 		k.Status, k.Detail, k.Hint = Failed, d.Dir+" is on a file system that is mounted read-only", "the kernel does that after disk errors: look at dmesg, then: mount -o remount,rw"
+	case d.FreeBytes < leastBytes && d.IsForFiles:
+		k.Status, k.Hint = Failed, "free some, with: slipway image prune; images, logs and recorded packets need room"
 	case d.FreeBytes < leastBytes:
 		k.Status, k.Hint = Failed, "free some: no machine is given an address while leases cannot be stored"
 	case d.FileN > 0 && d.FreeFileN < leastFiles:
 		k.Status, k.Detail, k.Hint = Failed, d.Dir+": the file system takes no more files", "remove some: no lease can be stored without"
+		if d.IsForFiles {
+			k.Hint = "remove some, with: slipway image prune"
+		}
 	case d.FreeBytes < enoughBytes:
 		k.Status, k.Hint = Warning, "images need room; free some with: slipway image prune; or use --data-dir on another disk"
 	}

@@ -28,6 +28,7 @@ const tftpPort = 69
 func (c *Config) facts(ports []doctor.Port) *doctor.Facts {
 	f := doctor.Read(c.Interfaces, c.DataDir, ports)
 	f.HasServer = c.storage().IsServer()
+	f.Disk.IsForFiles = f.HasServer
 	if !c.Advertise { // then nobody misses the address that advertisements are sent from
 		for i := range f.Interfaces {
 			f.Interfaces[i].HasLinkLocal = true

@@ -118,6 +118,7 @@ func (h *health) look(ctx context.Context, leap time.Duration) *trouble.Health {
 		Disk: doctor.ReadDisk(h.cfg.DataDir), Store: h.alarms.Trouble(), Database: h.database.State(time.Now()), Leap: leap,
 		Only6: map[string]bool{},
 	}
+	found.Disk.IsForFiles = found.Database != nil
 	for _, name := range h.cfg.Interfaces {
 		found.Interfaces = append(found.Interfaces, doctor.ReadInterface(name))
 	}
@@ -136,7 +137,7 @@ func (h *health) look(ctx context.Context, leap time.Duration) *trouble.Health {
 	}
 	found.Files = h.gates.Look(time.Now())
 	// On a tight disk the engine stores leases and states only, so that machines still boot.
-	isTight := h.reserve.Keep(found.Disk)
+	isTight := found.Database == nil && h.reserve.Keep(found.Disk)
 	h.shed.DiskIsTight(isTight)
 	found.Reserve = h.reserve.GivenUp()
 	found.Shed, found.ShedAt = h.alarms.NoteShed(h.shed.Shed(), time.Now())
