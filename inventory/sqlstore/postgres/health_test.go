@@ -1,10 +1,14 @@
 package postgres
 
 import (
+	"context"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
 	"slipway.dev/slipway/test/postgres"
 )
 
@@ -107,6 +111,44 @@ func TestCommitsThatWaitForAStandbyHaveAReason(t *testing.T) {
 	} {
 		if got := tc.h.WaitsFor(); (got != "") != tc.want {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestPostgresCallersHearWhyWhileACommitIsLookedUp: the writer waits for the server, to learn what became of a commit. Nobody waits with it.
+func TestPostgresCallersHearWhyWhileACommitIsLookedUp(t *testing.T) {
+	s := postgres.Start(t, postgres.Options{})
+	d := open(t, s.Database(t), nil)
+	begun, gone := make(chan struct{}), make(chan struct{})
+	first := make(chan error, 1)
+	go func() {
+		first <- d.Write(t.Context(), func(tx *database.Tx) error {
+			_, err := tx.Write(insertThing, "first", "1")
+			close(begun)
+			<-gone
+			return err
+		})
+	}()
+	<-begun
+	s.Stop(t, postgres.Immediate)
+	close(gone)
+	for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(100 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		asked := time.Now()
+		wantError(t, put(ctx, d, "second", "1"), inventory.Unavailable, "the database cannot be reached: connection refused")
+		if took := time.Since(asked); took > 500*time.Millisecond {
+			t.Fatalf("the answer took %s", took)
+		}
+		cancel()
+	}
+	s.StartAgain(t)
+	if err := <-first; err == nil {
+		t.Error("a change is acknowledged that is not stored")
+	}
+	eventually(t, "the next change", func() bool { return put(t.Context(), d, "third", "1") == nil })
+	for name, want := range map[string]string{"first": "", "second": "", "third": "1"} {
+		if got := get(t, d, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
 }
