@@ -29,32 +29,41 @@ func section(t *testing.T, doc []byte) map[string]any {
 func TestCloudInitAndNetplanTakeWhatIsInAutoinstall(t *testing.T) {
 	t.Parallel()
 	judge(t, map[string]string{"cloud-init": "cloud-init", "netplan": "netplan.io", "/usr/bin/python3": "python3-yaml"})
+	dir := t.TempDir()
+	var cases []string // folders, named after their case
 	each(t, autoinstall.New(), func(t *testing.T, target machineconfig.Target, _ *machineconfig.Config, r *machineconfig.Rendered) {
 		if target.Release != "24.04" {
 			return // the same version of cloud-init
 		}
-		// The installer reads the document and writes its parts anew, with the same library.
-		const split = `import sys, yaml
-a = yaml.safe_load(open(sys.argv[1]))["autoinstall"]
-open(sys.argv[2], "w").write("#cloud-config\n" + yaml.safe_dump(a["user-data"]))
-if "network" in a: open(sys.argv[3], "w").write(yaml.safe_dump({"network": a["network"]}))
-`
-		dir := t.TempDir()
-		run(t, "", "/usr/bin/python3", "-c", split, write(t, "user-data", inject(t, r.Documents[0].Data)), dir+"/user-data", dir+"/network")
-		run(t, "", "cloud-init", "schema", "--config-file", dir+"/user-data")
-		text, err := os.ReadFile(dir + "/network")
-		if err != nil {
-			return
-		}
-		root := t.TempDir()
-		if err := os.MkdirAll(root+"/etc/netplan", 0o755); err != nil {
+		c := filepath.Join(dir, filepath.Base(t.Name()))
+		if err := os.MkdirAll(c+"/etc/netplan", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(root+"/etc/netplan/50.yaml", text, 0o600); err != nil {
+		if err := os.WriteFile(c+"/autoinstall", inject(t, r.Documents[0].Data), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run(t, "", "netplan", "generate", "--root-dir", root)
+		cases = append(cases, c)
 	})
+	// The installer reads the document and writes its parts anew, with the same library. Then the command "cloud-init schema" reads
+	// them. All in one process, because Python takes longer to start than to do that.
+	const judgeAll = `import sys, yaml
+from cloudinit.config import schema
+for d in sys.argv[1:]:
+    print(d, flush=True)
+    a = yaml.safe_load(open(d + "/autoinstall"))["autoinstall"]
+    open(d + "/user-data", "w").write("#cloud-config\n" + yaml.safe_dump(a["user-data"]))
+    if "network" in a: open(d + "/etc/netplan/50.yaml", "w").write(yaml.safe_dump({"network": a["network"]}))
+    schema.handle_schema_args("schema", schema.get_parser().parse_args(["--config-file", d + "/user-data"]))
+`
+	out := run(t, "", "/usr/bin/python3", append([]string{"-c", judgeAll}, cases...)...)
+	if n := strings.Count(out, "Valid cloud-config: "); n != len(cases) || n == 0 {
+		t.Errorf("cloud-init accepts %d of %d documents:\n%s", n, len(cases), out)
+	}
+	for _, c := range cases {
+		if _, err := os.Stat(c + "/etc/netplan/50.yaml"); err == nil {
+			run(t, "", "netplan", "generate", "--root-dir", c)
+		}
+	}
 }
 
 func TestCommandsOfAutoinstallAreScripts(t *testing.T) {
