@@ -97,6 +97,7 @@ pictures            iproute2                           network namespaces
 pictures            ipxe                               boot files that are served
 pictures            pngquant                           makes pictures small
 bench               kea-dhcp4-server                   peer: Kea
+bench               postgresql                         the database of pg-claims
 bench               kea-admin                          perfdhcp
 bench               dnsmasq-base                       peer: dnsmasq
 bench               nginx-light                        peer: nginx

@@ -81,6 +81,7 @@ func All() []Benchmark {
 		{Name: "config-nginx", Programs: config, Run: configBenchmark("config-nginx", func(d *delivery) (ours, peer float64) { return d.plain, d.nginxPlain })},
 		{Name: "config-secret", Programs: config, Run: configBenchmark("config-secret", func(d *delivery) (ours, peer float64) { return d.secret, d.nginxSecret })},
 		{Name: "claims", Run: claims},
+		{Name: "pg-claims", Run: pgClaims},
 		{Name: "engine", Run: engineFlat},
 		{Name: "kube-claims", Run: kubeBenchmark("kube-claims", "s", kubeClaims, func(k *kube) float64 { return k.claims })},
 		{Name: "kube-claims-bare", Run: kubeBare("kube-claims-bare", func(k *kube) (float64, float64) { return k.together, k.bareTogether })},
@@ -105,6 +106,9 @@ type Env struct {
 	Dir     string    // scratch folder on the disk to measure
 	Talk    io.Writer // what happens, for people
 	Quick   bool      // shorter and less exact
+
+	// Postgres makes an empty database on a PostgreSQL server of this machine, and returns its address.
+	Postgres func() string
 
 	ourRate    int                // highest DHCP rate of ours in this run; 0 until it is measured
 	http       *httpFigures       // of image downloads in this run; nil until they are measured

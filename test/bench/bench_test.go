@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"slipway.dev/slipway/test/postgres"
 )
 
 // TestBench runs the benchmarks whose name matches SLIPWAY_BENCH and prints their lines. SLIPWAY_BENCH_PEERS=1 measures
@@ -29,6 +31,10 @@ func TestBench(t *testing.T) {
 		t.Fatal("benchmarks make network namespaces: run them as root")
 	}
 	e := &Env{Dir: scratch(t), Talk: os.Stderr, Quick: os.Getenv("SLIPWAY_BENCH_QUICK") == "1"}
+	e.Postgres = func() string {
+		t.Setenv(postgres.Env, "1") // a benchmark that was named is not left out
+		return postgres.Shared(named{t}).Database(t)
+	}
 	if os.Getenv("SLIPWAY_BENCH_PEERS") != "1" {
 		e.Slipway = builtSlipway(t)
 	}
@@ -58,6 +64,11 @@ func TestBench(t *testing.T) {
 		t.Errorf("no benchmark matches %q", names)
 	}
 }
+
+// named has the name that tests with PostgreSQL have.
+type named struct{ *testing.T }
+
+func (named) Name() string { return "TestBenchOnPostgreSQL" }
 
 // scratch is where stores are written; a memory file system would flatter everyone who syncs.
 func scratch(t *testing.T) string {

@@ -23,6 +23,7 @@ import (
 const (
 	claimedN   = 500    // machines that are wanted at once
 	claimLimit = 2.0    // seconds that they may take; there is no peer
+	pgLimit    = 3.0    // the same with PostgreSQL
 	operatedN  = 100    // hosts that something is done with, whatever the size of the site
 	cleanSteps = 3      // of a wipe that wipes nothing: fence, budget, rest
 	largeSite  = 10_000 // hosts
@@ -38,9 +39,9 @@ type site struct {
 }
 
 // newSite makes n hosts and starts the engine. The first operatedN have a controller, which is fast and never fails.
-func newSite(ctx context.Context, dir string, n int) (s *site, err error) {
+func newSite(ctx context.Context, at sqlstore.Config, n int) (s *site, err error) {
 	s = &site{bank: fake.New(fake.Options{})}
-	if s.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(dir, "slipway.db")}); err != nil {
+	if s.store, err = sqlstore.Open(ctx, at); err != nil {
 		return nil, err
 	}
 	now := time.Now()
@@ -62,6 +63,11 @@ func newSite(ctx context.Context, dir string, n int) (s *site, err error) {
 	}
 	s.start(ctx)
 	return s, nil
+}
+
+// inFolder is a database in a file.
+func inFolder(dir string) sqlstore.Config {
+	return sqlstore.Config{Path: filepath.Join(dir, "slipway.db")}
 }
 
 // lifeImages stores an agent and a disk image with a profile; nobody boots them here.
@@ -126,14 +132,22 @@ func (s *site) close() {
 // claims measures how long it takes until 500 machines that are wanted at once have a host each, on a large site; the
 // peer is the promise. The server has placed a machine before. That no host has two is an error, not a figure.
 func claims(ctx context.Context, e *Env) (Figure, error) {
-	f := Figure{Name: "claims", IsCost: true, Unit: "s", PeerName: "promised", Peer: claimLimit}
+	return e.claims(ctx, Figure{Name: "claims", IsCost: true, Unit: "s", PeerName: "promised", Peer: claimLimit}, false)
+}
+
+// pgClaims is claims with PostgreSQL on the same machine.
+func pgClaims(ctx context.Context, e *Env) (Figure, error) {
+	return e.claims(ctx, Figure{Name: "pg-claims", IsCost: true, Unit: "s", PeerName: "promised", Peer: pgLimit}, true)
+}
+
+func (e *Env) claims(ctx context.Context, f Figure, isPostgres bool) (Figure, error) {
 	if e.Slipway == "" {
 		return f, nil // there is no other peer
 	}
 	for _, n := range []int{claimedN, largeSite} {
 		var took []float64
 		for round := range e.repeats() {
-			one, err := e.claimRound(ctx, n, round)
+			one, err := e.claimRound(ctx, n, round, isPostgres)
 			if err != nil {
 				return f, err
 			}
@@ -145,12 +159,16 @@ func claims(ctx context.Context, e *Env) (Figure, error) {
 	return f, nil
 }
 
-func (e *Env) claimRound(ctx context.Context, n, round int) (time.Duration, error) {
+func (e *Env) claimRound(ctx context.Context, n, round int, isPostgres bool) (time.Duration, error) {
 	dir, err := e.freshDir(fmt.Sprintf("claims-%d-%d", n, round))
 	if err != nil {
 		return 0, err
 	}
-	s, err := newSite(ctx, dir, n)
+	at := inFolder(dir)
+	if isPostgres {
+		at = sqlstore.Config{URL: e.Postgres()}
+	}
+	s, err := newSite(ctx, at, n)
 	if err != nil {
 		return 0, err
 	}
@@ -234,7 +252,7 @@ func engineFlat(ctx context.Context, e *Env) (Figure, error) {
 		if err != nil {
 			return f, err
 		}
-		s, err := newSite(ctx, dir, n)
+		s, err := newSite(ctx, inFolder(dir), n)
 		if err != nil {
 			return f, err
 		}
