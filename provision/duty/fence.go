@@ -6,44 +6,64 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Fenced returns the store for work that is a duty. Each Write looks in its own transaction whether the instance still has the duty, in the
-// same epoch. If not, it is a Conflict and nothing is written. Read passes.
+// Fenced returns the store for an instance. A Write whose context comes from While or Bind looks in its own transaction whether the
+// instance still has that duty, in the same epoch. If not, it is a Conflict and nothing is written. All else passes: it belongs to no duty.
 //
 // Holds alone does not suffice. The process may be paused between the answer of Holds and the write. Meanwhile another instance takes the
 // duty and writes, too.
-func Fenced(s inventory.Store, k *Keeper, name string) inventory.Store {
+func Fenced(s inventory.Store, k *Keeper) inventory.Store {
 	if k.cfg.IsAlone { // the lock of the data directory keeps others away
 		return s
 	}
-	return fenced{s, k, name}
+	return fenced{s, k}
 }
 
 type fenced struct {
 	inventory.Store
 	keeper *Keeper
-	duty   string
+}
+
+// boundKey is the key of a bound in a context.
+type boundKey struct{}
+
+// bound is the duty that work belongs to, in the epoch in which it was begun.
+type bound struct {
+	duty  string
+	epoch int64
+}
+
+// Bind returns the context for work that belongs to a duty. It fails when the instance does not have the duty.
+func (k *Keeper) Bind(ctx context.Context, name string) (context.Context, error) {
+	g, ok := k.grant(name)
+	if !ok {
+		return nil, k.lost(name)
+	}
+	return context.WithValue(ctx, boundKey{}, bound{name, g.epoch}), nil
 }
 
 // Write implements inventory.Store.
 func (f fenced) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	g, ok := f.keeper.grant(f.duty)
+	b, ok := ctx.Value(boundKey{}).(bound)
 	if !ok {
-		return f.lost()
+		return f.Store.Write(ctx, fn)
+	}
+	if g, ok := f.keeper.grant(b.duty); !ok || g.epoch != b.epoch {
+		return f.keeper.lost(b.duty)
 	}
 	return f.Store.Write(ctx, func(tx inventory.Tx) error {
-		d, err := tx.FindDuty(f.duty)
+		d, err := tx.FindDuty(b.duty)
 		if err != nil {
 			return err
 		}
 		// The own clock is not asked again. Writes of all instances come one after the other, so that the row is true until this one ends.
-		if d.Holder != f.keeper.cfg.ID || d.Epoch != g.epoch {
-			return f.lost()
+		if d.Holder != f.keeper.cfg.ID || d.Epoch != b.epoch {
+			return f.keeper.lost(b.duty)
 		}
 		return fn(tx)
 	})
 }
 
-func (f fenced) lost() error {
-	return inventory.Errorf(inventory.Conflict, "duty %s is no longer held by instance %s", f.duty, f.keeper.cfg.Name).
+func (k *Keeper) lost(name string) error {
+	return inventory.Errorf(inventory.Conflict, "duty %s is no longer held by instance %s", name, k.cfg.Name).
 		WithHint("another instance goes on with it; slipway instance list shows which")
 }

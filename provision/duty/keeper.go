@@ -43,7 +43,8 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	wanted  map[string]bool
-	changed chan struct{} // closed and replaced with each change of held
+	works   map[string]int // how many works run under a duty; it is not given up before they have ended
+	changed chan struct{}  // closed and replaced with each change of held
 	poked   chan struct{}
 
 	// The rest is of the goroutine that calls Register and Run.
@@ -71,7 +72,7 @@ func New(cfg Config) *Keeper {
 		cfg.Elapsed = sinceBoot
 	}
 	k := &Keeper{
-		cfg: cfg, run: rand.Text(), wanted: map[string]bool{}, watch: watch{},
+		cfg: cfg, run: rand.Text(), wanted: map[string]bool{}, works: map[string]int{}, watch: watch{},
 		changed: make(chan struct{}), poked: make(chan struct{}, 1),
 	}
 	k.held.Store(&map[string]grant{})
@@ -100,8 +101,8 @@ func (k *Keeper) grant(name string) (grant, bool) {
 	return g, ok && k.cfg.Elapsed() < g.until
 }
 
-// While runs fn whenever the instance holds a duty, until ctx ends. The context of fn ends when the duty is lost, and While waits for fn
-// then. It returns when fn returns by itself.
+// While runs fn whenever the instance holds a duty, until ctx ends. The context of fn is bound to the duty (see Fenced) and ends with it.
+// While waits for fn then. It returns when fn returns by itself.
 func (k *Keeper) While(ctx context.Context, name string, fn func(context.Context) error) error {
 	for {
 		changed := k.changes()
@@ -122,10 +123,14 @@ func (k *Keeper) While(ctx context.Context, name string, fn func(context.Context
 
 // during runs fn while the instance holds a duty in one epoch. IsOver says that While has ended as well.
 func (k *Keeper) during(ctx context.Context, name string, epoch int64, fn func(context.Context) error) (isOver bool, err error) {
-	held, end := context.WithCancel(ctx)
+	held, end := context.WithCancel(context.WithValue(ctx, boundKey{}, bound{name, epoch}))
 	defer end()
 	done := make(chan error, 1)
-	go func() { done <- fn(held) }()
+	k.count(name, 1)
+	go func() {
+		defer k.count(name, -1)
+		done <- fn(held)
+	}()
 	for {
 		changed := k.changes()
 		g, ok := k.grant(name)
@@ -250,6 +255,21 @@ func (k *Keeper) changes() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.changed
+}
+
+// count notes that a work under a duty begins or ends.
+func (k *Keeper) count(name string, by int) {
+	k.mu.Lock()
+	k.works[name] += by
+	k.mu.Unlock()
+	k.poke()
+}
+
+// isBusy reports whether work runs under a duty. Others would begin with theirs as soon as they can read that it was given up.
+func (k *Keeper) isBusy(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.works[name] > 0
 }
 
 func (k *Keeper) poke() {

@@ -231,6 +231,15 @@ func TestDutiesStayWhenTheDatabaseWasAway(t *testing.T) {
 	})
 }
 
+func bind(t *testing.T, s *server) context.Context {
+	t.Helper()
+	bound, err := s.Bind(t.Context(), rack1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bound
+}
+
 func TestAPausedHolderWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
@@ -242,8 +251,9 @@ func TestAPausedHolderWritesNothing(t *testing.T) {
 		a.line.change(func(l *line) { l.resumed = make(chan struct{}) })
 		wrote := make(chan error, 1)
 		ran := false
+		bound := bind(t, a)
 		go func() {
-			wrote <- Fenced(a.link, a.Keeper, rack1).Write(context.Background(), func(inventory.Tx) error { ran = true; return nil })
+			wrote <- Fenced(a.link, a.Keeper).Write(bound, func(inventory.Tx) error { ran = true; return nil })
 		}()
 		time.Sleep(time.Minute)
 		if !b.Holds(rack1) {
@@ -256,13 +266,20 @@ func TestAPausedHolderWritesNothing(t *testing.T) {
 		if a.Holds(rack1) {
 			t.Error("after the pause it believes that it has the duty")
 		}
-		if err := Fenced(a.link, a.Keeper, rack1).Write(t.Context(), func(inventory.Tx) error { return nil }); !inventory.IsKind(err, inventory.Conflict) {
+		nothing := func(inventory.Tx) error { return nil }
+		if err := Fenced(a.link, a.Keeper).Write(bound, nothing); !inventory.IsKind(err, inventory.Conflict) {
 			t.Errorf("a later write: %v", err)
 		}
-		if err := Fenced(a.link, a.Keeper, rack1).Read(t.Context(), func(inventory.Tx) error { return nil }); err != nil {
+		if _, err := a.Bind(t.Context(), rack1); !inventory.IsKind(err, inventory.Conflict) {
+			t.Errorf("work begins although b has the duty: %v", err)
+		}
+		if err := Fenced(a.link, a.Keeper).Read(bound, nothing); err != nil {
 			t.Errorf("a read: %v", err)
 		}
-		if err := Fenced(b.link, b.Keeper, rack1).Write(t.Context(), func(inventory.Tx) error { return nil }); err != nil {
+		if err := Fenced(a.link, a.Keeper).Write(t.Context(), nothing); err != nil {
+			t.Errorf("a write that is no duty: %v", err)
+		}
+		if err := Fenced(b.link, b.Keeper).Write(bind(t, b), nothing); err != nil {
 			t.Errorf("the new holder writes: %v", err)
 		}
 		a.stop()
@@ -399,6 +416,54 @@ func TestWorkRunsWhileTheDutyIsHeld(t *testing.T) {
 		a.stop()
 		<-a.ended
 	})
+}
+
+// TestADutyIsGivenUpAfterItsWork: another instance would send the same command to a machine while the first one still speaks to it.
+func TestADutyIsGivenUpAfterItsWork(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ends func(a *server)
+	}{
+		{"no longer wanted", func(a *server) { a.Want() }},
+		{"stopped", func(a *server) { a.stop() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(1)
+				a := w.server("1", "a").runs(t, rack1)
+				b := w.server("2", "b").runs(t, rack1)
+				ctx, cancel := context.WithCancel(t.Context())
+				var running atomic.Bool
+				ended := make(chan error, 1)
+				go func() {
+					ended <- a.While(ctx, rack1, func(ctx context.Context) error {
+						running.Store(true)
+						<-ctx.Done()
+						time.Sleep(2 * time.Second) // a controller answers late
+						running.Store(false)
+						return nil
+					})
+				}()
+				until(t, "it runs", running.Load)
+				c.ends(a)
+				took := until(t, "b has it", func() bool {
+					if b.Holds(rack1) && running.Load() {
+						t.Error("b has it while a works")
+					}
+					return b.Holds(rack1)
+				})
+				if took < 2*time.Second || took > 3500*time.Millisecond {
+					t.Errorf("b has it after %v", took)
+				}
+				cancel()
+				<-ended
+				a.stop()
+				b.stop()
+				<-a.ended
+				<-b.ended
+			})
+		})
+	}
 }
 
 func TestTheClockOfTheKernelRuns(t *testing.T) {

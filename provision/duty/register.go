@@ -140,7 +140,7 @@ func (t *turn) bury(i inventory.Instance, duties []inventory.Duty) error {
 	return t.tx.DeleteInstance(i.ID)
 }
 
-// leaveWithin bounds how long a stop waits for the database. Without it, the duties go to others after their terms.
+// leaveWithin bounds how long a stop waits for works to end, and for the database. What is not given up then goes to others after its term.
 const leaveWithin = 3 * time.Second
 
 // leave gives up everything, and marks the instance as stopped.
@@ -148,6 +148,7 @@ func (k *Keeper) leave() {
 	k.drop(func(string) bool { return true })
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
+	k.rest(ctx)
 	var t turn
 	err := k.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		t = turn{keeper: k, tx: tx}
@@ -162,6 +163,27 @@ func (k *Keeper) leave() {
 	}
 }
 
+// rest waits until no work runs under a duty.
+func (k *Keeper) rest(ctx context.Context) {
+	isBusy := func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, n := range k.works {
+			if n > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	for isBusy() {
+		select {
+		case <-k.poked:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 func (t *turn) leave() error {
 	if err := t.look(); err != nil {
 		return err
@@ -171,7 +193,7 @@ func (t *turn) leave() error {
 		return err
 	}
 	for _, d := range duties {
-		if d.Holder == t.self.ID {
+		if d.Holder == t.self.ID && !t.keeper.isBusy(d.Name) {
 			d.Holder = ""
 			if err := t.move(give, d, fmt.Sprintf("instance %s stopped", t.self.Name)); err != nil {
 				return err

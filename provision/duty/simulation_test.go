@@ -123,7 +123,7 @@ func (s *simulation) link(p *process, n int) *link {
 
 // work writes under a duty now and then, as long as the instance believes that it has it.
 func (s *simulation) work(ctx context.Context, p *process, name string, l *link) {
-	store := Fenced(l, p.keeper, name)
+	store := Fenced(l, p.keeper)
 	if s.flaw == unfenced {
 		store = l
 	}
@@ -131,15 +131,16 @@ func (s *simulation) work(ctx context.Context, p *process, name string, l *link)
 		if p.passes(time.Duration(20+l.rnd.IntN(1500))*time.Millisecond) != nil {
 			return
 		}
-		g, ok := p.keeper.grant(name)
-		if !ok {
+		mine, err := p.keeper.Bind(ctx, name)
+		if err != nil {
 			continue
 		}
+		epoch := mine.Value(boundKey{}).(bound).epoch
 		if s.flaw == epochless {
-			l.epoch = g.epoch
+			l.epoch = epoch
 		}
-		_ = store.Write(ctx, func(tx inventory.Tx) error { // what fails writes nothing
-			tx.(*memoryTx).work(name, p.at.id, g.epoch)
+		_ = store.Write(mine, func(tx inventory.Tx) error { // what fails writes nothing
+			tx.(*memoryTx).work(name, p.at.id, epoch)
 			return nil
 		})
 	}

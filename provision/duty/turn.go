@@ -106,6 +106,9 @@ func (t *turn) decide(d inventory.Duty) error {
 		t.held[d.Name] = d.Epoch
 		return t.move(v, d, reason)
 	case give:
+		if t.keeper.isBusy(d.Name) {
+			return nil
+		}
 		d.Holder = ""
 		return t.move(v, d, reason)
 	}

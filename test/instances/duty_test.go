@@ -53,15 +53,16 @@ func work(name, url string) error {
 	if err := k.Register(ctx); err != nil {
 		return err
 	}
+	store := duty.Fenced(s, k)
 	for _, d := range duties {
-		store := duty.Fenced(s, k, d)
 		go func() {
 			for ; ; time.Sleep(20 * time.Millisecond) {
-				if !k.Holds(d) {
+				mine, err := k.Bind(ctx, d)
+				if err != nil {
 					continue
 				}
-				// What fails is the business of the test: it reads what was stored.
-				_ = store.Write(ctx, func(tx inventory.Tx) error {
+				// The test reads what was stored; what fails stores nothing.
+				_ = store.Write(mine, func(tx inventory.Tx) error {
 					row, err := tx.FindDuty(d)
 					if err != nil {
 						return err
