@@ -91,6 +91,8 @@ type Config struct {
 	Knows func(inventory.MAC) bool
 	// Logs keep the logs that machines send; nil: they are in the events.
 	Logs strangers.Logs
+	// OnDuty runs fn while this instance is the one that drives operations, as duty.Keeper's While does. nil: there is one instance.
+	OnDuty func(ctx context.Context, fn func(context.Context) error) error
 	// KeepStrangers is how long a host stays that was heard, that nobody has accepted, and that is silent; 0 means for ever.
 	KeepStrangers time.Duration
 }
@@ -129,14 +131,25 @@ type Engine struct {
 // sweepEvery is how often what the store has is looked over for what is over.
 const sweepEvery = 15 * time.Second
 
-// Serve drives operations, writes the notes of the listeners and ends boot sessions that went silent, until ctx is done.
-// Then it writes the notes that are left.
+// Serve writes the notes of the listeners, and works on duty, until ctx is done. Then it writes the notes that are left.
 func (e *Engine) Serve(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return e.recorder.Serve(gctx) })
+	g.Go(func() error {
+		if e.cfg.OnDuty == nil {
+			return e.work(gctx)
+		}
+		return e.cfg.OnDuty(gctx, e.work)
+	})
+	return g.Wait()
+}
+
+// work drives operations, and ends boot sessions that went silent. One instance at a time does that.
+func (e *Engine) work(ctx context.Context) error {
 	if err := e.SealOldOptions(ctx); err != nil && ctx.Err() == nil { // before the driver reads them
 		e.cfg.Log.Warn("options of controllers not sealed", "err", err)
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return e.recorder.Serve(gctx) })
 	g.Go(func() error { return e.Drive(gctx) })
 	g.Go(func() error { return e.Controllers.Serve(gctx) })
 	g.Go(func() error { return e.Watch.Serve(gctx) })

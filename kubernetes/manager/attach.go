@@ -24,6 +24,9 @@ const lookEvery = time.Minute
 // Serve attaches the clusters of the inventory, and follows it as they change. A cluster that cannot be reached does
 // not delay any other. Serve returns nil when ctx ends, after everything that it started has ended.
 func (a *Attacher) Serve(ctx context.Context) error {
+	a.mu.Lock()
+	a.isOver = false // an instance may have the duty again
+	a.mu.Unlock()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	// First all followers end, then the watch. When Serve has returned, nothing of it calls the store any more.

@@ -17,6 +17,7 @@ import (
 
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/backup"
+	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
@@ -34,6 +35,7 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/duty"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/trace"
@@ -61,6 +63,7 @@ type appliance struct {
 	logs       *logbook.Book    // of machines
 	reserve    *trouble.Reserve // on the disk
 	neighbours *lookup.Neighbours
+	duties     *duty.Keeper // which of several instances does what
 	engine     *provision.Engine
 	bank       *fake.Bank // of simulated controllers
 	joiner     *join.Joiner
@@ -83,6 +86,11 @@ type appliance struct {
 
 	checks []Check          // of the start
 	heard  map[string]asked // DHCP servers that the start heard, by interface
+}
+
+// onEngine runs a work of the engine while this instance has that duty.
+func (a *appliance) onEngine(ctx context.Context, work func(context.Context) error) error {
+	return a.duties.While(ctx, inventory.DutyEngine, work)
 }
 
 // start does all that comes before the listeners open: it checks the machine and makes the parts. settle, which comes after
@@ -129,14 +137,21 @@ func (a *appliance) start(ctx context.Context) error {
 	if a.certs, err = openCertificates(&a.cfg, a.log); err != nil {
 		return err
 	}
+	if a.duties, err = instance.New(instance.Config{
+		Store: a.store, DataDir: a.cfg.DataDir, Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version, IsAlone: true, Log: a.log,
+	}); err != nil {
+		return err
+	}
+	a.duties.Want(inventory.DutyEngine)
+	store := duty.Fenced(a.store, a.duties)
 	var confidential *delivery.Confidential
 	if a.cfg.Confidential {
 		confidential = &delivery.Confidential{Port: a.cfg.BootTLSPort, CA: a.certs.boot.Pem}
 	}
 	a.duid = serverDUID(backup.Fingerprint(reportKey))
 	sealed := secretsOf{vault{box, a.store}}
-	a.joiner = join.New(join.Config{Store: a.store, Secrets: sealed, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
-	nodes := node.New(node.Config{Egress: a.egress, Store: a.store, Secrets: sealed, Site: a.cfg.Site, Now: time.Now, Log: a.log})
+	a.joiner = join.New(join.Config{Store: store, Secrets: sealed, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
+	nodes := node.New(node.Config{Egress: a.egress, Store: store, Secrets: sealed, Site: a.cfg.Site, Now: time.Now, Log: a.log})
 	// The record reads the files of the last run, so that explain also knows the packets of before a restart.
 	a.record, a.recordLogs = newRecord(&a.cfg, a.networks.Known.HasMAC, a.log)
 	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: time.Now}); err != nil {
@@ -150,7 +165,7 @@ func (a *appliance) start(ctx context.Context) error {
 		Wire: a.record, Ours: func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) }, BootPort: a.cfg.BootPort,
 		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts, SignersOf: a.loaders.Signers},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
-		Store:      a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
+		Store:      store, OnDuty: a.onEngine, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
 		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: a.neighbours.Of,
 		Confidential: confidential, OpenBMC: openBMC(drivers(a.store, a.bank), a.egress), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
@@ -160,11 +175,11 @@ func (a *appliance) start(ctx context.Context) error {
 	// Every commit wakes the hub. Set before anything serves: an event of the first moment would wait for the hub's poll.
 	a.store.OnCommit(a.hub.Wake)
 	// Controllers of clusters call the engine in this process, through the same contract as from within a cluster.
-	here := backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
+	here := backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
 	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: here, Planes: nodes, Secrets: sealed, Now: time.Now, Log: a.log})
 	manager.RouteLogs(a.log)
 	a.attacher = manager.New(manager.Config{
-		Store: a.store, Secrets: sealed, Appliance: here, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
+		Store: store, Secrets: sealed, Appliance: here, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 	})
 	if err := attachFile(ctx, a.cfg.Kubeconfig, a.store, box); err != nil {

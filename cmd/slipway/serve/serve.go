@@ -63,6 +63,10 @@ func Run(ctx context.Context, cfg Config) error {
 // settle writes what a first start leaves behind. It comes last: a start that fails at any check or port leaves no subnet and
 // uses up no token, so that the next start decides again.
 func (a *appliance) settle(ctx context.Context) error {
+	// First, because a copy of a data directory must not answer anybody, and another instance may have to time out.
+	if err := a.duties.Register(ctx); err != nil {
+		return err
+	}
 	// The subnets come before the token: a start that fails here has shown nobody a token that the next one would replace.
 	made, err := a.subnets.firstSubnets(ctx, a.heard)
 	if err != nil {
@@ -130,9 +134,10 @@ func (a *appliance) serve(ctx context.Context) error {
 	// The first of these that fails cancels behindCtx, and through it the listeners below.
 	behind.Go(func() error { return a.engine.Serve(behindCtx) })
 	behind.Go(func() error { return a.hub.Serve(behindCtx) })
-	behind.Go(func() error { return a.joiner.Serve(behindCtx) })
-	behind.Go(func() error { return a.attacher.Serve(behindCtx) })
-	behind.Go(func() error { return a.keeper.Serve(behindCtx) })
+	behind.Go(func() error { return a.duties.Run(behindCtx) })
+	for _, work := range []func(context.Context) error{a.joiner.Serve, a.attacher.Serve, a.keeper.Serve} {
+		behind.Go(func() error { return a.onEngine(behindCtx, work) })
+	}
 
 	doors, doorsCtx := errgroup.WithContext(ctx)
 	// A listener that fails ends the whole server. systemd starts it again, which mends more than half a server could.

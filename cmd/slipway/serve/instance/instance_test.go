@@ -1,0 +1,101 @@
+package instance
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
+)
+
+// TestAServerAloneHasItsDutiesAtOnce starts a server three times on one data directory; the second one is killed.
+func TestAServerAloneHasItsDutiesAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(dir, "slipway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for n := range 3 {
+		k, err := New(Config{Store: s, DataDir: dir, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Version: "1", IsAlone: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Want(inventory.DutyEngine)
+		if err := k.Register(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- k.Run(ctx) }()
+		for until := time.Now().Add(10 * time.Second); !k.Holds(inventory.DutyEngine); time.Sleep(time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatal("it does not get the engine")
+			}
+		}
+		i, d := stored(t, s)
+		if d.Holder != i.ID || d.Epoch != int64(n+1) || i.Run == "" || i.Version != "1" || len(i.Addresses) != 1 {
+			t.Errorf("start %d: %+v has %+v", n, i, d)
+		}
+		if n == 1 { // the next start meets a row that says that this one runs
+			defer stop()
+			continue
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if i, d := stored(t, s); d.Holder != "" || i.Run != "" {
+			t.Errorf("after a stop: %+v has %+v", i, d)
+		}
+	}
+}
+
+// stored returns the only instance, and who has the engine.
+func stored(t *testing.T, s inventory.Store) (i inventory.Instance, d inventory.Duty) {
+	t.Helper()
+	err := s.Read(t.Context(), func(tx inventory.Tx) (err error) {
+		all, err := tx.ListInstances()
+		if err != nil {
+			return err
+		}
+		if len(all) != 1 {
+			t.Fatalf("instances: %+v", all)
+		}
+		i = all[0]
+		d, err = tx.FindDuty(inventory.DutyEngine)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i, d
+}
+
+func TestTheIDOfAnInstanceStays(t *testing.T) {
+	dir := t.TempDir()
+	first, err := readID(dir)
+	if err != nil || inventory.CheckName("instance", first) != nil {
+		t.Fatalf("made %q: %v", first, err)
+	}
+	if again, err := readID(dir); err != nil || again != first {
+		t.Errorf("read %q: %v", again, err)
+	}
+	if other, err := readID(t.TempDir()); err != nil || other == first {
+		t.Errorf("another directory has %q: %v", other, err)
+	}
+	info, err := os.Stat(filepath.Join(dir, File))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has mode %v: %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, File), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := readID(dir); !inventory.IsKind(err, inventory.Invalid) {
+		t.Errorf("an empty file is %q: %v", id, err)
+	}
+}
