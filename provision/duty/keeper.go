@@ -257,6 +257,9 @@ func (k *Keeper) changes() <-chan struct{} {
 	return k.changed
 }
 
+// Look makes the keeper look at the duties at once. Without it, one that another instance gives up is free for up to a second.
+func (k *Keeper) Look() { k.poke() }
+
 // count notes that a work under a duty begins or ends.
 func (k *Keeper) count(name string, by int) {
 	k.mu.Lock()

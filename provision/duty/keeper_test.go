@@ -418,6 +418,24 @@ func TestWorkRunsWhileTheDutyIsHeld(t *testing.T) {
 	})
 }
 
+func TestALookTakesWhatWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1)
+		a := w.server("1", "a").runs(t, rack1)
+		until(t, "a has it", a.has(rack1))
+		b := w.server("2", "b").runs(t, rack1)
+		time.Sleep(300 * time.Millisecond)
+		a.stop()
+		<-a.ended
+		b.Look()
+		if took := until(t, "b has it", b.has(rack1)); took > 50*time.Millisecond {
+			t.Errorf("b took it after %v", took)
+		}
+		b.stop()
+		<-b.ended
+	})
+}
+
 // TestADutyIsGivenUpAfterItsWork: another instance would send the same command to a machine while the first one still speaks to it.
 func TestADutyIsGivenUpAfterItsWork(t *testing.T) {
 	for _, c := range []struct {

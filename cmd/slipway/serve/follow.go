@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/kubernetes/join"
+	"slipway.dev/slipway/provision/duty"
 )
 
 // followers keep what is in memory as the inventory is: each reads the events of changes.
@@ -20,6 +21,7 @@ type followers struct {
 	networks   *lookup.Networks
 	interfaces []string
 	joiner     *join.Joiner
+	duties     *duty.Keeper
 	log        *slog.Logger
 }
 
@@ -67,6 +69,22 @@ func (f *followers) followNetworks(ctx context.Context) error {
 			f.log.Error("networks not read", "err", err)
 			_ = sleep.For(ctx, time.Second) // a store that reads nothing would fill the log
 		}
+	}
+	return nil
+}
+
+// followDuties has the keeper look when another instance has given up a duty. It looks every second in any case.
+func (f *followers) followDuties(ctx context.Context) error {
+	for ctx.Err() == nil {
+		events, cancel, err := f.hub.Subscribe(live.FromNow, inventory.EventFilter{Kind: inventory.EventDuty})
+		if err != nil {
+			return err
+		}
+		stop := context.AfterFunc(ctx, cancel)
+		for range events {
+			f.duties.Look()
+		}
+		stop()
 	}
 	return nil
 }
