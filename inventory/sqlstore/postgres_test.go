@@ -36,5 +36,7 @@ func openOnPostgres(t testing.TB) *Store {
 }
 
 func TestPostgresKeepsTheContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) inventory.Store { return openOnPostgres(t) })
+	open := func(t *testing.T) inventory.Store { return openOnPostgres(t) }
+	storetest.Run(t, open)
+	storetest.RunInstances(t, open)
 }

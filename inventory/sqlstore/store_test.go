@@ -24,7 +24,7 @@ func openTest(t testing.TB, path string) *Store {
 }
 
 func TestStoreKeepsTheContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) inventory.Store {
-		return openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
-	})
+	open := func(t *testing.T) inventory.Store { return openTest(t, filepath.Join(t.TempDir(), "slipway.db")) }
+	storetest.Run(t, open)
+	storetest.RunInstances(t, open)
 }

@@ -19,7 +19,7 @@ import (
 // Now is the time that the suite lives at. It has microseconds, which no store keeps.
 var Now = time.Date(2026, 11, 21, 8, 30, 0, 123_456_000, time.UTC)
 
-// Run runs the suite; open returns an empty store, which the test closes itself when t ends.
+// Run runs the suite, but for the part of RunInstances; open returns an empty store, which the test closes itself when t ends.
 func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 	for _, test := range []struct {
 		name string
@@ -102,7 +102,6 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
-	RunInstances(t, open)
 }
 
 // write and read run fn and end the test on an error.

@@ -1,7 +1,7 @@
 // Package duty decides which of several instances does what only one may do at a time. It never does that work.
 //
 // Start reading at decide: it says from the stored rows, and from what this instance saw before, whether to take or give up a duty. Keeper
-// asks it every second, in one transaction with the sign of life of its instance (keeper.go, turn.go). Fenced refuses writes of an instance
+// asks it every second, in one transaction with the sign of life of its instance (run.go, turn.go). Fenced refuses writes of an instance
 // that has lost the duty without knowing (fence.go).
 //
 // # Whose time counts

@@ -23,27 +23,18 @@ type fenced struct {
 	keeper *Keeper
 }
 
-// boundKey is the key of a bound in a context.
-type boundKey struct{}
-
-// bound is the duty that work belongs to, in the epoch in which it was begun.
-type bound struct {
-	duty  string
-	epoch int64
-}
-
 // Bind returns the context for work that belongs to a duty. It fails when the instance does not have the duty.
 func (k *Keeper) Bind(ctx context.Context, name string) (context.Context, error) {
 	g, ok := k.grant(name)
 	if !ok {
 		return nil, k.lost(name)
 	}
-	return context.WithValue(ctx, boundKey{}, bound{name, g.epoch}), nil
+	return bind(ctx, bound{name, g.epoch}), nil
 }
 
 // Write implements inventory.Store.
 func (f fenced) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	b, ok := ctx.Value(boundKey{}).(bound)
+	b, ok := boundOf(ctx)
 	if !ok {
 		return f.Store.Write(ctx, fn)
 	}

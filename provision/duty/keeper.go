@@ -2,23 +2,15 @@ package duty
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"log/slog"
 	"maps"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"slipway.dev/slipway/inventory"
-)
-
-const (
-	heartbeatEvery = time.Second            // a third of the shortest term
-	retryEvery     = 250 * time.Millisecond // when the database did not answer
-	answerWithin   = 3 * time.Second        // after which a heartbeat that waits for its turn is given up
 )
 
 // Config holds the settings of a Keeper. Store, ID and Name are required.
@@ -101,114 +93,6 @@ func (k *Keeper) grant(name string) (grant, bool) {
 	return g, ok && k.cfg.Elapsed() < g.until
 }
 
-// While runs fn whenever the instance holds a duty, until ctx ends. The context of fn is bound to the duty (see Fenced) and ends with it.
-// While waits for fn then. It returns when fn returns by itself.
-func (k *Keeper) While(ctx context.Context, name string, fn func(context.Context) error) error {
-	for {
-		changed := k.changes()
-		g, ok := k.grant(name)
-		if ok {
-			if isOver, err := k.during(ctx, name, g.epoch, fn); isOver {
-				return err
-			}
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
-	}
-}
-
-// during runs fn while the instance holds a duty in one epoch. IsOver says that While has ended as well.
-func (k *Keeper) during(ctx context.Context, name string, epoch int64, fn func(context.Context) error) (isOver bool, err error) {
-	held, end := context.WithCancel(context.WithValue(ctx, boundKey{}, bound{name, epoch}))
-	defer end()
-	done := make(chan error, 1)
-	k.count(name, 1)
-	go func() {
-		defer k.count(name, -1)
-		done <- fn(held)
-	}()
-	for {
-		changed := k.changes()
-		g, ok := k.grant(name)
-		if !ok || g.epoch != epoch {
-			end()
-			<-done // what it says is that it was ended
-			return false, nil
-		}
-		select {
-		case err := <-done:
-			return true, err
-		case <-changed:
-		case <-time.After(g.until - k.cfg.Elapsed()):
-		}
-	}
-}
-
-// Run shows signs of life, and takes and gives up duties, until ctx ends. Then it gives up what it has, at once. It returns a Conflict when
-// another process runs as this instance.
-func (k *Keeper) Run(ctx context.Context) error {
-	defer k.leave()
-	for {
-		wait, err := k.beat(ctx)
-		if inventory.IsKind(err, inventory.Conflict) || inventory.IsKind(err, inventory.NotFound) {
-			return err
-		}
-		var timer <-chan time.Time
-		if wait > 0 {
-			timer = time.After(wait)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-k.poked:
-		case <-timer:
-		}
-	}
-}
-
-// beat is one transaction of Run. It returns when the next one is due, 0 for no time.
-func (k *Keeper) beat(ctx context.Context) (wait time.Duration, err error) {
-	wanted := k.wants()
-	k.drop(func(name string) bool { return !wanted[name] }) // before the others can read it
-	var t turn
-	asked := k.cfg.Elapsed()
-	within, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	err = k.cfg.Store.Write(within, func(tx inventory.Tx) error {
-		t = turn{keeper: k, tx: tx, wanted: wanted, held: map[string]int64{}}
-		return t.run()
-	})
-	switch {
-	case inventory.IsKind(err, inventory.Conflict) || inventory.IsKind(err, inventory.NotFound):
-		return 0, inventory.Errorf(inventory.Conflict, "this instance, %s, has lost its place in the database: %v", k.cfg.Name, err).
-			WithHint("it was away, and another process was started with its name or a copy of its data directory: slipway instance list")
-	case err != nil && ctx.Err() != nil:
-		return 0, nil
-	case err != nil:
-		k.cutOff(err)
-		return retryEvery, nil
-	}
-	k.hold(t.held, asked)
-	t.log()
-	if k.isCutOff {
-		k.isCutOff = false
-		k.cfg.Log.Info("the database answers again", "duties", slices.Sorted(maps.Keys(t.held)))
-	}
-	if k.isDrained != t.self.IsDrained {
-		k.isDrained = t.self.IsDrained
-		k.cfg.Log.Info("an admin has changed whether this instance holds duties", "drained", k.isDrained)
-		k.poke()
-	}
-	if k.cfg.IsAlone {
-		return 0, nil
-	}
-	return t.wait, nil
-}
-
 // wants returns the duties that the instance would do now.
 func (k *Keeper) wants() map[string]bool {
 	k.mu.Lock()
@@ -260,6 +144,13 @@ func (k *Keeper) changes() <-chan struct{} {
 // Look makes the keeper look at the duties at once. Without it, one that another instance gives up is free for up to a second.
 func (k *Keeper) Look() { k.poke() }
 
+func (k *Keeper) poke() {
+	select {
+	case k.poked <- struct{}{}:
+	default:
+	}
+}
+
 // count notes that a work under a duty begins or ends.
 func (k *Keeper) count(name string, by int) {
 	k.mu.Lock()
@@ -273,29 +164,4 @@ func (k *Keeper) isBusy(name string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.works[name] > 0
-}
-
-func (k *Keeper) poke() {
-	select {
-	case k.poked <- struct{}{}:
-	default:
-	}
-}
-
-// cutOff notes that the database did not answer. What is held ends by itself.
-func (k *Keeper) cutOff(err error) {
-	k.watch.forget()
-	if !k.isCutOff {
-		k.isCutOff = true
-		k.cfg.Log.Warn("the database does not answer: the duties of this instance end soon, unless it does again", "err", err)
-	}
-	now := k.cfg.Elapsed()
-	k.drop(func(name string) bool {
-		g := (*k.held.Load())[name]
-		if now < g.until {
-			return false
-		}
-		k.cfg.Log.Warn("duty has ended here: the database has not answered for too long", "duty", name)
-		return true
-	})
 }

@@ -231,7 +231,7 @@ func TestDutiesStayWhenTheDatabaseWasAway(t *testing.T) {
 	})
 }
 
-func bind(t *testing.T, s *server) context.Context {
+func bindRack1(t *testing.T, s *server) context.Context {
 	t.Helper()
 	bound, err := s.Bind(t.Context(), rack1)
 	if err != nil {
@@ -251,7 +251,7 @@ func TestAPausedHolderWritesNothing(t *testing.T) {
 		a.line.change(func(l *line) { l.resumed = make(chan struct{}) })
 		wrote := make(chan error, 1)
 		ran := false
-		bound := bind(t, a)
+		bound := bindRack1(t, a)
 		go func() {
 			wrote <- Fenced(a.link, a.Keeper).Write(bound, func(inventory.Tx) error { ran = true; return nil })
 		}()
@@ -279,7 +279,7 @@ func TestAPausedHolderWritesNothing(t *testing.T) {
 		if err := Fenced(a.link, a.Keeper).Write(t.Context(), nothing); err != nil {
 			t.Errorf("a write that is no duty: %v", err)
 		}
-		if err := Fenced(b.link, b.Keeper).Write(bind(t, b), nothing); err != nil {
+		if err := Fenced(b.link, b.Keeper).Write(bindRack1(t, b), nothing); err != nil {
 			t.Errorf("the new holder writes: %v", err)
 		}
 		a.stop()

@@ -135,7 +135,8 @@ func (s *simulation) work(ctx context.Context, p *process, name string, l *link)
 		if err != nil {
 			continue
 		}
-		epoch := mine.Value(boundKey{}).(bound).epoch
+		b, _ := boundOf(mine)
+		epoch := b.epoch
 		if s.flaw == epochless {
 			l.epoch = epoch
 		}

@@ -9,6 +9,12 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
+const (
+	heartbeatEvery = time.Second            // a third of the shortest term
+	retryEvery     = 250 * time.Millisecond // when the database did not answer
+	answerWithin   = 3 * time.Second        // after which a heartbeat that waits for its turn is given up
+)
+
 // turn is what a Keeper does in one transaction.
 type turn struct {
 	keeper *Keeper

@@ -1,0 +1,53 @@
+package duty
+
+import (
+	"context"
+	"time"
+)
+
+// While runs fn whenever the instance holds a duty, until ctx ends. The context of fn is bound to the duty (see Fenced) and ends with it.
+// While waits for fn then. It returns when fn returns by itself.
+func (k *Keeper) While(ctx context.Context, name string, fn func(context.Context) error) error {
+	for {
+		changed := k.changes()
+		g, ok := k.grant(name)
+		if ok {
+			if isOver, err := k.during(ctx, name, g.epoch, fn); isOver {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// during runs fn while the instance holds a duty in one epoch. IsOver says that While has ended as well.
+func (k *Keeper) during(ctx context.Context, name string, epoch int64, fn func(context.Context) error) (isOver bool, err error) {
+	held, end := context.WithCancel(bind(ctx, bound{name, epoch}))
+	defer end()
+	done := make(chan error, 1)
+	k.count(name, 1)
+	go func() {
+		defer k.count(name, -1)
+		done <- fn(held)
+	}()
+	for {
+		changed := k.changes()
+		g, ok := k.grant(name)
+		if !ok || g.epoch != epoch {
+			end()
+			<-done // what it says is that it was ended
+			return false, nil
+		}
+		select {
+		case err := <-done:
+			return true, err
+		case <-changed:
+		case <-time.After(g.until - k.cfg.Elapsed()):
+		}
+	}
+}
