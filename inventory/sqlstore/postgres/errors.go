@@ -3,6 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
+	"net"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -51,14 +54,15 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 		Hint: "check that PostgreSQL runs at " + d.where() + " and that this machine reaches it; work goes on by itself",
 	}
 	readOnly := func() (error, database.Loss) {
-		e.Msg, e.Hint = "the database is read-only", "is "+d.where()+" a standby? Name the primary, or all servers; work goes on by itself"
+		e.Msg, e.Err = "the database is read-only", nil
+		e.Hint = "is " + d.where() + " a standby? Name the primary, or all servers; work goes on by itself"
 		return e, database.LosesAll
 	}
 	if errors.Is(err, errReadOnly) {
 		return readOnly()
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		e.Msg = "the database does not answer in time"
+		e.Msg, e.Err = "the database does not answer in time", nil
 		return e, database.LosesAll
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
@@ -120,5 +124,13 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 	return e, loss
 }
 
-// where is the server as an admin names it.
-func (d *DB) where() string { return d.server.Host }
+// where is the server, or the servers, as an admin names them.
+func (d *DB) where() string {
+	all := []string{net.JoinHostPort(d.server.Host, strconv.Itoa(int(d.server.Port)))}
+	for _, f := range d.server.Fallbacks {
+		if at := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port))); !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return strings.Join(all, ", ")
+}

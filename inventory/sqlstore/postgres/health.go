@@ -121,8 +121,8 @@ func inquire(c *conn) (h Health, err error) {
 	})
 }
 
-// Risk is why an acknowledged change can be lost.
-type Risk struct{ Cause, Hint string }
+// Risk is why an acknowledged change can be lost. Name is that of the setting.
+type Risk struct{ Name, Cause, Hint string }
 
 // Risks says why changes can be lost that were acknowledged; none: they are durable. serverN is how many servers the URL names.
 //
@@ -131,18 +131,21 @@ type Risk struct{ Cause, Hint string }
 func (h *Health) Risks(serverN int) (all []Risk) {
 	if !h.FSync {
 		all = append(all, Risk{
+			"fsync",
 			"fsync is off: a crash of the machine of the database damages or loses data",
 			"ALTER SYSTEM SET fsync = on, then: SELECT pg_reload_conf()",
 		})
 	}
 	if !h.FullPageWrites {
 		all = append(all, Risk{
+			"full_page_writes",
 			"full_page_writes is off: a crash in the middle of a write damages tables",
 			"ALTER SYSTEM SET full_page_writes = on, then: SELECT pg_reload_conf()",
 		})
 	}
 	if h.SynchronousCommit == "off" {
 		return append(all, Risk{
+			"synchronous_commit",
 			"synchronous_commit is off: a crash loses the commits of the last moment, although they were acknowledged",
 			"ALTER SYSTEM SET synchronous_commit = on, then: SELECT pg_reload_conf(); also look at ALTER ROLE and ALTER DATABASE",
 		})
@@ -157,16 +160,19 @@ func (h *Health) Risks(serverN int) (all []Risk) {
 	switch {
 	case h.StandbyNames == "":
 		all = append(all, Risk{
+			"synchronous_standby_names",
 			others + ", and none is synchronous: a failover loses commits that the standby does not have yet",
 			"set synchronous_standby_names on the primary, or let Patroni do so: synchronous_mode: true, synchronous_mode_strict: true",
 		})
 	case h.SynchronousCommit == "local":
 		all = append(all, Risk{
+			"synchronous_commit",
 			others + ", and synchronous_commit is local: commits do not wait for it, and a failover loses those that it does not have yet",
 			"ALTER SYSTEM SET synchronous_commit = on, then: SELECT pg_reload_conf()",
 		})
 	case h.SynchronousCommit == "remote_write":
 		all = append(all, Risk{
+			"synchronous_commit",
 			"synchronous_commit is remote_write: commits do not wait for the disk of the standby; a power cut of both loses the last",
 			"ALTER SYSTEM SET synchronous_commit = on, then: SELECT pg_reload_conf()",
 		})

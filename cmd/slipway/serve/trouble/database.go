@@ -16,9 +16,9 @@ func databaseIssues(h *Health) (all []inventory.Issue) {
 	if h.Database == nil {
 		return all
 	}
-	for n, r := range h.Database.Risks {
+	for _, r := range h.Database.Risks {
 		all = append(all, inventory.Issue{
-			Key: fmt.Sprintf("%s/%d", inventory.IssueNotDurable, n), Type: inventory.IssueNotDurable, Severity: inventory.SeverityWarning,
+			Key: inventory.IssueNotDurable + "/" + r.Name, Type: inventory.IssueNotDurable, Severity: inventory.SeverityWarning,
 			Cause: inventory.Clean("changes that Slipway has acknowledged can be lost: "+r.Cause, CauseAtMost), Hint: r.Hint,
 		})
 	}

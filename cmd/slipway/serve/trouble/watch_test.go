@@ -56,8 +56,8 @@ func TestConditions(t *testing.T) {
 			h.Database = &storage.State{At: at, Health: postgres.Health{SynchronousCommit: "on", StandbyNames: "b"}}
 		}, `store-unwritable error waits for a synchronous standby: synchronous_standby_names is "b"`},
 		"PostgreSQL can lose changes": {func(h *Health) {
-			h.Database = &storage.State{At: at, Risks: []postgres.Risk{{Cause: "fsync is off", Hint: "set it on"}}}
-		}, "database-not-durable/0 warning can be lost: fsync is off"},
+			h.Database = &storage.State{At: at, Risks: []postgres.Risk{{Name: "fsync", Cause: "fsync is off", Hint: "set it on"}}}
+		}, "database-not-durable/fsync warning can be lost: fsync is off"},
 		"PostgreSQL has lost changes": {func(h *Health) { h.Database = &storage.State{At: at, LostN: 3, LostAt: at} }, "database-lost-changes error 3 commits"},
 		"the clock was set":           {func(h *Health) { h.Leap = -2 * time.Hour }, "clock-jumped warning -2h0m0s"},
 		"the interface is gone":       {func(h *Health) { h.Interfaces[0].IsThere = false }, "interface-unserved/eth1 error does not exist"},
