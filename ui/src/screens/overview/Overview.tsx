@@ -23,6 +23,7 @@ import { Screen } from '../../parts/Screen'
 import { State, stateLook } from '../../parts/State'
 import { IssueList } from '../issues/Issues'
 import { OperationTable } from '../operations/OperationTable'
+import { Database } from './Database'
 import { Throughput } from './Throughput'
 
 const states = ['discovered', 'inspecting', 'available', 'installing', 'active', 'releasing', 'cleaning', 'failed']
@@ -187,6 +188,7 @@ function Health() {
         </Loaded>
       </GridItem>
       <GridItem lg={4}>
+        <Database />
         <Card isCompact>
           <CardTitle component="h3">Images and their files</CardTitle>
           <CardBody>
