@@ -61,6 +61,7 @@ func All() []Benchmark {
 	return slices.Concat([]Benchmark{
 		{Name: "dhcp-kea", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpBenchmark("dhcp-kea", keaServer, 1000, 16000, 500)},
 		{Name: "dhcp-dnsmasq", Programs: append(dhcp, "dnsmasq"), Run: dhcpBenchmark("dhcp-dnsmasq", dnsmasqServer, 100, 900, 50)},
+		{Name: "pg-dhcp", Programs: dhcp, Run: pgDHCP},
 		{Name: "dhcp-kea-cpu", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpCPU},
 		{Name: "dhcp-latency-offer", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpLatency("dhcp-latency-offer", 2, func(l latencies) float64 { return l.offer })},
 		{Name: "dhcp-latency-ack", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpLatency("dhcp-latency-ack", 5, func(l latencies) float64 { return l.ack })},
@@ -107,7 +108,7 @@ type Env struct {
 	Talk    io.Writer // what happens, for people
 	Quick   bool      // shorter and less exact
 
-	// Postgres makes an empty database on a PostgreSQL server of this machine, and returns its address.
+	// Postgres makes an empty database on a PostgreSQL server of this machine, and returns its address, which is a socket file.
 	Postgres func() string
 
 	ourRate    int                // highest DHCP rate of ours in this run; 0 until it is measured

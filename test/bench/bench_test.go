@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,7 +34,12 @@ func TestBench(t *testing.T) {
 	e := &Env{Dir: scratch(t), Talk: os.Stderr, Quick: os.Getenv("SLIPWAY_BENCH_QUICK") == "1"}
 	e.Postgres = func() string {
 		t.Setenv(postgres.Env, "1") // a benchmark that was named is not left out
-		return postgres.Shared(named{t}).Database(t)
+		s := postgres.Shared(named{t})
+		at, err := url.Parse(s.Database(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.SocketURL(strings.TrimPrefix(at.Path, "/"))
 	}
 	if os.Getenv("SLIPWAY_BENCH_PEERS") != "1" {
 		e.Slipway = builtSlipway(t)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +49,59 @@ func slipwayServer(binary string) dhcpServer {
 			"--range", "10.1.0.0-10.90.255.255", "--no-check-conflict", "--log-level", "warn",
 		}, nil, nil
 	}}
+}
+
+// slipwayOnPostgres is slipwayServer with an empty PostgreSQL database for each run, which it reaches by a socket file: that is the same
+// file in every network namespace.
+func slipwayOnPostgres(e *Env) dhcpServer {
+	return dhcpServer{name: "slipway-postgresql", setUp: func(dir string) ([]string, []string, error) {
+		at, err := url.Parse(e.Postgres())
+		if err != nil {
+			return nil, nil, err
+		}
+		password, _ := at.User.Password()
+		at.User = url.User(at.User.Username())
+		file := filepath.Join(dir, "database-password")
+		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
+			return nil, nil, err
+		}
+		args, more, err := slipwayServer(e.Slipway).setUp(dir)
+		return append(args, "--database", at.String(), "--database-password-file", file), more, err
+	}}
+}
+
+// pgDHCP compares the highest rate with PostgreSQL to that with SQLite.
+func pgDHCP(ctx context.Context, e *Env) (Figure, error) {
+	f := Figure{Name: "pg-dhcp", Unit: "exchanges/s", PeerName: "slipway-sqlite"}
+	if e.Slipway == "" {
+		return f, nil // there is no other peer than ourselves
+	}
+	with, err := e.highestRate(ctx, slipwayOnPostgres(e), e.ours())
+	if err != nil {
+		return f, err
+	}
+	f.Ours = float64(with)
+	return f, e.measureOurs(ctx, &f.Peer)
+}
+
+// ours is how our own rate is looked for.
+func (e *Env) ours() bisection {
+	b := bisection{low: 1000, high: 40000, step: 500, seconds: 6, repeats: 3, maxLoss: 0.001}
+	if e.Quick {
+		b.seconds, b.repeats, b.step = 3, 1, 1000
+	}
+	return b
+}
+
+// measureOurs measures our rate with SQLite, once for all figures of a run.
+func (e *Env) measureOurs(ctx context.Context, to *float64) (err error) {
+	if e.ourRate == 0 {
+		if e.ourRate, err = e.highestRate(ctx, slipwayServer(e.Slipway), e.ours()); err != nil {
+			return fmt.Errorf("slipway: %w", err)
+		}
+	}
+	*to = float64(e.ourRate)
+	return nil
 }
 
 // bisection finds the highest rate that a server keeps with less than maxLoss of the exchanges lost.
@@ -125,17 +179,7 @@ func dhcpBenchmark(name string, peer dhcpServer, low, high, step int) func(conte
 		if e.Slipway == "" {
 			return f, nil
 		}
-		if e.ourRate == 0 { // once for all peers of a run
-			b.low, b.high, b.step = 1000, 40000, 500
-			if e.Quick {
-				b.step = 1000
-			}
-			if e.ourRate, err = e.highestRate(ctx, slipwayServer(e.Slipway), b); err != nil {
-				return f, fmt.Errorf("slipway: %w", err)
-			}
-		}
-		f.Ours = float64(e.ourRate)
-		return f, nil
+		return f, e.measureOurs(ctx, &f.Ours)
 	}
 }
 
