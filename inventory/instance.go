@@ -59,8 +59,8 @@ type InstanceTx interface {
 	ListInstances() ([]Instance, error) // ordered by name
 	// SaveInstance creates or overwrites the instance with that ID. A taken name is a Conflict.
 	SaveInstance(i Instance) error
-	// Heartbeat raises the HeartbeatN of an instance and stores now as its SeenAt. It is a Conflict when the instance has another Run, and
-	// NotFound when there is none.
+	// Heartbeat raises the HeartbeatN of an instance, if it has that Run, and stores now as its SeenAt. The caller has looked, in the same
+	// transaction, whether it has.
 	Heartbeat(id, run string, now time.Time) error
 	DeleteInstance(id string) error // a Conflict while it holds a duty
 

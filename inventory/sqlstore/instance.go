@@ -72,21 +72,13 @@ func (t instanceTx) SaveInstance(i inventory.Instance) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Write(saveInstanceSQL, i.ID, i.Name, i.Run, texts[0], i.Version, i.HeartbeatN, column.Bit(i.IsDrained),
+	return t.Later(nil, saveInstanceSQL, i.ID, i.Name, i.Run, texts[0], i.Version, i.HeartbeatN, column.Bit(i.IsDrained),
 		column.MS(i.StartedAt), column.MS(i.SeenAt))
-	return err
 }
 
 // Heartbeat implements inventory.InstanceTx.
 func (t instanceTx) Heartbeat(id, run string, now time.Time) error {
-	n, err := t.Write(heartbeatSQL, column.MS(now), id, run)
-	if err != nil || n > 0 {
-		return err
-	}
-	if _, err := t.FindInstance(id); err != nil {
-		return err
-	}
-	return inventory.Errorf(inventory.Conflict, "instance %s was started again somewhere else", id)
+	return t.Later(nil, heartbeatSQL, column.MS(now), id, run)
 }
 
 // DeleteInstance implements inventory.InstanceTx.
@@ -120,6 +112,5 @@ func (t instanceTx) SaveDuty(d inventory.Duty) error {
 			return err
 		}
 	}
-	_, err := t.Write(saveDutySQL, d.Name, d.Holder, d.Epoch, column.MS(d.SinceAt), d.Reason)
-	return err
+	return t.Later(nil, saveDutySQL, d.Name, d.Holder, d.Epoch, column.MS(d.SinceAt), d.Reason)
 }

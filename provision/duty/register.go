@@ -155,7 +155,7 @@ func (k *Keeper) leave() {
 		return t.leave()
 	})
 	switch {
-	case inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Conflict): // another process has taken its place
+	case inventory.IsKind(err, inventory.Conflict): // another process has taken its place
 	case err != nil:
 		k.cfg.Log.Warn("cannot give duties up: other instances take them after some seconds", "err", err)
 	default:

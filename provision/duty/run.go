@@ -15,7 +15,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer k.leave()
 	for {
 		wait, err := k.beat(ctx)
-		if inventory.IsKind(err, inventory.Conflict) || inventory.IsKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.Conflict) {
 			return err
 		}
 		var timer <-chan time.Time
@@ -44,7 +44,7 @@ func (k *Keeper) beat(ctx context.Context) (wait time.Duration, err error) {
 		return t.run()
 	})
 	switch {
-	case inventory.IsKind(err, inventory.Conflict) || inventory.IsKind(err, inventory.NotFound):
+	case inventory.IsKind(err, inventory.Conflict):
 		return 0, inventory.Errorf(inventory.Conflict, "this instance, %s, has lost its place in the database: %v", k.cfg.Name, err).
 			WithHint("it was away, and another process was started with its name or a copy of its data directory: slipway instance list")
 	case err != nil && ctx.Err() != nil:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -65,22 +66,29 @@ func (t *turn) run() error {
 	return nil
 }
 
-// look shows a sign of life, and reads those of all instances.
-func (t *turn) look() (err error) {
+// look reads the signs of life of all instances, and shows that of this one. It is a Conflict when another process has taken its place.
+//
+// The order spares ways to the database, during which no other instance writes: what is stored goes there together with the commit.
+func (t *turn) look() error {
 	k := t.keeper
-	if t.now, err = t.tx.DatabaseTime(); err != nil {
-		return err
-	}
-	if err := t.tx.Heartbeat(k.cfg.ID, k.run, t.now); err != nil {
-		return err
-	}
 	all, err := t.tx.ListInstances()
 	if err != nil {
 		return err
 	}
 	t.note(all)
 	t.self = t.instances[k.cfg.ID]
-	return nil
+	switch t.self.Run {
+	case k.run:
+	case "":
+		return inventory.Errorf(inventory.Conflict, "its row was deleted or marked as stopped")
+	default:
+		return inventory.Errorf(inventory.Conflict, "it was started again at %s", strings.Join(t.self.Addresses, ", "))
+	}
+	if t.now, err = t.tx.DatabaseTime(); err != nil {
+		return err
+	}
+	t.self.HeartbeatN, t.self.SeenAt = t.self.HeartbeatN+1, t.now
+	return t.tx.Heartbeat(k.cfg.ID, k.run, t.now)
 }
 
 func (t *turn) note(all []inventory.Instance) {

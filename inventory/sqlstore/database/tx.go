@@ -65,7 +65,7 @@ func (t *Tx) Changes() (count uint64, ok bool) {
 	return t.conn.Changes()
 }
 
-// Now returns the time by the clock of the database, or of this machine if the database is a file.
+// Now returns when the transaction had its turn, by the clock of the database. If that is a file, it is the time of this machine.
 func (t *Tx) Now() (time.Time, error) {
 	if err := t.usable(); err != nil {
 		return time.Time{}, err

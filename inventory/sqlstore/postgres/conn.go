@@ -203,17 +203,6 @@ func (c *conn) Each(query string, args []any, fn func(database.Scan) error) erro
 	return nil
 }
 
-// Now implements database.Conn. It is the moment at which the server reads this statement, also in a transaction that waited for its turn.
-func (c *conn) Now() (now time.Time, err error) {
-	err = c.Each(`SELECT `+nowMS, nil, func(s database.Scan) error {
-		var ms int64
-		err := s(&ms)
-		now = time.UnixMilli(ms).UTC()
-		return err
-	})
-	return now, err
-}
-
 // isOpen reports whether the connection was not ended by this side.
 func (c *conn) isOpen() bool { return c != nil && !c.c.IsClosed() }
 

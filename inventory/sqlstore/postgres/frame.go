@@ -32,10 +32,9 @@ ON CONFLICT (id) DO UPDATE SET batch_n = excluded.batch_n, seen_at = excluded.se
 
 // writing is the connection of the writer. It implements database.Frame.
 type writing struct {
-	*conn    // nil while there is none
-	db       *DB
-	changes  uint64
-	known    bool  // changes is known
+	*conn // nil while there is none
+	db    *DB
+	begun
 	isRaised bool  // this transaction has changed a watched table
 	batchN   int64 // of the commit that was acknowledged last
 	part     *part // of the caller whose fn runs
@@ -48,7 +47,7 @@ func (w *writing) Begin() error {
 	}
 	w.known, w.isRaised, w.part = false, false, nil
 	w.waiting = nil
-	w.later(step{query: beginWrite}, step{query: takeTurn}, step{query: changesSQL, read: count(&w.changes, &w.known)})
+	w.later(step{query: beginWrite}, step{query: takeTurn}, step{query: changesSQL, read: w.begun.read})
 	return nil
 }
 
@@ -301,6 +300,9 @@ func (w *writing) Changes() (uint64, bool) {
 	}
 	return w.changes, w.known
 }
+
+// Now implements database.Conn.
+func (w *writing) Now() (time.Time, error) { return w.begun.at(w.conn) }
 
 // Fault implements database.Conn.
 func (w *writing) Fault(err error) (error, database.Loss) { return w.db.fault(err, w.isOpen()) }

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"time"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
@@ -8,33 +10,53 @@ import (
 const (
 	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
 	endRead    = `COMMIT`
-	changesSQL = `SELECT n FROM changes`
+	changesSQL = `SELECT n, ` + nowMS + ` FROM changes`
 )
 
 // reading is a connection during a Read. It implements database.Conn. The snapshot is that of its first statement, which counts the
 // changes.
 type reading struct {
 	*conn
-	db      *DB
-	changes uint64
-	known   bool // changes is known
+	db *DB
+	begun
 }
 
 func (d *DB) read(c *conn) *reading {
 	r := &reading{conn: c, db: d}
-	c.later(step{query: beginRead}, step{query: changesSQL, read: count(&r.changes, &r.known)})
+	c.later(step{query: beginRead}, step{query: changesSQL, read: r.begun.read})
 	return r
 }
 
-// count reads the count of changes.
-func count(n *uint64, known *bool) func([][]any) {
-	return func(rows [][]any) {
-		if len(rows) == 1 {
-			var v int64
-			v, *known = rows[0][0].(int64)
-			*n = uint64(v)
+// begun is what a transaction learns on its first way to the server.
+type begun struct {
+	changes uint64
+	now     time.Time // when it had its turn
+	known   bool
+}
+
+func (b *begun) read(rows [][]any) {
+	if len(rows) != 1 {
+		return
+	}
+	n, isNumber := rows[0][0].(int64)
+	ms, isTime := rows[0][1].(int64)
+	*b = begun{changes: uint64(n), now: time.UnixMilli(ms).UTC(), known: isNumber && isTime}
+}
+
+// Now implements database.Conn.
+func (r *reading) Now() (time.Time, error) { return r.begun.at(r.conn) }
+
+// at returns when the transaction of a connection had its turn.
+func (b *begun) at(c *conn) (time.Time, error) {
+	if !b.known {
+		if err := c.flush(); err != nil {
+			return time.Time{}, err
 		}
 	}
+	if !b.known {
+		return time.Time{}, inventory.Errorf(inventory.Internal, "table changes of the database has no row")
+	}
+	return b.now, nil
 }
 
 // Later implements database.Conn. No Tx of a Read calls it.
