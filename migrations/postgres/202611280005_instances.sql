@@ -3,7 +3,7 @@
 -- +goose Up
 
 -- Each instance keeps in memory what it has read of tables that people edit now and then: settingTables in inventory/sqlstore/settings.go.
--- A transaction that changes one of them raises n. An instance compares n at the beginning of each transaction, and forgets what it keeps
+-- A transaction that changes one of them gives n another random number. An instance compares n at the beginning of each transaction, and forgets what it keeps
 -- when n is another one. There is one row, from the beginning on.
 CREATE TABLE changes (
   id BIGINT NOT NULL PRIMARY KEY CHECK (id = 1),

@@ -22,8 +22,13 @@ type conn struct {
 	timeout time.Duration // of each way to the server and back
 	waiting []step
 	// mend says how to go on after a step has failed: with other steps, or with the error of them all. Nil is the latter.
-	mend func(steps []step, failed int, err error) ([]step, error)
+	mend     func(steps []step, failed int, err error) ([]step, error)
+	prepared map[string]bool // statements that the driver keeps prepared
+	dialled  int64           // the newest connection of the writer when this one was made
 }
+
+// statementN is how many statements a connection keeps prepared.
+const statementN = 4096
 
 // step is a statement that waits for the next one. Read gets its rows, if it is not nil.
 type step struct {
@@ -48,6 +53,9 @@ func (c *conn) flush() error {
 func (c *conn) send(last *step) (n int64, rows [][]any, err error) {
 	steps := c.waiting
 	if last != nil {
+		if _, err := arguments(last.args); err != nil { // what waits goes with the next one
+			return 0, nil, err
+		}
 		steps = append(steps, *last)
 	}
 	for len(steps) > 0 {
@@ -62,8 +70,26 @@ func (c *conn) send(last *step) (n int64, rows [][]any, err error) {
 	return n, rows, nil
 }
 
-// try sends steps in one go. If one of them fails, the server ignores those after it.
+// try runs steps until one of them fails. Prepared ones go together. Others go alone: the driver prepares all statements of one way
+// before it runs any, so that one that cannot be prepared would keep SAVEPOINT from the server, and ROLLBACK TO undo the part of another
+// caller.
 func (c *conn) try(steps []step) (failed int, n int64, rows [][]any, err error) {
+	c.waiting = nil
+	for from := 0; from < len(steps); {
+		to := from + 1
+		for to < len(steps) && c.prepared[steps[from].query] && c.prepared[steps[to].query] {
+			to++
+		}
+		if failed, n, rows, err = c.together(steps[from:to]); err != nil {
+			return from + failed, n, rows, err
+		}
+		from = to
+	}
+	return len(steps) - 1, n, rows, nil
+}
+
+// together sends steps in one go. If one of them fails, the server ignores those after it.
+func (c *conn) together(steps []step) (failed int, n int64, rows [][]any, err error) {
 	batch := &pgx.Batch{}
 	for _, s := range steps {
 		args, err := arguments(s.args)
@@ -72,7 +98,10 @@ func (c *conn) try(steps []step) (failed int, n int64, rows [][]any, err error) 
 		}
 		batch.Queue(s.query, args...)
 	}
-	c.waiting = nil
+	if len(c.prepared)+len(steps) > statementN {
+		clear(c.prepared)
+	}
+	delete(c.c.PgConn().CustomData(), warned)
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	answers := c.c.SendBatch(ctx, batch)
@@ -87,6 +116,11 @@ func (c *conn) try(steps []step) (failed int, n int64, rows [][]any, err error) 
 			err = errNotCommitted
 			break
 		}
+		if s.query == commit && c.c.PgConn().CustomData()[warned] != nil {
+			err = errInDoubt
+			break
+		}
+		c.prepared[s.query] = true
 		if s.read != nil {
 			s.read(got)
 		}
@@ -96,6 +130,11 @@ func (c *conn) try(steps []step) (failed int, n int64, rows [][]any, err error) 
 	}
 	if closed := answers.Close(); err == nil {
 		err = closed
+	}
+	if err != nil { // the driver forgets all of them
+		for _, s := range steps {
+			delete(c.prepared, s.query)
+		}
 	}
 	return failed, n, rows, err
 }
@@ -205,9 +244,6 @@ func (c *conn) Each(query string, args []any, fn func(database.Scan) error) erro
 
 // isOpen reports whether the connection was not ended by this side.
 func (c *conn) isOpen() bool { return c != nil && !c.c.IsClosed() }
-
-// isAlive reports whether the connection can be used, as far as this side knows.
-func (c *conn) isAlive() bool { return c.isOpen() && c.c.PgConn().CheckConn() == nil }
 
 // close ends the connection. The server undoes a transaction that is open.
 func (c *conn) close() error {

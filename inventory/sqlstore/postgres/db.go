@@ -22,6 +22,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,6 +61,8 @@ type DB struct {
 	noReader, noWriter outage
 	writing            *writing
 	heard              chan struct{} // closed when listen has ended
+	dialled            atomic.Int64  // counts the connections of the writer: the others follow it to another server
+	closed             sync.Once
 }
 
 // Open connects to the database, brings its schema up to date, and starts the writer. Close ends it.
@@ -97,15 +101,18 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 
 // Close finishes the writes that wait, ends the writer and the connections. Later writes are Unavailable. It is for the end of the program:
 // every Read must have returned.
-func (d *DB) Close() error {
-	d.Writer.Close()
-	<-d.heard
-	for range cap(d.readers) {
-		if c := <-d.readers; c != nil {
-			_ = c.close()
+func (d *DB) Close() (err error) {
+	d.closed.Do(func() {
+		d.Writer.Close()
+		<-d.heard
+		for range cap(d.readers) {
+			if c := <-d.readers; c != nil {
+				_ = c.close()
+			}
 		}
-	}
-	return d.writing.leave()
+		err = d.writing.leave()
+	})
+	return err
 }
 
 // Read runs fn on a snapshot of the database. It waits for a free reader and for the server. The error is Unavailable when ctx ends
@@ -128,7 +135,10 @@ func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) (err error) 
 	if err := ctx.Err(); err != nil {
 		return database.GaveUp(err)
 	}
-	if !c.isAlive() {
+	if !c.isAlive() || c.dialled != d.dialled.Load() {
+		if c.isOpen() {
+			go func(old *conn) { _ = old.close() }(c) // a server that has gone does not answer to it
+		}
 		if c, err = d.connected(); err != nil {
 			return err
 		}
@@ -179,11 +189,8 @@ func (d *DB) listen() {
 			if _, err = c.c.Exec(ctx, `LISTEN slipway`); err == nil {
 				d.Committed() // what came while nobody listened
 			}
-			for err == nil {
-				n, failed := c.c.WaitForNotification(ctx)
-				if err = failed; err == nil && n.Payload != d.id {
-					d.Committed()
-				}
+			for err == nil && c.dialled == d.dialled.Load() {
+				err = d.hear(ctx, c)
 			}
 			_ = c.close()
 		}
@@ -192,6 +199,20 @@ func (d *DB) listen() {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// hear waits for another instance. When that was quiet for a while, it asks the server for an answer: a connection may die without a word.
+func (d *DB) hear(ctx context.Context, c *conn) error {
+	quiet, cancel := context.WithTimeout(ctx, 3*d.cfg.Timeout)
+	defer cancel()
+	n, err := c.c.WaitForNotification(quiet)
+	switch {
+	case err == nil && n.Payload != d.id:
+		d.Committed()
+	case err != nil && ctx.Err() == nil && quiet.Err() != nil:
+		_, err = c.Exec(`SELECT 1`, nil)
+	}
+	return err
 }
 
 // Size returns how many bytes the database has on the disk of the server.

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"net"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,7 +28,18 @@ func server(cfg Config) (*pgx.ConnConfig, error) {
 	if cfg.Password != "" {
 		to.Password = cfg.Password
 	}
-	to.ConnectTimeout = cfg.Timeout
+	to.ConnectTimeout = max(time.Second, cfg.Timeout/time.Duration(attemptN(to)))
+	to.DefaultQueryExecMode, to.StatementCacheCapacity = pgx.QueryExecModeCacheStatement, statementN
+	to.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+		if n.SeverityUnlocalized == "WARNING" {
+			c.CustomData()[warned] = true
+		}
+	}
+	to.RuntimeParams["client_min_messages"] = "warning"
+	// Limits that an admin sets for all users would end a wait for the turn, and the connection that listens. Each answer has its own limit.
+	for _, limit := range []string{"statement_timeout", "lock_timeout", "idle_session_timeout"} {
+		to.RuntimeParams[limit] = "0"
+	}
 	to.ValidateConnect = isPrimary
 	to.RuntimeParams["application_name"] = "slipway"
 	// An instance that is paused in a transaction holds the turn. The server ends that transaction, and the instance finds out when it wakes.
@@ -34,6 +47,19 @@ func server(cfg Config) (*pgx.ConnConfig, error) {
 	// The server ends a wait for the turn whose instance has gone.
 	to.RuntimeParams["client_connection_check_interval"] = "2000"
 	return to, nil
+}
+
+// warned says in the custom data of a connection that the server has warned since the last statement was sent.
+const warned = "warned"
+
+// attemptN is how many servers an attempt to connect tries at most. One more is for a name with several addresses. A server that is
+// switched off answers nothing, and must leave time for the next one.
+func attemptN(to *pgx.ConnConfig) int {
+	servers := map[string]bool{net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))): true}
+	for _, f := range to.Fallbacks {
+		servers[net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))] = true
+	}
+	return len(servers) + 1
 }
 
 // isPrimary refuses a standby, which answers with old data and takes no writes. If the URL names several servers, the next one is tried.
@@ -50,13 +76,14 @@ func isPrimary(ctx context.Context, c *pgconn.PgConn) error {
 
 // dial connects.
 func (d *DB) dial() (*conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), d.server.ConnectTimeout*time.Duration(attemptN(d.server)))
 	defer cancel()
+	of := d.dialled.Load()
 	c, err := pgx.ConnectConfig(ctx, d.server)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c: c, timeout: d.cfg.Timeout}, nil
+	return &conn{c: c, timeout: d.cfg.Timeout, prepared: map[string]bool{}, dialled: of}, nil
 }
 
 const serverSQL = `SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('server_version')`

@@ -17,6 +17,9 @@ import (
 // errNotCommitted is a COMMIT that undid the transaction, because one of its statements had failed.
 var errNotCommitted = errors.New("the server undid the transaction")
 
+// errInDoubt is a COMMIT with a warning: somebody has ended its wait for the standby.
+var errInDoubt = errors.New("the server warned about the commit")
+
 // errReadOnly is a server that takes no writes.
 var errReadOnly = errors.New("it is read-only")
 
@@ -61,6 +64,10 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 	if errors.Is(err, errReadOnly) {
 		return readOnly()
 	}
+	if errors.Is(err, errInDoubt) {
+		e.Msg, e.Hint = "the standby of the database has not confirmed a change", "look at the log of PostgreSQL on "+d.where()
+		return e, database.LosesAll
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		e.Msg, e.Err = "the database does not answer in time", nil
 		return e, database.LosesAll
@@ -75,7 +82,7 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 	}
 	e.Err = pg // without the way to it
 	loss := database.LosesOne
-	if pg.Severity == "FATAL" || pg.Severity == "PANIC" {
+	if !isOpen || pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" { // Severity is in the language of the server
 		loss = database.LosesAll
 	}
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
@@ -88,10 +95,16 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 		e.Msg, e.Hint, loss = "another program writes to the database of Slipway", "let no other program write to "+d.where(), database.LosesAll
 	case pg.Code == "25006": // the server has become a standby: the next connection looks for the primary
 		return readOnly()
-	case pg.Code == "25P03": // we were paused in a transaction, or stuck
+	case pg.Code == "25P03", pg.Code == "25P04": // we were paused in a transaction, or stuck
 		e.Msg, e.Hint, loss = "the database has ended a change that took too long", "was this machine paused? Try again", database.LosesAll
 	case pg.Code == "55P03":
 		e.Msg, e.Hint = "another program holds tables of the database", "stop what is connected to "+d.where()
+	case pg.Code == "57014":
+		e.Msg, e.Hint = "a statement was cancelled", "who cancels statements on "+d.where()+"? Try again"
+	case pg.Code == "0A000": // prepared statements would return columns of other types
+		e.Msg, e.Hint = "the tables of the database were changed while they were in use", "try again"
+	case pg.Code == "54000" && pg.Routine != "PreCommit_Notify": // an index has values of up to 2,704 bytes
+		e.Kind, e.Msg, e.Hint = inventory.Invalid, "a value is too long for the database", "shorten it"
 	case pg.Code == "53100":
 		e.Msg, e.Hint = "the disk with the database is full", "free space on the server "+d.where()+"; work goes on by itself"
 	case pg.Code == "53300":
@@ -103,7 +116,7 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 	case class == "28":
 		e.Msg, e.Err = "the database refuses the user or the password: "+inventory.Clean(pg.Message, 200), nil
 		e.Hint = "check user, password and pg_hba.conf of " + d.where()
-	case pg.Code == "42704" && pg.Severity == "FATAL": // of a connection that begins
+	case pg.Code == "42704" && pg.SeverityUnlocalized == "FATAL": // of a connection that begins
 		e.Kind, e.Err, e.Hint = inventory.Invalid, nil, "take it out of the address"
 		e.Msg = "the database does not know an option of its address: " + inventory.Clean(pg.Message, 200)
 	case pg.Code == "3D000":

@@ -20,9 +20,9 @@ const (
 	batchSQL     = `SELECT batch_n FROM writers WHERE id = $1`
 	countBatch   = `INSERT INTO writers (id, batch_n, seen_at) VALUES ($1, $2, ` + nowMS + `)
 ON CONFLICT (id) DO UPDATE SET batch_n = excluded.batch_n, seen_at = excluded.seen_at`
-	oldWriters   = `DELETE FROM writers WHERE seen_at < ` + nowMS + ` - 864000000` // ten days ago: they were killed
+	oldWriters   = `DELETE FROM writers WHERE seen_at < ` + nowMS + ` - 31622400000` // a year ago: they were killed
 	endWriter    = `DELETE FROM writers WHERE id = $1`
-	raiseChanges = `UPDATE changes SET n = n + 1`
+	raiseChanges = `UPDATE changes SET n = FLOOR(random() * 9007199254740992)::BIGINT` // 2^53; see changing
 	wakeOthers   = `SELECT pg_notify('slipway', $1)`
 	commit       = `COMMIT`
 	rollback     = `ROLLBACK`
@@ -62,6 +62,7 @@ func (w *writing) connect() error {
 	}
 	c.mend = w.goOn
 	w.conn = c
+	w.db.dialled.Add(1)
 	n, err := w.settle()
 	if err != nil {
 		_ = c.close()
@@ -162,6 +163,16 @@ func (w *writing) goOn(steps []step, failed int, err error) ([]step, error) {
 
 // Commit implements database.Frame. The count of batches goes with it: if the answer is lost, that number tells whether it was committed.
 func (w *writing) Commit(wakes bool) error {
+	if len(w.waiting) > 0 && w.waiting[0].query == beginWrite {
+		// COMMIT must not be on its way before the turn is ours. A network may deliver it late: after settle has asked what became of it.
+		if err := w.flush(); err != nil {
+			if errors.Is(err, errPartLost) {
+				return w.Rollback()
+			}
+			said, _ := w.db.fault(err, w.isOpen())
+			return said
+		}
+	}
 	next := w.batchN + 1
 	w.later(step{query: countBatch, args: []any{w.db.id, next}})
 	if wakes {
@@ -194,6 +205,7 @@ func (w *writing) resolve(next int64, cause error) error {
 		if err == nil {
 			c.mend = w.goOn
 			w.conn = c
+			w.db.dialled.Add(1)
 			var n int64
 			if n, err = w.settle(); err == nil {
 				_ = w.db.noWriter.note(nil)
@@ -263,6 +275,9 @@ const maxLater = 1000
 
 // Later implements database.Conn.
 func (w *writing) Later(failed func(error) error, query string, args []any) error {
+	if _, err := arguments(args); err != nil {
+		return err
+	}
 	w.changing(query)
 	w.later(step{query: query, args: args, part: w.part, isLater: true, failed: failed})
 	if len(w.waiting) > maxLater {
@@ -283,8 +298,9 @@ func (w *writing) Each(query string, args []any, fn func(database.Scan) error) e
 	return w.conn.Each(query, args, fn)
 }
 
-// changing raises the count of changes before the first change of a watched table. A part that is undone after that may undo it, too: then
-// the next part raises it once more.
+// changing gives the changes another count before a change of a watched table. It is a random number: after a failover to a standby that
+// lags, a count that goes up by one would come again with other contents. A part that is undone may undo it, too: the next one sets it
+// again.
 func (w *writing) changing(query string) {
 	if w.db.isWatched(query) {
 		w.isRaised = true
@@ -305,7 +321,13 @@ func (w *writing) Changes() (uint64, bool) {
 func (w *writing) Now() (time.Time, error) { return w.begun.at(w.conn) }
 
 // Fault implements database.Conn.
-func (w *writing) Fault(err error) (error, database.Loss) { return w.db.fault(err, w.isOpen()) }
+func (w *writing) Fault(err error) (error, database.Loss) {
+	said, loss := w.db.fault(err, w.isOpen())
+	if loss == database.LosesAll && w.isOpen() { // the next connection may be one to another server
+		_ = w.close()
+	}
+	return said, loss
+}
 
 func (w *writing) said(err error) error {
 	if err == nil {
