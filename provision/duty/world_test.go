@@ -47,7 +47,7 @@ type work struct {
 }
 
 // idleFor is how long a transaction may do nothing.
-const idleFor = 5 * time.Second
+const idleFor = 2 * time.Second
 
 func newWorld(seed uint64) *world {
 	return &world{

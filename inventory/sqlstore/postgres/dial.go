@@ -43,7 +43,8 @@ func server(cfg Config) (*pgx.ConnConfig, error) {
 	to.ValidateConnect = isPrimary
 	to.RuntimeParams["application_name"] = "slipway"
 	// An instance that is paused in a transaction holds the turn. The server ends that transaction, and the instance finds out when it wakes.
-	to.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(cfg.Timeout.Milliseconds()/2, 10)
+	// A fifth, 2 s, is less than the term of a network: the others can take its duties in time.
+	to.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(cfg.Timeout.Milliseconds()/5, 10)
 	// The server ends a wait for the turn whose instance has gone.
 	to.RuntimeParams["client_connection_check_interval"] = "2000"
 	return to, nil
