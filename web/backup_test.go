@@ -25,7 +25,9 @@ func (f *fakeBackups) Backup(context.Context) (files.Backup, error) {
 	return f, nil
 }
 
-func (f *fakeBackups) BackupSpace() (databaseBytes, freeBytes int64, err error) { return 10, 20, nil }
+func (f *fakeBackups) BackupSpace(context.Context) (databaseBytes, freeBytes int64, err error) {
+	return 10, 20, nil
+}
 
 func (f *fakeBackups) Name() string { return "slipway-1.tar.gz" }
 func (f *fakeBackups) Close()       { f.openN-- }

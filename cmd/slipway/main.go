@@ -78,6 +78,7 @@ type commandLine struct {
 
 	Backup     appliance.BackupCommand    `cmd:"" help:"Write a copy of the database while the server works."`
 	Restore    appliance.RestoreCommand   `cmd:"" help:"Put a backup into a data directory that no server uses."`
+	Database   appliance.DatabaseCommand  `cmd:"" help:"Move the inventory between a file of SQLite and PostgreSQL."`
 	Manager    clusters.ManagerCommand    `cmd:"" help:"Run the controllers of custom resources in a cluster, for a server elsewhere."`
 	Apply      clusters.ApplyCommand      `cmd:"" help:"Make hosts, pools, join targets and machines as files of custom resources say, without Kubernetes."`
 	Delete     clusters.DeleteCommand     `cmd:"" help:"Take back what slipway apply has made of files."`

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/lab/simulate"
@@ -60,20 +61,20 @@ func TestARestoredServerWorks(t *testing.T) {
 	if err := a.API.Backup(ctx, &file); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()), a.Data, true); err == nil || !strings.Contains(err.Error(), "uses the data directory") {
+	if _, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()), backup.Options{DataDir: a.Data, Force: true}); err == nil || !strings.Contains(err.Error(), "uses the data directory") {
 		t.Errorf("under a running server: %v", err)
 	}
 	a.Process.Kill(syscall.SIGKILL)
 
 	lost := a.Data
 	a.Data = filepath.Join(a.lab.Dir, "restored")
-	if _, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()[:file.Len()/2]), a.Data, false); err == nil || !strings.Contains(err.Error(), "no whole backup") {
+	if _, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()[:file.Len()/2]), backup.Options{DataDir: a.Data}); err == nil || !strings.Contains(err.Error(), "no whole backup") {
 		t.Errorf("half a backup: %v", err)
 	}
 	for _, name := range []string{"secret.key", "artefacts"} { // what is in no backup
 		a.lab.Must("cp", "-a", filepath.Join(lost, name), filepath.Join(a.Data, name))
 	}
-	out, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()), a.Data, false)
+	out, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()), backup.Options{DataDir: a.Data})
 	if err != nil || !out.HasKey || out.IsOtherKey || len(out.Missing) != 0 || out.HeldN != 1 || out.Manifest.SecretN != 2 {
 		t.Fatalf("restored %+v: %v", out, err)
 	}

@@ -101,7 +101,7 @@ func (s *Server) backupStatus(req *rest.Request) (out wire.BackupStatus, err err
 	if s.cfg.Backups == nil {
 		return out, errNoBackups()
 	}
-	if out.DatabaseBytes, out.FreeBytes, err = s.cfg.Backups.BackupSpace(); err != nil {
+	if out.DatabaseBytes, out.FreeBytes, err = s.cfg.Backups.BackupSpace(req); err != nil {
 		return out, err
 	}
 	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {

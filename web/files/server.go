@@ -35,7 +35,7 @@ type Backups interface {
 	// Backup makes one that is ready to be sent. Its Close must be called.
 	Backup(ctx context.Context) (Backup, error)
 	// BackupSpace returns how large the database is, and how many bytes are free where a copy of it lies while it is sent.
-	BackupSpace() (databaseBytes, freeBytes int64, err error)
+	BackupSpace(ctx context.Context) (databaseBytes, freeBytes int64, err error)
 }
 
 // Backup is a backup that is ready to be sent.

@@ -1,8 +1,9 @@
 // Package backup owns the form of a backup: a gzipped tar file with two files. manifest.json says what a restore needs
-// besides, and slipway.db is a copy of the database at one moment. It writes one from a running server's store, and puts
-// one into a data directory that no server uses. It never holds the key of the secrets.
+// besides, and slipway.db is a copy of the database at one moment. It is a file of SQLite, also when the inventory is in PostgreSQL.
+// The package writes one from a running server's store, and puts one into a database that no server uses. It also moves an
+// inventory from one database into another. A backup never holds the key of the secrets.
 //
-// Start reading at Make; then Restore.
+// Start reading at Make; then Restore, and Move.
 package backup
 
 import (
@@ -57,6 +58,7 @@ const (
 type Store interface {
 	inventory.Store
 	Backup(ctx context.Context, path string) error
+	Size(ctx context.Context) (bytes int64, err error)
 }
 
 // Config says what to make a backup of.
@@ -79,8 +81,7 @@ func tempDir(dataDir string) string { return filepath.Join(dataDir, "backup.tmp"
 
 // Make copies the database, while everything goes on, into a folder of the data directory. Close removes the copy.
 func Make(ctx context.Context, cfg Config) (*File, error) {
-	db := filepath.Join(cfg.DataDir, databaseFile)
-	if err := needs(cfg.DataDir, sizeOf(db)+sizeOf(db+"-wal")+margin); err != nil {
+	if err := needs(ctx, cfg.Store, cfg.DataDir); err != nil {
 		return nil, err
 	}
 	f := &File{dir: tempDir(cfg.DataDir)}
@@ -183,23 +184,23 @@ func (f *File) Write(w io.Writer) error {
 // Close removes the copy.
 func (f *File) Close() { _ = os.RemoveAll(f.dir) } // the next backup removes what stays
 
-// Space returns how large the database is, and how many bytes are free where it lies.
-func Space(dataDir string) (databaseBytes, freeBytes int64, err error) {
+// Space returns how large the database is, and how many bytes are free in the data directory.
+func Space(ctx context.Context, store Store, dataDir string) (databaseBytes, freeBytes int64, err error) {
 	var is unix.Statfs_t
 	if err := unix.Statfs(dataDir, &is); err != nil {
 		return 0, 0, fmt.Errorf("ask for free space of %s: %w", dataDir, err)
 	}
-	db := filepath.Join(dataDir, databaseFile)
-	return sizeOf(db) + sizeOf(db+"-wal"), int64(is.Bavail) * is.Bsize, nil
+	databaseBytes, err = store.Size(ctx)
+	return databaseBytes, int64(is.Bavail) * is.Bsize, err
 }
 
 // needs refuses to fill the disk.
-func needs(dataDir string, bytes int64) error {
-	_, free, err := Space(dataDir)
+func needs(ctx context.Context, store Store, dataDir string) error {
+	bytes, free, err := Space(ctx, store, dataDir)
 	if err != nil {
 		return err
 	}
-	if free < bytes {
+	if bytes += margin; free < bytes {
 		return inventory.Errorf(inventory.Unavailable, "the disk has %d MiB free and a copy of the database needs up to %d MiB", free>>20, bytes>>20).
 			WithHint("free space on the file system of %s", dataDir)
 	}

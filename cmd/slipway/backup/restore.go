@@ -16,6 +16,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/inventory/sqlstore/moving"
 )
 
 // Restored is what came of a restore.
@@ -25,8 +26,9 @@ type Restored struct {
 	Missing  []ArtefactRef `json:"missing"`        // files of images that are not here
 	HeldN    int           `json:"heldN"`          // hosts put into maintenance, so that nothing goes on with them by itself
 	// HasKey says whether the key of the secrets is here, IsOtherKey that it is not the one that they were sealed with.
-	HasKey     bool `json:"hasKey"`
-	IsOtherKey bool `json:"isOtherKey"`
+	HasKey        bool `json:"hasKey"`
+	IsOtherKey    bool `json:"isOtherKey"`
+	moving.Copied      // into a PostgreSQL database
 }
 
 // Read goes through a backup and checks it. A nil db checks and keeps nothing; otherwise the database is written there. Any
@@ -86,18 +88,19 @@ func damaged(why string, err error) error {
 // Options say where a backup goes.
 type Options struct {
 	DataDir string
-	Force   bool   // even where there is a database; it is kept under another name
-	Key     string // fingerprint of the key that is there; "" for none
-	Now     time.Time
+	// Server is the PostgreSQL database that the backup goes into. Without an address it goes into the data directory.
+	Server   moving.Database
+	IsDryRun bool   // only for a server
+	Force    bool   // even where there is an inventory; it is kept in another file
+	Key      string // fingerprint of the key that is there; "" for none
+	Now      time.Time
 }
 
-// Restore puts a backup into a data directory that no server uses: the caller holds its lock. It is checked, brought up to
-// date, and only then put in place, by one rename.
+// Restore puts a backup into a data directory that no server uses, or into a PostgreSQL database. The caller holds the lock of the
+// directory. Slipway checks the backup and brings it up to date first. Then one rename, or one transaction, puts it in place.
 func Restore(ctx context.Context, r io.Reader, o Options) (out Restored, err error) {
-	target := filepath.Join(o.DataDir, databaseFile)
-	if _, err := os.Lstat(target); err == nil && !o.Force {
-		return out, inventory.Errorf(inventory.Conflict, "there is a database in %s already", o.DataDir).
-			WithHint("--force puts the backup in its place and keeps it under another name")
+	if err := mayRestore(ctx, o); err != nil {
+		return out, err
 	}
 	dir := filepath.Join(o.DataDir, "restore.tmp")
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
@@ -114,7 +117,12 @@ func Restore(ctx context.Context, r io.Reader, o Options) (out Restored, err err
 	if err := out.upgrade(ctx, path, o); err != nil {
 		return out, err
 	}
-	if out.Kept, err = place(path, target, o.Now); err != nil {
+	if o.Server.URL != "" {
+		out.Kept, out.Copied, err = toServer(ctx, path, o)
+	} else {
+		out.Kept, err = place(path, filepath.Join(o.DataDir, databaseFile), o.Now)
+	}
+	if err != nil {
 		return out, err
 	}
 	out.HasKey = o.Key != ""
@@ -160,13 +168,16 @@ func (r *Restored) upgrade(ctx context.Context, path string, o Options) error {
 	return errors.Join(err, s.Close())
 }
 
+// beforeRestore is in the name of the file that had the inventory before a restore.
+const beforeRestore = ".before-restore-"
+
 // place puts the database where a server looks for it. One that is there, with the files next to it, gets another name, under
 // which it is whole before anything is taken away.
 func place(path, target string, now time.Time) (kept string, err error) {
 	fail := func(err error) (string, error) {
 		return kept, inventory.Errorf(inventory.Unavailable, "cannot put the database in place: %v", err)
 	}
-	name := target + ".before-restore-" + now.UTC().Format("20060102T150405Z")
+	name := target + beforeRestore + stamp(now)
 	suffixes := []string{"", "-wal", "-shm"}
 	for _, suffix := range suffixes {
 		// A second name, and no copy and no rename: at every moment the old database has its first name, or both.

@@ -6,10 +6,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/files"
 )
 
@@ -31,27 +33,50 @@ func (b backups) Backup(ctx context.Context) (files.Backup, error) {
 }
 
 // BackupSpace implements files.Backups.
-func (b backups) BackupSpace() (databaseBytes, freeBytes int64, err error) {
-	return backup.Space(b.dataDir)
+func (b backups) BackupSpace(ctx context.Context) (databaseBytes, freeBytes int64, err error) {
+	return backup.Space(ctx, b.store, b.dataDir)
 }
 
-// Restore is "slipway restore": it puts a backup into a data directory that no server uses.
-func Restore(ctx context.Context, r io.Reader, dataDir string, force bool) (out backup.Restored, err error) {
-	if err := makeDataDir(dataDir); err != nil {
+// Restore is "slipway restore": it puts a backup into a data directory that no server uses, or into a PostgreSQL database.
+func Restore(ctx context.Context, r io.Reader, o backup.Options) (out backup.Restored, err error) {
+	if err := makeDataDir(o.DataDir); err != nil {
 		return out, err
 	}
 	// A running server has the database open, and would write its pages over the restored ones.
-	unlock, err := lockDataDir(dataDir)
+	unlock, err := lockDataDir(o.DataDir)
 	if err != nil {
 		return out, err
 	}
 	defer unlock()
 	// Secrets in the backup are sealed with one key. The check before the restore avoids a database that nobody can open.
-	key, err := keyFingerprint(dataDir)
-	if err != nil {
+	if o.Key, err = keyFingerprint(o.DataDir); err != nil {
 		return out, err
 	}
-	return backup.Restore(ctx, r, backup.Options{DataDir: dataDir, Force: force, Key: key, Now: time.Now()})
+	o.Now = time.Now()
+	return backup.Restore(ctx, r, o)
+}
+
+// Move is "slipway database move": it copies the inventory of a data directory that no server uses into a PostgreSQL database, or back. A
+// server may run during a dry run, which reads one snapshot.
+func Move(ctx context.Context, o backup.MoveOptions) (out backup.Moved, err error) {
+	o.Now = time.Now()
+	if !backup.IsDatabaseOf(o.File) { // a copy of a database, which belongs to no server
+		return backup.Move(ctx, o)
+	}
+	dir := filepath.Dir(o.File)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return out, inventory.Errorf(inventory.Invalid, "there is no data directory %s", dir).WithHint("name the one of the server")
+	}
+	unlock, err := lockDataDir(dir)
+	if err == nil {
+		defer unlock()
+	} else if !o.IsDryRun {
+		return out, err
+	}
+	isInUse := err != nil
+	out, err = backup.Move(ctx, o)
+	out.IsInUse = isInUse
+	return out, err
 }
 
 // keyFingerprint returns the fingerprint of the key that a server on this data directory would use, "" if it would make one.

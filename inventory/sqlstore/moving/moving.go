@@ -136,7 +136,7 @@ func fits(name string, has, newest int64) error {
 		return newer(name, has, newest)
 	case has < newest:
 		return inventory.Errorf(inventory.Conflict, "%s has the schema of an older Slipway (%d; this one has %d)", name, has, newest).
-			WithHint("start slipway serve of this version on it once, stop it, and try again")
+			WithHint("start the server of this version on it once, stop it, and try again")
 	}
 	return nil
 }

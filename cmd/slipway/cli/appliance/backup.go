@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/cmd/slipway/serve"
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
@@ -93,27 +95,72 @@ func showBackup(s *cli.Session, path string, m backup.Manifest) error {
 // RestoreCommand is slipway restore.
 type RestoreCommand struct {
 	File    string `arg:"" help:"A backup; - is standard input."`
-	DataDir string `default:"/var/lib/slipway" help:"Where a server will find it. No server may use it now." placeholder:"DIR"`
+	DataDir string `help:"Where a server will find it (default /var/lib/slipway). No server may use it now." placeholder:"DIR"`
 	Force   bool   `help:"Even where there is a database; that is kept under another name."`
+
+	Config               string `help:"The configuration file of the server, which says where its inventory is." placeholder:"FILE"`
+	Database             string `help:"Put it into this PostgreSQL database; no instance may use it now." placeholder:"URL"`
+	DatabasePasswordFile string `help:"File with its password (default: systemd's credential database-password, if any)." placeholder:"FILE"`
 }
 
-// Run puts a backup into a data directory.
+// Run puts a backup into a data directory, or into a PostgreSQL database.
 func (c *RestoreCommand) Run(s *cli.Session) error {
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
 	f, err := s.Open(c.File)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	out, err := serve.Restore(s.Ctx, f, c.DataDir, c.Force)
+	out, err := serve.Restore(s.Ctx, f, o)
 	if err != nil {
 		return err
 	}
+	sayRestored(s, out, o.DataDir)
+	sayCopied(s, out.Copied)
+	return s.Show(out, func(t *cli.TableWriter) {
+		if o.Server.URL != "" {
+			t.Field("restored", backup.Address(o.Server.URL))
+			rowN, _ := out.RowN()
+			t.Field("rows", fmt.Sprint(rowN))
+		} else {
+			t.Field("restored", filepath.Join(o.DataDir, "slipway.db"))
+		}
+		t.Field("made", cli.TimeText(out.Manifest.At))
+		t.Field("hosts", fmt.Sprint(out.Manifest.HostN))
+		t.Field("hosts held", fmt.Sprint(out.HeldN))
+		t.Field("database before", out.Kept)
+		t.Field("missing artefacts", fmt.Sprint(len(out.Missing)))
+	})
+}
+
+// options say where the backup goes: as the flags say, as the configuration file says, or into the usual data directory.
+func (c *RestoreCommand) options() (o backup.Options, err error) {
+	cfg := serve.Default()
+	if c.Config != "" {
+		if err := cfg.ReadFile(c.Config); err != nil {
+			return o, err
+		}
+	}
+	o = backup.Options{DataDir: cmp.Or(c.DataDir, cfg.DataDir), Force: c.Force}
+	if c.Database != "" {
+		o.Server, err = serverOf(c.Database, c.DatabasePasswordFile)
+	} else if cfg.Database != "" {
+		o.Server, err = storage.Settings{URL: cfg.Database, PasswordFile: cmp.Or(c.DatabasePasswordFile, cfg.DatabasePasswordFile)}.Server()
+	}
+	return o, err
+}
+
+// sayRestored says what a person has to do after a restore.
+func sayRestored(s *cli.Session, out backup.Restored, dataDir string) {
 	switch {
 	case out.Manifest.SecretN == 0:
 	case !out.HasKey:
-		s.Say("the key of its %d secrets is missing: put secret.key into %s before the server starts", out.Manifest.SecretN, c.DataDir)
+		s.Say("the key of its %d secrets is missing: put secret.key into %s before the server starts", out.Manifest.SecretN, dataDir)
 	case out.IsOtherKey:
-		s.Say("the key in %s is not the one that its %d secrets were sealed with: put the right secret.key there", c.DataDir, out.Manifest.SecretN)
+		s.Say("the key in %s is not the one that its %d secrets were sealed with: put the right secret.key there", dataDir, out.Manifest.SecretN)
 	}
 	if out.HeldN > 0 {
 		s.Say("%d hosts are in maintenance: nobody knows what became of them after the backup. Look them over, then: slipway host maintain NAME --off; for many: slipway host bulk maintain --off --selector SELECTOR", out.HeldN)
@@ -121,12 +168,4 @@ func (c *RestoreCommand) Run(s *cli.Session) error {
 	if n := len(out.Missing); n > 0 {
 		s.Say("%d files of images are missing; copy the folder artefacts, or import the images again (-o json lists them)", n)
 	}
-	return s.Show(out, func(t *cli.TableWriter) {
-		t.Field("restored", filepath.Join(c.DataDir, "slipway.db"))
-		t.Field("made", cli.TimeText(out.Manifest.At))
-		t.Field("hosts", fmt.Sprint(out.Manifest.HostN))
-		t.Field("hosts held", fmt.Sprint(out.HeldN))
-		t.Field("database before", out.Kept)
-		t.Field("missing artefacts", fmt.Sprint(len(out.Missing)))
-	})
 }

@@ -19,6 +19,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/inventory/sqlstore/moving"
 	"slipway.dev/slipway/inventory/sqlstore/postgres"
 )
 
@@ -163,10 +164,6 @@ func (s Settings) Open(ctx context.Context, log *slog.Logger, lost func(commitN 
 		return nil, inventory.Errorf(inventory.Conflict, "a PostgreSQL database is named, but %s has %d hosts", file, hostN).
 			WithHint("take it along with: slipway database move; or, to leave it behind: mv %s %s.old", file, file)
 	}
-	a, err := postgres.ReadAddress(s.URL)
-	if err != nil {
-		return nil, err
-	}
 	password, err := s.password()
 	if err != nil {
 		return nil, err
@@ -175,10 +172,44 @@ func (s Settings) Open(ctx context.Context, log *slog.Logger, lost func(commitN 
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(used, []byte(a.URL+"\n"), 0o600); err != nil {
+	if err := s.Note(); err != nil {
 		return nil, errors.Join(fmt.Errorf("note which database is used: %w", err), store.Close())
 	}
 	return store, nil
+}
+
+// Server returns the PostgreSQL database for a command that works without a server.
+func (s Settings) Server() (moving.Database, error) {
+	if _, err := s.Check(); err != nil {
+		return moving.Database{}, err
+	}
+	password, err := s.password()
+	return moving.Database{URL: s.URL, Password: password}, err
+}
+
+// Used returns the address of the PostgreSQL database that the data directory was used with last, and "" if it has its inventory itself.
+func (s Settings) Used() (string, error) {
+	text, err := os.ReadFile(filepath.Join(s.DataDir, usedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// Note notes where the inventory is from now on. A server that has other settings then does not start.
+func (s Settings) Note() error {
+	used := filepath.Join(s.DataDir, usedFile)
+	if !s.IsServer() {
+		if err := os.Remove(used); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	a, err := postgres.ReadAddress(s.URL)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(used, []byte(a.URL+"\n"), 0o600)
 }
 
 // countHosts counts the hosts in the file of SQLite, 0 if there is none.
