@@ -81,7 +81,7 @@ func (c *MoveCommand) Run(s *cli.Session) error {
 		s.Say("next: take database: out of the configuration file (or leave --database out), then start slipway")
 		return nil
 	}
-	sayNext(s, m.To)
+	sayNext(s, c.To)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (c *MoveCommand) fromBackup(s *cli.Session, file string, server moving.Data
 		s.Say("a dry run: nothing was written")
 		return nil
 	}
-	sayNext(s, backup.Address(server.URL))
+	sayNext(s, c.To)
 	return nil
 }
 
@@ -117,6 +117,7 @@ func serverOf(address, passwordFile string) (moving.Database, error) {
 	return storage.Settings{URL: address, PasswordFile: passwordFile}.Server()
 }
 
+// sayNext says what comes after a move. The address has no password: CheckFlag refuses one.
 func sayNext(s *cli.Session, address string) {
 	s.Say("next: write database: %s to the configuration file (or give --database), with databasePasswordFile: FILE if it has a password;"+
 		" then start slipway", address)
