@@ -18,7 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/copying"
 	"slipway.dev/slipway/inventory/sqlstore/moving"
+	engine "slipway.dev/slipway/inventory/sqlstore/postgres"
 	"slipway.dev/slipway/inventory/storetest"
 	"slipway.dev/slipway/test/postgres"
 )
@@ -75,6 +77,11 @@ func asked(t *testing.T, url, query string) []string {
 	return lines(t, db, query)
 }
 
+func hintOf(err error) string {
+	e, _ := errors.AsType[*inventory.Error](err)
+	return e.Hint
+}
+
 func refused(t *testing.T, err error, kind inventory.Kind, msg string) {
 	t.Helper()
 	e, ok := errors.AsType[*inventory.Error](err)
@@ -115,6 +122,37 @@ func TestACopyLeavesTheSchemaOfPostgreSQLAsItIs(t *testing.T) {
 	defer db.Close()
 	if _, err := db.ExecContext(t.Context(), `TRUNCATE audit`); err == nil || !strings.Contains(err.Error(), "append-only") {
 		t.Errorf("the audit was emptied: %v", err)
+	}
+}
+
+// TestRowsThatReferToEachOtherInACircleAreCopiedToPostgreSQL has two tables that Slipway does not have: its own have no such circle yet.
+func TestRowsThatReferToEachOtherInACircleAreCopiedToPostgreSQL(t *testing.T) {
+	var urls []string
+	for range 2 {
+		url := postgres.Shared(t).Database(t)
+		onServer(t, url, `CREATE TABLE changes (n BIGINT)`, `CREATE TABLE a (id BIGINT PRIMARY KEY, b BIGINT)`,
+			`CREATE TABLE b (id BIGINT PRIMARY KEY, a BIGINT REFERENCES a (id))`, `ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b (id)`)
+		urls = append(urls, url)
+	}
+	onServer(t, urls[0], `INSERT INTO a VALUES (1, NULL)`, `INSERT INTO b VALUES (2, 1)`, `UPDATE a SET b = 2`)
+	from, err := engine.OpenSource(t.Context(), engine.Config{URL: urls[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := engine.OpenTarget(t.Context(), engine.Config{URL: urls[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if _, err := copying.Copy(t.Context(), from, to, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := asked(t, urls[1], `SELECT a.id || ' ' || b.id FROM a JOIN b ON a.b = b.id AND b.a = a.id`); len(got) != 1 || got[0] != "1 2" {
+		t.Errorf("copied %v", got)
 	}
 }
 
@@ -304,6 +342,9 @@ func TestPostgreSQLHasNothingOfACopyThatIsCutShort(t *testing.T) {
 			c.cut(t, to.URL, cancel)
 			err := <-done
 			refused(t, err, inventory.Unavailable, c.msg)
+			if hint := hintOf(err); strings.Contains(hint, "by itself") {
+				t.Errorf("a command is told %q", hint)
+			}
 			if n := asked(t, to.URL, `SELECT (SELECT count(*) FROM hosts) + (SELECT count(*) FROM events)`); n[0] != "0" {
 				t.Errorf("%v rows are left", n)
 			}
@@ -375,6 +416,7 @@ func cutAtCommit(t *testing.T, server string, isSent bool, cuts *atomic.Int32) s
 					isCopy = isCopy || bytes.Contains(buf[:n], []byte("copy \"events\""))
 					if isCopy && bytes.Contains(buf[:n], []byte(commitText)) && cuts.Add(1) == 1 {
 						if isSent {
+							c.Close() // before the server can answer
 							_, _ = s.Write(buf[:n])
 							time.Sleep(100 * time.Millisecond) // for the server to commit
 						}

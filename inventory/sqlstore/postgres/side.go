@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net"
 	"strings"
@@ -229,6 +230,9 @@ func (s *Side) exec(ctx context.Context, queries ...string) error {
 	return nil
 }
 
+// goesOn ends the hints of faults that a server outlives.
+const goesOn = "; work goes on by itself"
+
 // said is an error for people.
 func (s *Side) said(ctx context.Context, err error) error {
 	switch {
@@ -237,7 +241,12 @@ func (s *Side) said(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return copying.Interrupted(err)
 	}
-	return s.db.said(err)
+	said := s.db.said(err)
+	// Nothing of a copy goes on by itself: that is true of a server.
+	if e, ok := errors.AsType[*inventory.Error](said); ok && strings.HasSuffix(e.Hint, goesOn) {
+		e.Hint = strings.TrimSuffix(e.Hint, goesOn) + "; nothing was changed: start it again"
+	}
+	return said
 }
 
 // Facts are what a copy has to know of a database.
