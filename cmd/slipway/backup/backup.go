@@ -111,7 +111,10 @@ func Make(ctx context.Context, cfg Config) (*File, error) {
 func describe(ctx context.Context, cfg Config) (Manifest, error) {
 	m := Manifest{
 		Format: format, Slipway: cfg.Version, At: cfg.Now.UTC().Truncate(time.Second), Key: cfg.Key, Artefacts: []ArtefactRef{},
-		NotInIt: []string{"secret.key, without which the sealed secrets cannot be opened", "artefacts/, the files of images", "ca.crt and ca.key, if boot TLS is used", "admin.crt and admin.key, if somebody uploaded a certificate for the admin listener"},
+		NotInIt: []string{
+			"secret.key, without which the sealed secrets cannot be opened", "artefacts/, the files of images",
+			"ca.crt and ca.key, if boot TLS is used", "admin.crt and admin.key, if somebody uploaded a certificate for the admin listener",
+		},
 	}
 	err := cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		artefacts, err := tx.ListArtefacts(inventory.Page{})
@@ -201,7 +204,8 @@ func needs(ctx context.Context, store Store, dataDir string) error {
 		return err
 	}
 	if bytes += margin; free < bytes {
-		return inventory.Errorf(inventory.Unavailable, "the disk has %d MiB free and a copy of the database needs up to %d MiB", free>>20, bytes>>20).
+		return inventory.Errorf(inventory.Unavailable,
+			"the disk has %d MiB free and a copy of the database needs up to %d MiB", free>>20, bytes>>20).
 			WithHint("free space on the file system of %s", dataDir)
 	}
 	return nil
