@@ -53,10 +53,10 @@ func (k *Keeper) refused(other inventory.Instance) error {
 	}
 	if other.ID == k.cfg.ID {
 		return inventory.Errorf(inventory.Conflict, "the data directory is a copy: instance %s has the same and runs%s", other.Name, where).
-			WithHint("stop one of them; or delete the file instance.id here, and give this instance another name")
+			WithHint("stop one of them; or delete the file instance.id here, and give this instance another name with --instance")
 	}
 	return inventory.Errorf(inventory.Conflict, "another instance with the name %s runs%s", other.Name, where).
-		WithHint("give this one another name")
+		WithHint("give this one another name: slipway serve --instance NAME")
 }
 
 // register stores the instance, unless another process may live that has its id or name: it returns that one then.

@@ -138,7 +138,8 @@ func (a *appliance) start(ctx context.Context) error {
 		return err
 	}
 	if a.duties, err = instance.New(instance.Config{
-		Store: a.store, DataDir: a.cfg.DataDir, Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version, IsAlone: true, Log: a.log,
+		Store: a.store, DataDir: a.cfg.DataDir, Name: a.cfg.Instance, Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version,
+		IsAlone: !a.cfg.storage().IsServer(), Log: a.log,
 	}); err != nil {
 		return err
 	}

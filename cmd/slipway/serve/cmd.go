@@ -19,6 +19,7 @@ type Cmd struct {
 	Interface       []string            `help:"Interface on which machines boot; repeat for more." placeholder:"NAME"`
 	DataDir         string              `help:"Database, artefacts and socket (default /var/lib/slipway)." placeholder:"DIR"`
 	Database        string              `help:"URL of a PostgreSQL database (default: SQLite in the data directory)." placeholder:"URL"`
+	Instance        string              `help:"Name of this server among those that share a database (default: its host name)." placeholder:"NAME"`
 	PasswordFile    string              `name:"database-password-file" help:"File with its password." placeholder:"FILE"`
 	AdminListen     string              `help:"Address of the admin listener (default 127.0.0.1:8067), or fd:N; beyond loopback it speaks TLS." placeholder:"ADDR"`
 	AdminTLSCert    string              `name:"admin-tls-cert" help:"Certificate of the admin listener, a PEM file (default: signed by this site's own authority, beyond loopback)." placeholder:"FILE"`
@@ -75,6 +76,7 @@ func (c *Cmd) merged(version string) (Config, error) {
 		{c.DataDir, &cfg.DataDir},
 		{c.Database, &cfg.Database},
 		{c.PasswordFile, &cfg.DatabasePasswordFile},
+		{c.Instance, &cfg.Instance},
 		{c.AdminListen, &cfg.AdminListen},
 		{c.AdminTLSCert, &cfg.AdminTLSCert},
 		{c.AdminTLSKey, &cfg.AdminTLSKey},

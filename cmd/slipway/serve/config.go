@@ -54,6 +54,7 @@ type Config struct {
 	Database   string   `yaml:"database"`   // URL of a PostgreSQL database; empty: SQLite, in the data directory
 	// DatabasePasswordFile is empty for the systemd credential database-password, if there is one.
 	DatabasePasswordFile string `yaml:"databasePasswordFile"`
+	Instance             string `yaml:"instance"` // name of this server among those that share a database; empty: its host name
 
 	AdminListen  string `yaml:"adminListen"`  // address of the admin door, or fd:N for an open listener
 	AdminTLSCert string `yaml:"adminTLSCert"` // certificate of the admin door, a PEM file; empty: by the site's own authority, where TLS is needed
@@ -181,6 +182,11 @@ func (c *Config) badValue() (key string, row int, err error) {
 		}
 		if d < inventory.Duration(time.Second) {
 			return "deadlines", 0, inventory.Errorf(inventory.Invalid, "deadlines: %s for %s is shorter than a second", d, name).WithHint("leave it out for the usual one")
+		}
+	}
+	if c.Instance != "" {
+		if err := inventory.CheckName("instance", c.Instance); err != nil {
+			return "instance", 0, err
 		}
 	}
 	if c.Site != "" {
