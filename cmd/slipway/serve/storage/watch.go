@@ -22,8 +22,8 @@ import (
 const (
 	askEvery   = 5 * time.Second
 	askAgainIn = time.Second // when the last answer was an error
-	// lostToldFor is how long the server says that changes were lost. The event about it stays as long as history does.
-	lostToldFor = 24 * time.Hour
+	// LostToldFor is how long the server says that changes were lost. The event about it stays as long as history does.
+	LostToldFor = 24 * time.Hour
 )
 
 // Watch knows how the PostgreSQL server is. Many goroutines may call its methods. With SQLite it has nothing to watch.
@@ -104,7 +104,7 @@ func (w *Watch) State(now time.Time) *State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.state
-	if s.LostN > 0 && now.Sub(s.LostAt) >= lostToldFor {
+	if s.LostN > 0 && now.Sub(s.LostAt) >= LostToldFor {
 		s.LostN = 0
 	}
 	return &s

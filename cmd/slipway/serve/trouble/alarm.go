@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/strangers"
 )
@@ -149,9 +150,18 @@ func (s *Alarms) pending() (opened []inventory.Issue, closed []string) {
 	return opened, closed
 }
 
+// outlivesRestart reports whether an issue stays that no check finds any more. What a failover has lost is known only to the server that
+// noticed it, and people have to read it even if that server was restarted.
+func (s *Alarms) outlivesRestart(key string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return key == inventory.IssueLostChanges && now.Sub(s.stored[key].OpenedAt) < storage.LostToldFor
+}
+
 // Settle tells the store what it does not know yet, and asks it whether it takes anything at all.
 func (s *Alarms) Settle(ctx context.Context, store inventory.Store, now time.Time) error {
 	opened, closed := s.pending()
+	closed = slices.DeleteFunc(closed, func(key string) bool { return s.outlivesRestart(key, now) })
 	err := store.Write(ctx, func(tx inventory.Tx) error {
 		for _, i := range opened {
 			event := &inventory.Event{

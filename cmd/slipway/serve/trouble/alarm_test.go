@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -109,5 +110,30 @@ func TestTheWordingOfAnIssueIsWithoutItsNumbers(t *testing.T) {
 	}
 	if wording(&inventory.Issue{Cause: "x", Hint: "do this"}) == wording(&inventory.Issue{Cause: "x", Hint: "do that"}) {
 		t.Error("a new hint is no news")
+	}
+}
+
+func TestWhatAFailoverHasLostIsToldAfterARestart(t *testing.T) {
+	store, first := openAlarmed(t, t.TempDir())
+	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	quiet := slog.New(slog.DiscardHandler)
+	lost := inventory.Issue{Key: inventory.IssueLostChanges, Type: inventory.IssueLostChanges, Severity: inventory.SeverityError, Cause: "3 commits"}
+	first.Alarms.Set([]inventory.Issue{lost}, at, quiet)
+	if err := first.Alarms.Settle(t.Context(), store, at); err != nil {
+		t.Fatal(err)
+	}
+	again := Alarmed{store, NewAlarms()}
+	if err := store.Read(t.Context(), again.Alarms.Load); err != nil {
+		t.Fatal(err)
+	}
+	for after, isOpen := range []bool{true, false} {
+		now := at.Add(time.Duration(after)*storage.LostToldFor + time.Minute)
+		again.Alarms.Set(nil, now, quiet)
+		if err := again.Alarms.Settle(t.Context(), store, now); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(issuesOf(t, again, false)) == 1; got != isOpen {
+			t.Errorf("%s later: open %t", now.Sub(at), got)
+		}
 	}
 }
