@@ -37,7 +37,7 @@ function Over({ children }: { children: ReactNode }) {
 }
 
 export function App() {
-  const { at, entered, again, leave, notLeft, who } = useLogin()
+  const { at, why, entered, again, leave, notLeft, who } = useLogin()
   const isIn = at === 'in'
   const queries = useQueryClient()
   const { pathname } = useLocation()
@@ -52,13 +52,13 @@ export function App() {
   if (at === 'unknown') return <Spinner aria-label="Loading" />
   // Behind a login that has ended the page stays as it is, with all that was typed, for whoever had it.
   const isEnded = at === 'ended' && who !== ''
-  if (!isIn && !isEnded) return <Login at={at} entered={entered} again={again} />
+  if (!isIn && !isEnded) return <Login at={at} why={why} entered={entered} again={again} />
   if (isIn && pathname === comesBack) return <LoggedIn />
   return (
     <LiveContext value={live} key={who}>
       {isEnded && (
         <Over>
-          <Login at={at} entered={entered} again={again} />
+          <Login at={at} why={why} entered={entered} again={again} />
         </Over>
       )}
       <Frame leave={() => void leave()}>

@@ -13,19 +13,35 @@ import { comesBack } from './tabs'
 type Offers = Schemas['Offers']
 
 // Login lets somebody in, with a password, a token, or through the organisation's own login where that is set up.
-export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: Me) => void; again: () => void }) {
+export function Login({
+  at,
+  why,
+  entered,
+  again,
+}: {
+  at: Whereabouts
+  why: unknown
+  entered: (me: Me) => void
+  again: () => void
+}) {
   const [offers, setOffers] = useState<Offers>()
   const [byToken, setByToken] = useState<boolean>()
   const [error, setError] = useState<unknown>()
   useEffect(() => {
     must(api.GET('/api/v1/logins/offers')).then(setOffers, setError)
   }, [])
-  if (at === 'away')
+  if (at === 'away') {
+    // A server that answers says why it cannot work, such as a database that is away.
+    const isSilent = !(why instanceof Problem) || why.status === 0
     return (
-      <LoginPage loginTitle="Slipway does not answer">
-        <Failure error={new Problem(0, 'No answer', 'The server cannot be reached.', 'Is it running?')} again={again} />
+      <LoginPage loginTitle={isSilent ? 'Slipway does not answer' : 'Slipway cannot work now'}>
+        <Failure
+          error={isSilent ? new Problem(0, 'No answer', 'The server cannot be reached.', 'Is it running?') : why}
+          again={again}
+        />
       </LoginPage>
     )
+  }
   const isToken = byToken ?? offers?.password === false
   const enter: Enter = async (body) => {
     setError(undefined)

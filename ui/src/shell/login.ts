@@ -16,6 +16,7 @@ export function useLogin() {
   const [at, setAt] = useState<Whereabouts>('unknown')
   const [tryN, setTryN] = useState(0)
   const [who, setWho] = useState('') // had the page last; '' for nobody
+  const [why, setWhy] = useState<unknown>() // it is not known who is here
   const [notLeft, setNotLeft] = useState<unknown>()
   useEffect(() => {
     if (tryN < 0) return
@@ -29,7 +30,11 @@ export function useLogin() {
         setAt('in')
         tell() // a login at the organisation's own page ends with a page that is loaded
       },
-      (err) => !isOver && setAt(err instanceof Problem && err.status === 401 ? 'out' : 'away'),
+      (err) => {
+        if (isOver) return
+        setWhy(err)
+        setAt(err instanceof Problem && err.status === 401 ? 'out' : 'away')
+      },
     )
     return () => {
       isOver = true
@@ -60,6 +65,7 @@ export function useLogin() {
   )
   return {
     at,
+    why,
     notLeft,
     who,
     again: () => {
