@@ -41,7 +41,7 @@ func TestPostgresLimitsOfTheAdmin(t *testing.T) {
 		ended <- a.Write(t.Context(), func(tx *database.Tx) error {
 			_, err := tx.Run(`SELECT pg_sleep(0.7)`)
 			close(held)
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond)
 			return err
 		})
 	}()
