@@ -54,6 +54,28 @@ func (f fenced) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 	})
 }
 
+// Under returns the store for work that belongs to a duty with all of its writes.
+func (k *Keeper) Under(s inventory.Store, name string) inventory.Store {
+	if k.cfg.IsAlone {
+		return s
+	}
+	return under{fenced{s, k}, name}
+}
+
+type under struct {
+	fenced
+	duty string
+}
+
+// Write implements inventory.Store.
+func (u under) Write(ctx context.Context, fn func(inventory.Tx) error) error {
+	ctx, err := u.keeper.Bind(ctx, u.duty)
+	if err != nil {
+		return err
+	}
+	return u.fenced.Write(ctx, fn)
+}
+
 func (k *Keeper) lost(name string) error {
 	return inventory.Errorf(inventory.Conflict, "duty %s is no longer held by instance %s", name, k.cfg.Name).
 		WithHint("another instance goes on with it; slipway instance list shows which")

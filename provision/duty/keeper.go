@@ -33,6 +33,8 @@ type Keeper struct {
 	run  string
 	held atomic.Pointer[map[string]grant] // replaced whole, so that packets read it without a lock
 
+	answers atomic.Int64 // how often the database has answered Run
+
 	mu      sync.Mutex
 	wanted  map[string]bool
 	works   map[string]int // how many works run under a duty; it is not given up before they have ended

@@ -231,6 +231,46 @@ func TestDutiesStayWhenTheDatabaseWasAway(t *testing.T) {
 	})
 }
 
+// Taken tells a duty that another instance has taken from one that only could not be renewed.
+func TestADutyIsTakenByAnotherInstanceOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1)
+		a := w.server("1", "a").runs(t, rack1)
+		until(t, "a has it", a.has(rack1))
+		b := w.server("2", "b").runs(t, rack1)
+		taken := make(chan error, 1)
+		go func() { taken <- a.Taken(context.Background(), rack1) }()
+		time.Sleep(5 * time.Second)
+		for _, s := range []*server{a, b} { // the database is away for both
+			s.line.change(func(l *line) { l.cutUntil = time.Now().Add(30 * time.Second) })
+		}
+		time.Sleep(40 * time.Second)
+		select {
+		case err := <-taken:
+			t.Fatalf("nobody has taken it: %v", err)
+		default:
+		}
+		a.line.change(func(l *line) { l.cutUntil = time.Now().Add(30 * time.Second) })
+		until(t, "b has it", b.has(rack1))
+		b.stop() // gives it up, so that a has it again: what it has kept in memory is old all the same
+		<-b.ended
+		if err := <-taken; !inventory.IsKind(err, inventory.Conflict) {
+			t.Errorf("b had it meanwhile: %v", err)
+		}
+		until(t, "a has it again", a.has(rack1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := a.Taken(ctx, rack1); err != nil {
+			t.Errorf("nobody has taken it: %v", err)
+		}
+		a.stop()
+		<-a.ended
+		if err := a.Taken(t.Context(), rack1); !inventory.IsKind(err, inventory.Conflict) {
+			t.Errorf("an instance without the duty: %v", err)
+		}
+	})
+}
+
 func bindRack1(t *testing.T, s *server) context.Context {
 	t.Helper()
 	bound, err := s.Bind(t.Context(), rack1)

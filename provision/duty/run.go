@@ -54,6 +54,7 @@ func (k *Keeper) beat(ctx context.Context) (wait time.Duration, err error) {
 		return retryEvery, nil
 	}
 	k.hold(t.held, asked)
+	k.answers.Add(1)
 	t.log()
 	if k.isCutOff {
 		k.isCutOff = false

@@ -51,3 +51,36 @@ func (k *Keeper) during(ctx context.Context, name string, epoch int64, fn func(c
 		}
 	}
 }
+
+// Taken waits until another instance has had a duty that this one has now, and returns a Conflict then. It returns nil when ctx ends. While
+// the database does not answer, nobody can take a duty: Taken waits for its next answer.
+func (k *Keeper) Taken(ctx context.Context, name string) error {
+	first, ok := k.grant(name)
+	if !ok {
+		return k.lost(name)
+	}
+	missedAt := int64(-1) // how often the database had answered when the duty was missing first
+	for {
+		changed := k.changes()
+		g, has := (*k.held.Load())[name] // its time may be over: that alone does not mean that somebody took it
+		answers := k.answers.Load()
+		switch {
+		case has && g.epoch != first.epoch, !has && missedAt >= 0 && answers > missedAt:
+			return k.lost(name)
+		case has:
+			missedAt = -1
+		case missedAt < 0:
+			missedAt = answers
+		}
+		var again <-chan time.Time
+		if !has {
+			again = time.After(retryEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-again:
+		}
+	}
+}

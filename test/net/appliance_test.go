@@ -22,12 +22,13 @@ import (
 const (
 	tlsEnv      = "SLIPWAY_NET_TLS"      // secrets go over TLS only
 	databaseEnv = "SLIPWAY_NET_DATABASE" // the URL of a PostgreSQL database
+	instanceEnv = "SLIPWAY_NET_INSTANCE" // the name of the server among those of the database
 )
 
 // serveAll is a child: the whole appliance as "slipway serve --interface vs" starts it.
 func serveAll() error {
 	return netlab.Serve(func(cfg *serve.Config) {
-		cfg.Database = os.Getenv(databaseEnv)
+		cfg.Database, cfg.Instance = os.Getenv(databaseEnv), os.Getenv(instanceEnv)
 		if os.Getenv(tlsEnv) != "" {
 			cfg.BootTLSPort, cfg.Confidential = 8443, true
 		}

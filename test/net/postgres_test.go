@@ -3,11 +3,13 @@ package net_test
 import (
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/lab/simulate"
+	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/test/postgres"
 	"slipway.dev/slipway/web/client"
 )
@@ -127,4 +129,52 @@ func errText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// TestPostgreSQLHasOneServerThatServesAndOneThatStandsBy kills the server that serves, and lets machines boot from the one that stood by.
+func TestPostgreSQLHasOneServerThatServesAndOneThatStandsBy(t *testing.T) {
+	s, _ := newServed(t)
+	ctx := t.Context()
+	s.ImportLive()
+	if _, err := s.API.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "mac"}); err != nil {
+		t.Fatal(err)
+	}
+	other := &appliance{&netlab.Appliance{Lab: s.Lab, Net: s.Net, Data: s.Data + "-other", Env: append(s.Env, instanceEnv+"=other")}, s.lab}
+	other.Connect()
+	s.lab.Must("cp", "-a", s.Data, other.Data) // with the images and the key of secrets
+	s.lab.Must("sh", "-c", "rm -f "+other.Data+"/instance.id "+other.Data+"/slipway.sock")
+	other.Launch()
+	other.Process.WaitFor("standing by: instance ... serves", 1)
+	boots := simulate.Config{Hosts: 3, Seed: 7, Expect: simulate.StageBooted}
+	s.Good(s.Boot(ctx, boots))
+	if said := other.Process.Text(); strings.Contains(said, "answering") {
+		t.Errorf("two servers answer:\n%s", said)
+	}
+
+	s.Process.Kill(syscall.SIGKILL)
+	within(t, 15*time.Second, "the other one answers DHCP", func() (bool, string) {
+		said := other.Process.Text()
+		return strings.Contains(said, "answering dhcp"), said
+	})
+	boots.Seed++
+	other.Good(other.Boot(ctx, boots))
+	if n := len(other.Hosts()); n != 6 {
+		t.Errorf("the other server lists %d hosts, want 6", n)
+	}
+
+	s.Launch() // now it is the one that stands by
+	s.Process.WaitFor("standing by: instance other serves", 1)
+	other.Process.Kill(syscall.SIGTERM)
+	within(t, 8*time.Second, "the first one answers DHCP at once", func() (bool, string) {
+		said := s.Process.Text()
+		return strings.Contains(said, "answering dhcp"), said
+	})
+	boots.Seed++
+	s.Good(s.Boot(ctx, boots))
+	if n := len(s.Hosts()); n != 9 {
+		t.Errorf("%d hosts are listed, want 9", n)
+	}
 }

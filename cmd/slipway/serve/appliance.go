@@ -17,7 +17,6 @@ import (
 
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/backup"
-	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
@@ -63,7 +62,8 @@ type appliance struct {
 	logs       *logbook.Book    // of machines
 	reserve    *trouble.Reserve // on the disk
 	neighbours *lookup.Neighbours
-	duties     *duty.Keeper // which of several instances does what
+	duties     *duty.Keeper // which of several instances serves
+	left       chan error   // gets the end of duties.Run
 	engine     *provision.Engine
 	bank       *fake.Bank // of simulated controllers
 	joiner     *join.Joiner
@@ -112,7 +112,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.check = &selfCheck{cfg: &a.cfg, store: a.store, subnets: a.subnets, loaders: a.loaders}
 	a.checks, a.heard = a.check.checkMachine(ctx, unserved)
-	if a.networks, err = lookup.OpenNetworks(ctx, a.store, a.cfg.Interfaces); err != nil {
+	if a.networks, err = lookup.OpenNetworks(ctx, a.duties.Under(a.store, inventory.DutyEngine), a.cfg.Interfaces); err != nil {
 		return err
 	}
 	a.check.networks = a.networks
@@ -137,13 +137,6 @@ func (a *appliance) start(ctx context.Context) error {
 	if a.certs, err = openCertificates(&a.cfg, a.log); err != nil {
 		return err
 	}
-	if a.duties, err = instance.New(instance.Config{
-		Store: a.store, DataDir: a.cfg.DataDir, Name: a.cfg.Instance, Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version,
-		IsAlone: !a.cfg.storage().IsServer(), Log: a.log,
-	}); err != nil {
-		return err
-	}
-	a.duties.Want(inventory.DutyEngine)
 	store := duty.Fenced(a.store, a.duties)
 	var confidential *delivery.Confidential
 	if a.cfg.Confidential {

@@ -54,6 +54,12 @@ func Run(ctx context.Context, cfg Config) error {
 			_ = a.bank.Close()
 		}
 	}()
+	// Before the parts are made: what they read of the database and keep is true only while no other instance serves.
+	leave, err := a.standBy(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if err := a.start(ctx); err != nil {
 		return err
 	}
@@ -63,10 +69,6 @@ func Run(ctx context.Context, cfg Config) error {
 // settle writes what a first start leaves behind. It comes last: a start that fails at any check or port leaves no subnet and
 // uses up no token, so that the next start decides again.
 func (a *appliance) settle(ctx context.Context) error {
-	// First, because a copy of a data directory must not answer anybody, and another instance may have to time out.
-	if err := a.duties.Register(ctx); err != nil {
-		return err
-	}
 	// The subnets come before the token: a start that fails here has shown nobody a token that the next one would replace.
 	made, err := a.subnets.firstSubnets(ctx, a.heard)
 	if err != nil {
@@ -134,7 +136,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	// The first of these that fails cancels behindCtx, and through it the listeners below.
 	behind.Go(func() error { return a.engine.Serve(behindCtx) })
 	behind.Go(func() error { return a.hub.Serve(behindCtx) })
-	behind.Go(func() error { return a.duties.Run(behindCtx) })
+	behind.Go(func() error { return a.stay(behindCtx) })
 	for _, work := range []func(context.Context) error{a.joiner.Serve, a.attacher.Serve, a.keeper.Serve} {
 		behind.Go(func() error { return a.onEngine(behindCtx, work) })
 	}
@@ -157,8 +159,11 @@ func (a *appliance) serve(ctx context.Context) error {
 			return nil
 		}
 	})
-	// The cause comes first: with an error of a part behind, all listeners end by its cancellation and report that error.
 	err = doors.Wait()
+	// When a part behind fails, its error is the cause: the doors only report what they miss then.
+	if behindCtx.Err() != nil {
+		err = context.Cause(behindCtx)
+	}
 	stopBackground()
 	if behindErr := behind.Wait(); err == nil {
 		err = behindErr
