@@ -17,6 +17,7 @@ import (
 
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/backup"
+	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
@@ -62,8 +63,7 @@ type appliance struct {
 	logs       *logbook.Book    // of machines
 	reserve    *trouble.Reserve // on the disk
 	neighbours *lookup.Neighbours
-	duties     *duty.Keeper // which of several instances serves
-	left       chan error   // gets the end of duties.Run
+	member     *instance.Member // of the instances of one database
 	engine     *provision.Engine
 	bank       *fake.Bank // of simulated controllers
 	joiner     *join.Joiner
@@ -90,7 +90,7 @@ type appliance struct {
 
 // onEngine runs a work of the engine while this instance has that duty.
 func (a *appliance) onEngine(ctx context.Context, work func(context.Context) error) error {
-	return a.duties.While(ctx, inventory.DutyEngine, work)
+	return a.member.Duties.While(ctx, inventory.DutyEngine, work)
 }
 
 // start does all that comes before the listeners open: it checks the machine and makes the parts. settle, which comes after
@@ -112,7 +112,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.check = &selfCheck{cfg: &a.cfg, store: a.store, subnets: a.subnets, loaders: a.loaders}
 	a.checks, a.heard = a.check.checkMachine(ctx, unserved)
-	if a.networks, err = lookup.OpenNetworks(ctx, a.duties.Under(a.store, inventory.DutyEngine), a.cfg.Interfaces); err != nil {
+	if a.networks, err = lookup.OpenNetworks(ctx, a.member.Duties.Under(a.store, inventory.DutyEngine), a.cfg.Interfaces); err != nil {
 		return err
 	}
 	a.check.networks = a.networks
@@ -137,7 +137,7 @@ func (a *appliance) start(ctx context.Context) error {
 	if a.certs, err = openCertificates(&a.cfg, a.log); err != nil {
 		return err
 	}
-	store := duty.Fenced(a.store, a.duties)
+	store := duty.Fenced(a.store, a.member.Duties)
 	var confidential *delivery.Confidential
 	if a.cfg.Confidential {
 		confidential = &delivery.Confidential{Port: a.cfg.BootTLSPort, CA: a.certs.boot.Pem}

@@ -85,7 +85,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	a.metrics.MustRegister(a.gates.Metrics()...)
 	a.metrics.MustRegister(a.database, tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
 	measureItself(a.metrics, a.record)
-	follow := &followers{hub: a.hub, store: a.store, networks: a.networks, interfaces: a.cfg.Interfaces, joiner: a.joiner, duties: a.duties, log: a.log}
+	follow := &followers{hub: a.hub, store: a.store, networks: a.networks, interfaces: a.cfg.Interfaces, joiner: a.joiner, duties: a.member.Duties, log: a.log}
 	all := map[string]func(context.Context) error{
 		// Each entry runs until ctx is done. An error of one ends the server, so the watchers log their errors and return nil.
 		"dhcp":               dhcpDoor.Serve,

@@ -179,6 +179,10 @@ func TestAStartThatFailsLeavesNoSubnetAndUsesUpNoToken(t *testing.T) {
 			defer store.Close()
 			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: trouble.NewAlarms(), reserve: trouble.OpenReserve(c.DataDir, newLog(c))}
 			a.gates = trouble.NewGates(1024, false, a.isKnownAt, proxy.Trusted{})
+			if err := a.join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			defer a.member.Leave()
 			err = a.start(t.Context())
 			if err == nil && c.Range != "" {
 				err = a.settle(t.Context())

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/pxe/door"
@@ -55,15 +56,27 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 	}()
 	// Before the parts are made: what they read of the database and keep is true only while no other instance serves.
-	leave, err := a.standBy(ctx)
-	if err != nil {
+	if err := a.join(ctx); err != nil {
 		return err
 	}
-	defer leave()
+	defer a.member.Leave()
 	if err := a.start(ctx); err != nil {
 		return err
 	}
 	return a.serve(ctx)
+}
+
+// join makes this process an instance of its database, and waits until it may serve.
+func (a *appliance) join(ctx context.Context) (err error) {
+	// A key that does not fit shows now, and not when the other instance has died.
+	if _, _, err := openSecrets(ctx, a.store, a.cfg.DataDir); err != nil {
+		return err
+	}
+	a.member, err = instance.Join(ctx, instance.Config{
+		Store: a.store, DataDir: a.cfg.DataDir, Name: a.cfg.Instance, Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version,
+		IsAlone: !a.cfg.storage().IsServer(), Out: a.cfg.Out, Log: a.log,
+	})
+	return err
 }
 
 // settle writes what a first start leaves behind. It comes last: a start that fails at any check or port leaves no subnet and
@@ -136,7 +149,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	// The first of these that fails cancels behindCtx, and through it the listeners below.
 	behind.Go(func() error { return a.engine.Serve(behindCtx) })
 	behind.Go(func() error { return a.hub.Serve(behindCtx) })
-	behind.Go(func() error { return a.stay(behindCtx) })
+	behind.Go(func() error { return a.member.Stay(behindCtx) })
 	for _, work := range []func(context.Context) error{a.joiner.Serve, a.attacher.Serve, a.keeper.Serve} {
 		behind.Go(func() error { return a.onEngine(behindCtx, work) })
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/netip"
@@ -28,11 +29,12 @@ type Config struct {
 	Addresses []netip.Addr // where other instances and machines reach it
 	Version   string       // of the program
 	IsAlone   bool         // no other process uses the database: it is a file of SQLite in the locked data directory
+	Out       io.Writer    // gets who serves while this instance stands by
 	Log       *slog.Logger
 }
 
-// New makes the keeper of the instance's duties. It reads the id from the data directory, which the first start makes.
-func New(cfg Config) (*duty.Keeper, error) {
+// newKeeper makes the keeper of the instance's duties. It reads the id from the data directory, which the first start makes.
+func newKeeper(cfg Config) (*duty.Keeper, error) {
 	id, err := readID(cfg.DataDir)
 	if err != nil {
 		return nil, err

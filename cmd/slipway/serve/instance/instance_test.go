@@ -21,7 +21,7 @@ func TestAServerAloneHasItsDutiesAtOnce(t *testing.T) {
 	}
 	defer s.Close()
 	for n := range 3 {
-		k, err := New(Config{Store: s, DataDir: dir, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Version: "1", IsAlone: true})
+		k, err := newKeeper(Config{Store: s, DataDir: dir, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Version: "1", IsAlone: true})
 		if err != nil {
 			t.Fatal(err)
 		}
