@@ -2,7 +2,7 @@
 // server. It reads the password, refuses a server that would use the wrong one of the two, and watches the health of PostgreSQL. It never
 // reads the inventory itself.
 //
-// Start reading at Settings. watch.go asks PostgreSQL how it is.
+// Start reading at Settings. check.go judges a PostgreSQL server for the self-check, and watch.go asks it all the time.
 package storage
 
 import (
@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/inventory/sqlstore/moving"
@@ -235,17 +234,4 @@ func (s Settings) notEmptied(used string, hostN int) error {
 	return inventory.Errorf(inventory.Conflict,
 		"the inventory of this data directory is on a PostgreSQL server, and no database is named: %s", inventory.Clean(strings.TrimSpace(string(text)), 200)).
 		WithHint("add --database, or database: to the file; or, to begin without that inventory: rm %s", used)
-}
-
-// Probe asks the PostgreSQL server, and changes nothing.
-func (s Settings) Probe() doctor.Check {
-	password, err := s.password()
-	if err != nil {
-		return failure(err)
-	}
-	h, err := postgres.Look(postgres.Config{URL: s.URL, Password: password})
-	if err != nil {
-		return failure(err)
-	}
-	return s.judge(&h)
 }

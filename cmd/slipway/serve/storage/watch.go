@@ -2,8 +2,6 @@ package storage
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -122,48 +120,6 @@ func (w *Watch) Check() (k doctor.Check, ok bool) {
 		return doctor.Check{Name: checkName, Status: doctor.OK, Detail: w.address.URL}, true
 	}
 	return w.settings.judge(&s.Health), true
-}
-
-const checkName = "database"
-
-func failure(err error) doctor.Check {
-	k := doctor.Check{Name: checkName, Status: doctor.Failed, Detail: inventory.Clean(err.Error(), 300)}
-	if said, ok := errors.AsType[*inventory.Error](err); ok {
-		k.Hint = said.Hint
-	}
-	return k
-}
-
-// judge says what is wrong with a server that answers.
-func (s Settings) judge(h *postgres.Health) doctor.Check {
-	a, err := postgres.ReadAddress(s.URL)
-	if err != nil {
-		return failure(err)
-	}
-	k := doctor.Check{
-		Name: checkName, Status: doctor.OK,
-		Detail: fmt.Sprintf("%s, PostgreSQL %s at %s, answers in %s",
-			a.URL, inventory.Clean(h.Version, 40), h.Server, h.RoundTrip.Round(10*time.Microsecond)),
-	}
-	warn := func(detail, hint string) {
-		k.Status, k.Detail = doctor.Warning, k.Detail+"; "+detail
-		k.Hint = strings.TrimPrefix(k.Hint+"; "+hint, "; ")
-	}
-	for _, r := range h.Risks(a.ServerN) {
-		warn(r.Cause, r.Hint)
-	}
-	if what := h.WaitsFor(); what != "" {
-		warn("commits wait for "+what, "start the standby, or take it out of synchronous_standby_names")
-	}
-	if len(a.Plain) > 0 {
-		warn("the connection to "+strings.Join(a.Plain, ", ")+" may go without TLS: others on the way can read and change the inventory",
-			"write sslmode=verify-full into the address")
-	}
-	if len(a.Unverified) > 0 && len(a.Plain) == 0 {
-		warn("nobody checks the certificate of "+strings.Join(a.Unverified, ", ")+": others on the way can pretend to be the database",
-			"write sslmode=verify-full into the address, and sslrootcert=FILE")
-	}
-	return k
 }
 
 // Wire is the state as the API shows it.
