@@ -43,7 +43,7 @@ var debts = map[string]int{
 	"inventory/noun":            3,
 	"inventory/option":          3,
 	"inventory/sqlstore":        16,
-	"inventory/sqlstore/sqlite": 8,
+	"inventory/sqlstore/sqlite": 6,
 	"inventory/storetest":       20,
 	"inventory/transfer":        9,
 	"machineconfig":             22,

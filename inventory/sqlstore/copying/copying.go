@@ -1,81 +1,16 @@
 // Package copying copies all rows of one database into another, and proves that both have the same rows. It knows databases only as Sides,
 // which packages sqlite and postgres have. It opens nothing and commits nothing, and it never holds more than one row in memory.
 //
-// Start reading at Copy; then order.go, for rows that refer to each other, and digest.go.
+// Start reading at Side, in side.go, and then Copy. order.go is for rows that refer to each other, and digest.go for the proof.
 package copying
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
 )
-
-// Side is one of the two databases, in a transaction: the source has one snapshot, the target has it all undone when anything fails.
-type Side interface {
-	// Tables reads the catalogue: all tables, without those with which a database keeps account of itself.
-	Tables(ctx context.Context) ([]Table, error)
-	// Rows runs a query. Values are texts, 64-bit integers, bytes and nil. The next row overwrites the slice, and an error is the last.
-	Rows(ctx context.Context, query string) iter.Seq2[[]any, error]
-	// Insert adds rows with the columns of the table, in its order. It ends with the first error of rows.
-	Insert(ctx context.Context, t Table, rows iter.Seq2[[]any, error]) error
-	// Clear removes all rows of these tables.
-	Clear(ctx context.Context, tables []Table) error
-	// Defer lets rows refer to rows that come later. Settle checks these references and ends that.
-	Defer(ctx context.Context, late []Reference) error
-	Settle(ctx context.Context, late []Reference) error
-	// Keeps returns what the database keeps of a text.
-	Keeps(text string) string
-}
-
-// Table is a table as the catalogue has it. Columns are sorted by name, because their order in the table may differ between two databases.
-type Table struct {
-	Name       string
-	Columns    []Column
-	Key        []string // columns of the primary key, in its order
-	References []Reference
-}
-
-// Column is a column of a table.
-type Column struct {
-	Name string
-	Kind Kind
-}
-
-// Kind says what a column holds.
-type Kind string
-
-// The kinds that tables of Slipway have.
-const (
-	Number Kind = "number"
-	Text   Kind = "text"
-	Bytes  Kind = "bytes"
-)
-
-// Reference is a foreign key.
-type Reference struct{ Name, From, To string } // the constraint, which SQLite does not name, and the two tables
-
-// Result says what one table had, and what was made of it.
-type Result struct {
-	Table  string `json:"table"`
-	RowN   int64  `json:"rows"`
-	Digest string `json:"digest"` // of the rows of the source
-	// Copy is the digest of the rows of the target, read back. It is another one if rows were changed, and "" if nothing was copied.
-	Copy     string    `json:"copy,omitempty"`
-	ChangedN int64     `json:"changedRows,omitempty"` // rows with a text that the target cannot keep as it is
-	Changed  []Changed `json:"changed,omitempty"`     // the first of them
-}
-
-// Changed is a row with texts that the target cannot keep.
-type Changed struct {
-	Key     []string `json:"key"`
-	Columns []string `json:"columns"`
-}
-
-// changedMax is how many changed rows of a table a Result names. All are counted.
-const changedMax = 1000
 
 // Copy copies all rows of from into to, reads them back, and compares. With isReplacing it removes the rows of to before; without, it is a
 // Conflict if there are some. The caller commits, or undoes all of it after an error.
@@ -202,6 +137,3 @@ func common(ctx context.Context, from, to Side) ([]Table, error) {
 	}
 	return gets, nil
 }
-
-// quoted is a name as SQL has it. Some columns are named as words of SQL are.
-func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -13,6 +13,26 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
+// Result says what one table had, and what was made of it.
+type Result struct {
+	Table  string `json:"table"`
+	RowN   int64  `json:"rows"`
+	Digest string `json:"digest"` // of the rows of the source
+	// Copy is the digest of the rows of the target, read back. It is another one if rows were changed, and "" if nothing was copied.
+	Copy     string    `json:"copy,omitempty"`
+	ChangedN int64     `json:"changedRows,omitempty"` // rows with a text that the target cannot keep as it is
+	Changed  []Changed `json:"changed,omitempty"`     // the first of them
+}
+
+// Changed is a row with texts that the target cannot keep.
+type Changed struct {
+	Key     []string `json:"key"`
+	Columns []string `json:"columns"`
+}
+
+// changedMax is how many changed rows of a table a Result names. All are counted.
+const changedMax = 1000
+
 // digest is the SHA-256 of rows in the order of their key. A value is one byte for its kind, its length and its bytes, so that no two lists
 // of rows have the same form. Both databases sort keys byte by byte (collation "C" on PostgreSQL), so that the same rows have the same
 // digest.
