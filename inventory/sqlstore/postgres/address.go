@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"crypto/tls"
+	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
@@ -94,4 +95,25 @@ func hasPassword(url string) bool {
 func isLocal(host string) bool {
 	at, err := netip.ParseAddr(host)
 	return strings.HasPrefix(host, "/") || host == "localhost" || err == nil && at.IsLoopback()
+}
+
+// reason is the innermost of the errors of a connection: "connection refused", and not the whole way to it.
+func reason(err error) string {
+	for {
+		switch e := err.(type) { //nolint:errorlint // it goes down the chain itself
+		case *fs.PathError: // it names the file
+			return inventory.Clean(e.Error(), 200)
+		case interface{ Unwrap() error }:
+			if next := e.Unwrap(); next != nil {
+				err = next
+				continue
+			}
+		case interface{ Unwrap() []error }:
+			if all := e.Unwrap(); len(all) > 0 {
+				err = all[len(all)-1]
+				continue
+			}
+		}
+		return inventory.Clean(err.Error(), 200)
+	}
 }

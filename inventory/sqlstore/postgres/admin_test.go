@@ -179,7 +179,7 @@ func TestWhatTheServerSaysIsKnownByItsCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &DB{server: to}
+	d := &server{to: to}
 	for _, c := range []struct {
 		code, severity string
 		kind           inventory.Kind

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,6 +28,17 @@ type conn struct {
 	dialled  int64           // the newest connection of the writer when this one was made
 }
 
+// errNotCommitted is a COMMIT that undid the transaction, because one of its statements had failed.
+var errNotCommitted = errors.New("the server undid the transaction")
+
+// errInDoubt is a COMMIT with a warning: somebody has ended its wait for the standby.
+var errInDoubt = errors.New("the server warned about the commit")
+
+// warned says in the custom data of a connection that the server has warned since the last statement was sent.
+const warned = "warned"
+
+const commit = `COMMIT`
+
 // statementN is how many statements a connection keeps prepared.
 const statementN = 4096
 
@@ -38,6 +50,12 @@ type step struct {
 	part    *part             // that it belongs to; nil for what belongs to the transaction
 	isLater bool              // its caller does not wait for it
 	failed  func(error) error // what its error means to its caller; may be nil
+}
+
+// part is what one caller writes in a shared commit.
+type part struct {
+	isAlone bool
+	lost    func(error)
 }
 
 // later makes a statement wait for the next one.

@@ -19,49 +19,24 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"io/fs"
 	"log/slog"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
-// Config holds the settings of a DB. Only URL is required.
-type Config struct {
-	// URL names the server, the user and the database, as libpq does: postgres://user@host:5432/slipway?sslmode=verify-full. It may
-	// name several servers; the one that can be written is used. Password is apart, so that no list of processes shows it.
-	URL, Password string
-	// Migrations are the files that bring the schema up to date, as goose names them; nil leaves the schema as it is.
-	Migrations fs.FS
-	// Watched are the tables whose changes database.Tx.Changes counts.
-	Watched []string
-	// Lost is called when commits that were acknowledged are gone, as after a failover to a standby that did not have them. Nil only logs.
-	Lost func(commitN int64)
-	Log  *slog.Logger // gets migrations, failed commits and lost connections; nil discards them
-	// QueueN, BatchN and ReaderN are those of package sqlite.
-	QueueN, BatchN, ReaderN int
-	// Timeout is how long one answer of the server may take; 0 is 10 seconds. Patience is how long Write waits to learn what became of a
-	// commit; 0 is 30 seconds.
-	Timeout, Patience time.Duration
-}
-
 // DB is one database on a PostgreSQL server. Many goroutines may call its methods.
 type DB struct {
 	*database.Writer
-	cfg     Config
-	server  *pgx.ConnConfig
+	*server
 	id      string     // of this run, in the table writers
 	readers chan *conn // nil stands for one that is not connected
 	// Why readers and the writer have no connection.
 	noReader, noWriter outage
 	writing            *writing
 	heard              chan struct{} // closed when listen has ended
-	dialled            atomic.Int64  // counts the connections of the writer: the others follow it to another server
 	closed             sync.Once
 }
 
@@ -76,11 +51,11 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	cfg.ReaderN = cmp.Or(cfg.ReaderN, max(4, runtime.NumCPU()))
 	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Second)
 	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Second)
-	d := &DB{cfg: cfg, id: rand.Text(), readers: make(chan *conn, cfg.ReaderN), heard: make(chan struct{})}
-	var err error
-	if d.server, err = server(cfg); err != nil {
+	to, err := newServer(cfg)
+	if err != nil {
 		return nil, err
 	}
+	d := &DB{server: to, id: rand.Text(), readers: make(chan *conn, cfg.ReaderN), heard: make(chan struct{})}
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -90,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	for range cfg.ReaderN {
 		d.readers <- nil
 	}
-	d.writing = &writing{db: d}
+	d.writing = &writing{server: to, id: d.id, outage: &d.noWriter, isEnding: func() <-chan struct{} { return d.Closing() }}
 	if err := d.writing.connect(); err != nil { // before the first write, so that a start that cannot write fails
 		return nil, err
 	}
@@ -161,15 +136,24 @@ func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) (err error) 
 	return database.Read(d.read(c), fn)
 }
 
-func (d *DB) isWatched(query string) bool { return database.Changes(query, d.cfg.Watched) }
-
-// lost says that commits are gone that were acknowledged.
-func (d *DB) lost(n int64) {
-	d.cfg.Log.Error("the database has lost acknowledged changes", "commits", n,
-		"hint", "after a failover: the standby did not have them; set synchronous_standby_names on the primary")
-	if d.cfg.Lost != nil {
-		d.cfg.Lost(n)
+// Write is that of database.Writer. While the server cannot be reached, it returns that error at once, and stores nothing.
+func (d *DB) Write(ctx context.Context, fn func(*database.Tx) error) error {
+	if err := d.noWriter.lately(); err != nil {
+		return err
 	}
+	return d.noWriter.instead(d.Writer.Write(ctx, fn))
+}
+
+// connected makes a connection for a reader, unless one could not be made just now.
+func (d *DB) connected() (*conn, error) {
+	if err := d.noReader.lately(); err != nil {
+		return nil, err
+	}
+	c, err := d.dial()
+	if err != nil {
+		return nil, d.noReader.note(d.said(err))
+	}
+	return c, d.noReader.note(nil)
 }
 
 // listen wakes those of OnCommit when another instance has added events. Nothing relies on it: whoever waits looks again from time to time.

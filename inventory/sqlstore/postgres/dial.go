@@ -19,8 +19,8 @@ import (
 // oldest is the oldest PostgreSQL that this package is tested with.
 const oldest = 140000
 
-// server reads where the server is, and with what settings it is used.
-func server(cfg Config) (*pgx.ConnConfig, error) {
+// newServer reads where the server is, and with what settings it is used.
+func newServer(cfg Config) (*server, error) {
 	to, err := parse(cfg.URL)
 	if err != nil {
 		return nil, err
@@ -47,11 +47,8 @@ func server(cfg Config) (*pgx.ConnConfig, error) {
 	to.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(cfg.Timeout.Milliseconds()/5, 10)
 	// The server ends a wait for the turn whose instance has gone.
 	to.RuntimeParams["client_connection_check_interval"] = "2000"
-	return to, nil
+	return &server{cfg: cfg, to: to}, nil
 }
-
-// warned says in the custom data of a connection that the server has warned since the last statement was sent.
-const warned = "warned"
 
 // attemptN is how many servers an attempt to connect tries at most. One more is for a name with several addresses. A server that is
 // switched off answers nothing, and must leave time for the next one.
@@ -76,29 +73,29 @@ func isPrimary(ctx context.Context, c *pgconn.PgConn) error {
 }
 
 // dial connects.
-func (d *DB) dial() (*conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), d.server.ConnectTimeout*time.Duration(attemptN(d.server)))
+func (s *server) dial() (*conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.to.ConnectTimeout*time.Duration(attemptN(s.to)))
 	defer cancel()
-	of := d.dialled.Load()
-	c, err := pgx.ConnectConfig(ctx, d.server)
+	of := s.dialled.Load()
+	c, err := pgx.ConnectConfig(ctx, s.to)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c: c, timeout: d.cfg.Timeout, prepared: map[string]bool{}, dialled: of}, nil
+	return &conn{c: c, timeout: s.cfg.Timeout, prepared: map[string]bool{}, dialled: of}, nil
 }
 
 const serverSQL = `SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('server_version')`
 
 // check refuses a server that cannot keep what Slipway stores.
-func (d *DB) check() error {
-	c, err := d.dial()
+func (s *server) check() error {
+	c, err := s.dial()
 	if err != nil {
-		return d.said(err)
+		return s.said(err)
 	}
 	defer func() { _ = c.close() }()
 	_, rows, err := c.send(&step{query: serverSQL})
 	if err != nil {
-		return d.said(err)
+		return s.said(err)
 	}
 	number, _ := rows[0][0].(string)
 	encoding, _ := rows[0][1].(string)
@@ -115,22 +112,22 @@ func (d *DB) check() error {
 }
 
 // migrate applies the missing migrations, each in its own transaction. Instances that start at once take turns.
-func (d *DB) migrate(ctx context.Context) error {
-	if d.cfg.Migrations == nil {
+func (s *server) migrate(ctx context.Context) error {
+	if s.cfg.Migrations == nil {
 		return nil
 	}
 	turn, err := lock.NewPostgresSessionLocker()
 	if err != nil {
 		return err
 	}
-	db := stdlib.OpenDB(*d.server)
+	db := stdlib.OpenDB(*s.to)
 	defer db.Close()
 	err = database.Migrate(ctx, db, database.Migrations{
-		Dialect: goose.DialectPostgres, Files: d.cfg.Migrations, Name: "the database", Log: d.cfg.Log,
+		Dialect: goose.DialectPostgres, Files: s.cfg.Migrations, Name: "the database", Log: s.cfg.Log,
 		Options: []goose.ProviderOption{goose.WithSessionLocker(turn)},
 	})
 	if err != nil {
-		return d.said(err)
+		return s.said(err)
 	}
 	return nil
 }

@@ -14,12 +14,6 @@ import (
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
-// errNotCommitted is a COMMIT that undid the transaction, because one of its statements had failed.
-var errNotCommitted = errors.New("the server undid the transaction")
-
-// errInDoubt is a COMMIT with a warning: somebody has ended its wait for the standby.
-var errInDoubt = errors.New("the server warned about the commit")
-
 // errReadOnly is a server that takes no writes.
 var errReadOnly = errors.New("it is read-only")
 
@@ -32,8 +26,8 @@ type partError struct{ said error }
 func (e *partError) Error() string { return e.said.Error() }
 
 // said is the error of a statement, for callers who need not know what was lost.
-func (d *DB) said(err error) error {
-	said, _ := d.fault(err, false)
+func (s *server) said(err error) error {
+	said, _ := s.fault(err, false)
 	return said
 }
 
@@ -42,7 +36,7 @@ func (d *DB) said(err error) error {
 //
 // An error of the server ends the part of the caller, as PostgreSQL does nothing more until a ROLLBACK TO. The driver ends the connection
 // with most of its own errors, and the whole transaction with it. If the connection isOpen still, the error came from what was read.
-func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
+func (s *server) fault(err error, isOpen bool) (error, database.Loss) {
 	if said, ok := errors.AsType[*inventory.Error](err); ok {
 		return said, database.LosesOne
 	}
@@ -54,18 +48,18 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 	}
 	e := &inventory.Error{
 		Kind: inventory.Unavailable, Msg: "the database cannot be reached", Err: err,
-		Hint: "check that PostgreSQL runs at " + d.where() + " and that this machine reaches it; work goes on by itself",
+		Hint: "check that PostgreSQL runs at " + s.where() + " and that this machine reaches it; work goes on by itself",
 	}
 	readOnly := func() (error, database.Loss) {
 		e.Msg, e.Err = "the database is read-only", nil
-		e.Hint = "is " + d.where() + " a standby? Name the primary, or all servers; work goes on by itself"
+		e.Hint = "is " + s.where() + " a standby? Name the primary, or all servers; work goes on by itself"
 		return e, database.LosesAll
 	}
 	if errors.Is(err, errReadOnly) {
 		return readOnly()
 	}
 	if errors.Is(err, errInDoubt) {
-		e.Msg, e.Hint = "the standby of the database has not confirmed a change", "look at the log of PostgreSQL on "+d.where()
+		e.Msg, e.Hint = "the standby of the database has not confirmed a change", "look at the log of PostgreSQL on "+s.where()
 		return e, database.LosesAll
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -92,45 +86,45 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 	case class == "23":
 		e.Kind, e.Msg, e.Hint = inventory.Conflict, "the name or address is taken", ""
 	case class == "40": // deadlock or serialization failure: not us, there is one writer
-		e.Msg, e.Hint, loss = "another program writes to the database of Slipway", "let no other program write to "+d.where(), database.LosesAll
+		e.Msg, e.Hint, loss = "another program writes to the database of Slipway", "let no other program write to "+s.where(), database.LosesAll
 	case pg.Code == "25006": // the server has become a standby: the next connection looks for the primary
 		return readOnly()
 	case pg.Code == "25P03", pg.Code == "25P04": // we were paused in a transaction, or stuck
 		e.Msg, e.Hint, loss = "the database has ended a change that took too long", "was this machine paused? Try again", database.LosesAll
 	case pg.Code == "55P03":
-		e.Msg, e.Hint = "another program holds tables of the database", "stop what is connected to "+d.where()
+		e.Msg, e.Hint = "another program holds tables of the database", "stop what is connected to "+s.where()
 	case pg.Code == "57014":
-		e.Msg, e.Hint = "a statement was cancelled", "who cancels statements on "+d.where()+"? Try again"
+		e.Msg, e.Hint = "a statement was cancelled", "who cancels statements on "+s.where()+"? Try again"
 	case pg.Code == "0A000": // prepared statements would return columns of other types
 		e.Msg, e.Hint = "the tables of the database were changed while they were in use", "try again"
 	case pg.Code == "54000" && pg.Routine != "PreCommit_Notify": // an index has values of up to 2,704 bytes
 		e.Kind, e.Msg, e.Hint = inventory.Invalid, "a value is too long for the database", "shorten it"
 	case pg.Code == "53100":
-		e.Msg, e.Hint = "the disk with the database is full", "free space on the server "+d.where()+"; work goes on by itself"
+		e.Msg, e.Hint = "the disk with the database is full", "free space on the server "+s.where()+"; work goes on by itself"
 	case pg.Code == "53300":
-		e.Msg, e.Hint = "the database has too many connections", "raise max_connections on "+d.where()+", or end what holds them"
+		e.Msg, e.Hint = "the database has too many connections", "raise max_connections on "+s.where()+", or end what holds them"
 	case class == "53":
-		e.Msg, e.Hint = "the database lacks memory or another resource", "look at the log of PostgreSQL on "+d.where()
+		e.Msg, e.Hint = "the database lacks memory or another resource", "look at the log of PostgreSQL on "+s.where()
 	case class == "57" && pg.Code != "57014": // it stops, starts, or was told to end the connection
 		e.Msg, loss = "the database is stopping or starting", database.LosesAll
 	case class == "28":
 		e.Msg, e.Err = "the database refuses the user or the password: "+inventory.Clean(pg.Message, 200), nil
-		e.Hint = "check user, password and pg_hba.conf of " + d.where()
+		e.Hint = "check user, password and pg_hba.conf of " + s.where()
 	case pg.Code == "42704" && pg.SeverityUnlocalized == "FATAL": // of a connection that begins
 		e.Kind, e.Err, e.Hint = inventory.Invalid, nil, "take it out of the address"
 		e.Msg = "the database does not know an option of its address: " + inventory.Clean(pg.Message, 200)
 	case pg.Code == "3D000":
-		e.Msg, e.Hint = "the database does not exist", "make it with: CREATE DATABASE "+d.server.Database+" ENCODING 'UTF8' TEMPLATE template0"
+		e.Msg, e.Hint = "the database does not exist", "make it with: CREATE DATABASE "+s.to.Database+" ENCODING 'UTF8' TEMPLATE template0"
 	case pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter"): // pgbouncer: the only one that says so has no code for it
 		e.Kind, e.Msg = inventory.Conflict, "a connection pooler stands before the database"
 		e.Hint = "name PostgreSQL itself: a pooler hides which connection has the lock and the notifications"
 	case pg.Code == "42501":
-		e.Msg, e.Hint = "the user of the database may not do that", "let "+d.server.User+" own the database and its tables"
+		e.Msg, e.Hint = "the user of the database may not do that", "let "+s.to.User+" own the database and its tables"
 	case class == "42": // a table or column is missing
 		e.Kind, e.Msg = inventory.Internal, "the tables of the database are not those of this version"
 		e.Hint = "were they changed by hand? Restore a backup, or look at the log"
 	case class == "58", class == "XX":
-		e.Msg, e.Hint = "the server of the database fails", "look at the log of PostgreSQL on "+d.where()
+		e.Msg, e.Hint = "the server of the database fails", "look at the log of PostgreSQL on "+s.where()
 	default:
 		e.Kind, e.Msg, e.Hint = inventory.Internal, "cannot use the database", ""
 	}
@@ -138,9 +132,9 @@ func (d *DB) fault(err error, isOpen bool) (error, database.Loss) {
 }
 
 // where is the server, or the servers, as an admin names them.
-func (d *DB) where() string {
-	all := []string{net.JoinHostPort(d.server.Host, strconv.Itoa(int(d.server.Port)))}
-	for _, f := range d.server.Fallbacks {
+func (s *server) where() string {
+	all := []string{net.JoinHostPort(s.to.Host, strconv.Itoa(int(s.to.Port)))}
+	for _, f := range s.to.Fallbacks {
 		if at := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port))); !slices.Contains(all, at) {
 			all = append(all, at)
 		}

@@ -24,16 +24,16 @@ ON CONFLICT (id) DO UPDATE SET batch_n = excluded.batch_n, seen_at = excluded.se
 	endWriter    = `DELETE FROM writers WHERE id = $1`
 	raiseChanges = `UPDATE changes SET n = FLOOR(random() * 9007199254740992)::BIGINT` // 2^53; see changing
 	wakeOthers   = `SELECT pg_notify('slipway', $1)`
-	commit       = `COMMIT`
 	rollback     = `ROLLBACK`
-
-	nowMS = `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT` // clocks of instances may differ
 )
 
 // writing is the connection of the writer. It implements database.Frame.
 type writing struct {
-	*conn // nil while there is none
-	db    *DB
+	*conn    // nil while there is none
+	server   *server
+	id       string                 // of this run, in the table writers
+	outage   *outage                // why there is no connection
+	isEnding func() <-chan struct{} // closed when the program ends
 	begun
 	isRaised bool  // this transaction has changed a watched table
 	batchN   int64 // of the commit that was acknowledged last
@@ -56,22 +56,22 @@ func (w *writing) connect() error {
 	if w.conn.isAlive() {
 		return nil
 	}
-	c, err := w.db.dial()
+	c, err := w.server.dial()
 	if err != nil {
-		return w.db.noWriter.note(w.db.said(err))
+		return w.outage.note(w.server.said(err))
 	}
 	c.mend = w.goOn
 	w.conn = c
-	w.db.dialled.Add(1)
+	w.server.dialled.Add(1)
 	n, err := w.settle()
 	if err != nil {
 		_ = c.close()
 		w.conn = nil
-		return w.db.noWriter.note(w.db.said(err))
+		return w.outage.note(w.server.said(err))
 	}
-	_ = w.db.noWriter.note(nil)
+	_ = w.outage.note(nil)
 	if n < w.batchN {
-		w.db.lost(w.batchN - n)
+		w.server.lost(w.batchN - n)
 	}
 	w.batchN = n
 	return nil
@@ -81,7 +81,7 @@ func (w *writing) connect() error {
 // server still runs has ended. Its own commit waits for the standby, if there is a synchronous one, and so for all commits before: a commit
 // whose answer was lost may be visible before a standby has it.
 func (w *writing) settle() (n int64, err error) {
-	id := []any{w.db.id}
+	id := []any{w.id}
 	w.later(step{query: beginWrite}, step{query: takeTurn}, step{query: oldWriters}, step{query: batchSQL, args: id, read: func(rows [][]any) {
 		if len(rows) == 1 { // none before the first commit
 			n, _ = rows[0][0].(int64)
@@ -90,14 +90,8 @@ func (w *writing) settle() (n int64, err error) {
 	if err := w.flush(); err != nil {
 		return 0, err
 	}
-	w.later(step{query: countBatch, args: []any{w.db.id, n}}, step{query: commit})
+	w.later(step{query: countBatch, args: []any{w.id, n}}, step{query: commit})
 	return n, w.flush()
-}
-
-// part is what one caller writes in a shared commit.
-type part struct {
-	isAlone bool
-	lost    func(error)
 }
 
 // BeginOne implements database.Frame.
@@ -140,7 +134,7 @@ func (w *writing) EndOne() error {
 // goOn is conn.mend. A statement of Later may fail after its caller has left: then its part is undone, and the others go on.
 func (w *writing) goOn(steps []step, failed int, err error) ([]step, error) {
 	s := steps[failed]
-	said, loss := w.db.fault(err, w.isOpen())
+	said, loss := w.server.fault(err, w.isOpen())
 	if !s.isLater || loss != database.LosesOne {
 		return nil, err
 	}
@@ -169,14 +163,14 @@ func (w *writing) Commit(wakes bool) error {
 			if errors.Is(err, errPartLost) {
 				return w.Rollback()
 			}
-			said, _ := w.db.fault(err, w.isOpen())
+			said, _ := w.server.fault(err, w.isOpen())
 			return said
 		}
 	}
 	next := w.batchN + 1
-	w.later(step{query: countBatch, args: []any{w.db.id, next}})
+	w.later(step{query: countBatch, args: []any{w.id, next}})
 	if wakes {
-		w.later(step{query: wakeOthers, args: []any{w.db.id}})
+		w.later(step{query: wakeOthers, args: []any{w.id}})
 	}
 	_, err := w.conn.Exec(commit, nil)
 	if err == nil {
@@ -186,7 +180,7 @@ func (w *writing) Commit(wakes bool) error {
 	if errors.Is(err, errPartLost) {
 		return w.Rollback()
 	}
-	said, loss := w.db.fault(err, w.isOpen())
+	said, loss := w.server.fault(err, w.isOpen())
 	if loss != database.LosesAll { // the server answered that it did not commit
 		return said
 	}
@@ -196,22 +190,22 @@ func (w *writing) Commit(wakes bool) error {
 // resolve finds out whether a commit was made whose answer was lost. The callers wait for that: somebody who hears of a failure must be
 // sure that nothing was stored.
 func (w *writing) resolve(next int64, cause error) error {
-	w.db.cfg.Log.Warn("the answer to a commit was lost; asking the database", "batch", next, "err", cause)
+	w.server.cfg.Log.Warn("the answer to a commit was lost; asking the database", "batch", next, "err", cause)
 	_ = w.close()
 	w.conn = nil
 	had := w.batchN
-	for until := time.Now().Add(w.db.cfg.Patience); ; {
-		c, err := w.db.dial()
+	for until := time.Now().Add(w.server.cfg.Patience); ; {
+		c, err := w.server.dial()
 		if err == nil {
 			c.mend = w.goOn
 			w.conn = c
-			w.db.dialled.Add(1)
+			w.server.dialled.Add(1)
 			var n int64
 			if n, err = w.settle(); err == nil {
-				_ = w.db.noWriter.note(nil)
+				_ = w.outage.note(nil)
 				w.batchN = n
 				if n < had {
-					w.db.lost(had - n)
+					w.server.lost(had - n)
 				}
 				if n == next {
 					return nil
@@ -221,14 +215,14 @@ func (w *writing) resolve(next int64, cause error) error {
 			_ = c.close()
 			w.conn = nil
 		}
-		_ = w.db.noWriter.note(w.db.said(err)) // nobody who asks now has to wait
-		isEnding := false
+		_ = w.outage.note(w.server.said(err)) // nobody who asks now has to wait
+		ends := false
 		select {
-		case <-w.db.Closing():
-			isEnding = true
+		case <-w.isEnding():
+			ends = true
 		case <-time.After(time.Second):
 		}
-		if isEnding || time.Now().After(until) {
+		if ends || time.Now().After(until) {
 			// Whoever retries reads first: a name that is taken then is the own one.
 			return &inventory.Error{
 				Kind: inventory.Unavailable, Msg: "it is not known whether the change was stored: the database went away during the commit",
@@ -257,7 +251,7 @@ func (w *writing) leave() error {
 		return nil
 	}
 	w.waiting = nil
-	_, err := w.conn.Exec(endWriter, []any{w.db.id})
+	_, err := w.conn.Exec(endWriter, []any{w.id})
 	return errors.Join(err, w.close())
 }
 
@@ -302,7 +296,7 @@ func (w *writing) Each(query string, args []any, fn func(database.Scan) error) e
 // lags, a count that goes up by one would come again with other contents. A part that is undone may undo it, too: the next one sets it
 // again.
 func (w *writing) changing(query string) {
-	if w.db.isWatched(query) {
+	if w.server.isWatched(query) {
 		w.isRaised = true
 		w.later(step{query: raiseChanges, part: w.part})
 	}
@@ -322,7 +316,7 @@ func (w *writing) Now() (time.Time, error) { return w.begun.at(w.conn) }
 
 // Fault implements database.Conn.
 func (w *writing) Fault(err error) (error, database.Loss) {
-	said, loss := w.db.fault(err, w.isOpen())
+	said, loss := w.server.fault(err, w.isOpen())
 	if loss == database.LosesAll && w.isOpen() { // the next connection may be one to another server
 		_ = w.close()
 	}
@@ -333,5 +327,5 @@ func (w *writing) said(err error) error {
 	if err == nil {
 		return nil
 	}
-	return w.db.said(err)
+	return w.server.said(err)
 }

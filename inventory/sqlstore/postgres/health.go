@@ -76,8 +76,8 @@ func (d *DB) Health(ctx context.Context) (h Health, err error) {
 // Look asks the server of a database, which it neither migrates nor writes.
 func Look(cfg Config) (h Health, err error) {
 	cfg.Timeout = 5 * time.Second
-	d := &DB{cfg: cfg}
-	if d.server, err = server(cfg); err != nil {
+	d, err := newServer(cfg)
+	if err != nil {
 		return h, err
 	}
 	if err := d.check(); err != nil {

@@ -11,18 +11,20 @@ const (
 	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
 	endRead    = `COMMIT`
 	changesSQL = `SELECT n, ` + nowMS + ` FROM changes`
+
+	nowMS = `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT` // clocks of instances may differ
 )
 
 // reading is a connection during a Read. It implements database.Conn. The snapshot is that of its first statement, which counts the
 // changes.
 type reading struct {
 	*conn
-	db *DB
+	server *server
 	begun
 }
 
-func (d *DB) read(c *conn) *reading {
-	r := &reading{conn: c, db: d}
+func (s *server) read(c *conn) *reading {
+	r := &reading{conn: c, server: s}
 	c.later(step{query: beginRead}, step{query: changesSQL, read: r.begun.read})
 	return r
 }
@@ -73,4 +75,4 @@ func (r *reading) Changes() (uint64, bool) {
 }
 
 // Fault implements database.Conn.
-func (r *reading) Fault(err error) (error, database.Loss) { return r.db.fault(err, r.isOpen()) }
+func (r *reading) Fault(err error) (error, database.Loss) { return r.server.fault(err, r.isOpen()) }

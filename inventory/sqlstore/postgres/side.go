@@ -17,8 +17,8 @@ import (
 
 // Side is a database during a copy, with a connection of its own. It implements copying.Side.
 type Side struct {
-	db *DB // for errors
-	c  *pgx.Conn
+	server *server // for errors
+	c      *pgx.Conn
 }
 
 // OpenSource begins to read a database, in one snapshot.
@@ -43,20 +43,20 @@ func OpenTarget(ctx context.Context, cfg Config) (*Side, error) {
 
 func openSide(ctx context.Context, cfg Config, begin string) (*Side, error) {
 	cfg.Timeout = 10 * time.Second
-	to, err := server(cfg)
+	to, err := newServer(cfg)
 	if err != nil {
 		return nil, err
 	}
-	s := &Side{db: &DB{cfg: cfg, server: to}}
-	to.RuntimeParams["application_name"] = "slipway copy"
+	s := &Side{server: to}
+	to.to.RuntimeParams["application_name"] = "slipway copy"
 	// The target is idle while the source sends nothing, and a large table is read for longer than any answer may take else.
-	to.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
-	to.RuntimeParams["statement_timeout"] = "0"
-	to.DialFunc = dialWatched
-	if err := s.db.check(); err != nil {
+	to.to.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
+	to.to.RuntimeParams["statement_timeout"] = "0"
+	to.to.DialFunc = dialWatched
+	if err := s.server.check(); err != nil {
 		return nil, err
 	}
-	if s.c, err = pgx.ConnectConfig(ctx, to); err != nil {
+	if s.c, err = pgx.ConnectConfig(ctx, to.to); err != nil {
 		return nil, s.said(ctx, err)
 	}
 	if err := s.exec(ctx, begin); err != nil {
@@ -212,7 +212,7 @@ func (s *Side) Commit(ctx context.Context) error {
 
 // Close ends the connection, and the server undoes what was not committed.
 func (s *Side) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.db.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.server.cfg.Timeout)
 	defer cancel()
 	return s.c.Close(ctx)
 }
@@ -241,7 +241,7 @@ func (s *Side) said(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return copying.Interrupted(err)
 	}
-	said := s.db.said(err)
+	said := s.server.said(err)
 	// Nothing of a copy goes on by itself: that is true of a server.
 	if e, ok := errors.AsType[*inventory.Error](said); ok && strings.HasSuffix(e.Hint, goesOn) {
 		e.Hint = strings.TrimSuffix(e.Hint, goesOn) + "; nothing was changed: start it again"

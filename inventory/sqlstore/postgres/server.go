@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"io/fs"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
+
+// Config holds the settings of a DB. Only URL is required.
+type Config struct {
+	// URL names the server, the user and the database, as libpq does: postgres://user@host:5432/slipway?sslmode=verify-full. It may
+	// name several servers; the one that can be written is used. Password is apart, so that no list of processes shows it.
+	URL, Password string
+	// Migrations are the files that bring the schema up to date, as goose names them; nil leaves the schema as it is.
+	Migrations fs.FS
+	// Watched are the tables whose changes database.Tx.Changes counts.
+	Watched []string
+	// Lost is called when commits that were acknowledged are gone, as after a failover to a standby that did not have them. Nil only logs.
+	Lost func(commitN int64)
+	Log  *slog.Logger // gets migrations, failed commits and lost connections; nil discards them
+	// QueueN, BatchN and ReaderN are those of package sqlite.
+	QueueN, BatchN, ReaderN int
+	// Timeout is how long one answer of the server may take; 0 is 10 seconds. Patience is how long Write waits to learn what became of a
+	// commit; 0 is 30 seconds.
+	Timeout, Patience time.Duration
+}
+
+// server is where the database is, and how it is used.
+type server struct {
+	cfg     Config
+	to      *pgx.ConnConfig
+	dialled atomic.Int64 // counts the connections of the writer: the others follow it to another server
+}
+
+func (s *server) isWatched(query string) bool { return database.Changes(query, s.cfg.Watched) }
+
+// lost says that commits are gone that were acknowledges.
+func (s *server) lost(n int64) {
+	s.cfg.Log.Error("the database has lost acknowledged changes", "commits", n,
+		"hint", "after a failover: the standby did not have them; set synchronous_standby_names on the primary")
+	if s.cfg.Lost != nil {
+		s.cfg.Lost(n)
+	}
+}
