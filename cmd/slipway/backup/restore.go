@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/inventory/sqlstore/moving"
@@ -167,6 +168,50 @@ func (r *Restored) upgrade(ctx context.Context, path string, o Options) error {
 	})
 	return errors.Join(err, s.Close())
 }
+
+// toServer puts the database of a backup into one on a PostgreSQL server. What was there is kept as a file in the data directory.
+func toServer(ctx context.Context, path string, o Options) (kept string, c moving.Copied, err error) {
+	has, err := moving.HasRows(ctx, o.Server)
+	if err != nil {
+		return "", c, err
+	}
+	if has && !o.IsDryRun {
+		kept = filepath.Join(o.DataDir, databaseFile+beforeRestore+stamp(o.Now))
+		if _, err := moving.Copy(ctx, o.Server, moving.Database{Path: kept}, moving.Options{}); err != nil {
+			return "", c, err
+		}
+	}
+	c, err = moving.Copy(ctx, moving.Database{Path: path}, o.Server, moving.Options{IsReplacing: has, IsDryRun: o.IsDryRun})
+	return kept, c, err
+}
+
+// mayRestore refuses a restore over an inventory that is there, unless it is forced.
+func mayRestore(ctx context.Context, o Options) error {
+	if o.Force {
+		return nil
+	}
+	if o.Server.URL == "" {
+		if _, err := os.Lstat(filepath.Join(o.DataDir, databaseFile)); err == nil {
+			return inventory.Errorf(inventory.Conflict, "there is a database in %s already", o.DataDir).
+				WithHint("--force puts the backup in its place and keeps it under another name")
+		}
+		used, err := storage.Settings{DataDir: o.DataDir}.Used()
+		if err == nil && used != "" {
+			err = inventory.Errorf(inventory.Conflict, "the inventory of %s is in a PostgreSQL database: %s", o.DataDir, inventory.Clean(used, 200)).
+				WithHint("name it with --config or --database; --force puts the backup into a file of the data directory")
+		}
+		return err
+	}
+	has, err := moving.HasRows(ctx, o.Server)
+	if err == nil && has {
+		err = inventory.Errorf(inventory.Conflict, "the PostgreSQL database has an inventory already").
+			WithHint("--force puts the backup in its place and keeps it as a file in %s", o.DataDir)
+	}
+	return err
+}
+
+// stamp is a time in the name of a file.
+func stamp(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
 
 // beforeRestore is in the name of the file that had the inventory before a restore.
 const beforeRestore = ".before-restore-"

@@ -152,20 +152,3 @@ func (c *RestoreCommand) options() (o backup.Options, err error) {
 	}
 	return o, err
 }
-
-// sayRestored says what a person has to do after a restore.
-func sayRestored(s *cli.Session, out backup.Restored, dataDir string) {
-	switch {
-	case out.Manifest.SecretN == 0:
-	case !out.HasKey:
-		s.Say("the key of its %d secrets is missing: put secret.key into %s before the server starts", out.Manifest.SecretN, dataDir)
-	case out.IsOtherKey:
-		s.Say("the key in %s is not the one that its %d secrets were sealed with: put the right secret.key there", dataDir, out.Manifest.SecretN)
-	}
-	if out.HeldN > 0 {
-		s.Say("%d hosts are in maintenance: nobody knows what became of them after the backup. Look them over, then: slipway host maintain NAME --off; for many: slipway host bulk maintain --off --selector SELECTOR", out.HeldN)
-	}
-	if n := len(out.Missing); n > 0 {
-		s.Say("%d files of images are missing; copy the folder artefacts, or import the images again (-o json lists them)", n)
-	}
-}
