@@ -22,7 +22,7 @@ type Conn interface {
 	// Now is that of Tx.
 	Now() (time.Time, error)
 	// Fault turns an error of the driver into one of ours, and says what the transaction has lost with it.
-	Fault(err error) (error, Loss)
+	Fault(err error) (Loss, error)
 }
 
 // Loss is what a statement that failed takes along.
@@ -170,7 +170,7 @@ func (t *Tx) check(err error) error {
 	if _, ok := errors.AsType[*inventory.Error](err); ok {
 		return err
 	}
-	said, loss := t.conn.Fault(err)
+	loss, said := t.conn.Fault(err)
 	if loss != LosesStatement {
 		t.broken, t.loss = said, loss
 	}

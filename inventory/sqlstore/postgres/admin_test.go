@@ -194,7 +194,7 @@ func TestWhatTheServerSaysIsKnownByItsCode(t *testing.T) {
 		{"42704", "FATAL", inventory.Invalid, "option", database.LosesAll},
 		{"23505", "ERROR", inventory.Conflict, "taken", database.LosesOne},
 	} {
-		said, loss := d.fault(&pgconn.PgError{Code: c.code, TableName: "things", Severity: "ОШИБКА", SeverityUnlocalized: c.severity}, true)
+		loss, said := d.fault(&pgconn.PgError{Code: c.code, TableName: "things", Severity: "ОШИБКА", SeverityUnlocalized: c.severity}, true)
 		wantError(t, said, c.kind, c.says)
 		if loss != c.loss {
 			t.Errorf("%s loses %d, want %d", c.code, loss, c.loss)

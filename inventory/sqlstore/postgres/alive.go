@@ -1,34 +1,28 @@
 package postgres
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"syscall"
 )
 
 // isAlive reports whether the connection can be used, as far as this side knows. A server that ends a connection says so before it closes
-// it: then there is something to read, and the end comes after that.
+// it: then there is something to read. Only then it is worth a way to the server and back.
 func (c *conn) isAlive() bool {
-	for range 8 {
-		if !c.isOpen() {
-			return false
-		}
-		hasMore, err := hasArrived(c.c.PgConn().Conn())
-		if err != nil {
-			return false
-		}
-		if !hasMore {
-			return true
-		}
-		if c.c.PgConn().CheckConn() != nil { // it reads one message
-			return false
-		}
+	if !c.isOpen() {
+		return false
 	}
-	return false
+	hasMore, err := hasArrived(c.c.PgConn().Conn())
+	if err != nil || !hasMore {
+		return err == nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	return c.c.Ping(ctx) == nil
 }
 
-// hasArrived reports whether there is something to read. It does not wait for it: CheckConn does, for a millisecond, which is longer than
-// most queries take. The error says that the connection has ended.
+// hasArrived reports whether there is something to read, and does not wait for it. The error says that the connection has ended.
 func hasArrived(c net.Conn) (bool, error) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

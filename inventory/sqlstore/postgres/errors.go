@@ -27,7 +27,7 @@ func (e *partError) Error() string { return e.said.Error() }
 
 // said is the error of a statement, for callers who need not know what was lost.
 func (s *server) said(err error) error {
-	said, _ := s.fault(err, false)
+	_, said := s.fault(err, false)
 	return said
 }
 
@@ -36,43 +36,43 @@ func (s *server) said(err error) error {
 //
 // An error of the server ends the part of the caller, as PostgreSQL does nothing more until a ROLLBACK TO. The driver ends the connection
 // with most of its own errors, and the whole transaction with it. If the connection isOpen still, the error came from what was read.
-func (s *server) fault(err error, isOpen bool) (error, database.Loss) {
+func (s *server) fault(err error, isOpen bool) (database.Loss, error) {
 	if said, ok := errors.AsType[*inventory.Error](err); ok {
-		return said, database.LosesOne
+		return database.LosesOne, said
 	}
 	if part, ok := errors.AsType[*partError](err); ok {
-		return part.said, database.LosesOne
+		return database.LosesOne, part.said
 	}
 	if errors.Is(err, errNotCommitted) {
-		return &inventory.Error{Kind: inventory.Internal, Msg: "cannot use the database", Err: err}, database.LosesOne
+		return database.LosesOne, &inventory.Error{Kind: inventory.Internal, Msg: "cannot use the database", Err: err}
 	}
 	e := &inventory.Error{
 		Kind: inventory.Unavailable, Msg: "the database cannot be reached", Err: err,
 		Hint: "check that PostgreSQL runs at " + s.where() + " and that this machine reaches it; work goes on by itself",
 	}
-	readOnly := func() (error, database.Loss) {
+	readOnly := func() (database.Loss, error) {
 		e.Msg, e.Err = "the database is read-only", nil
 		e.Hint = "is " + s.where() + " a standby? Name the primary, or all servers; work goes on by itself"
-		return e, database.LosesAll
+		return database.LosesAll, e
 	}
 	if errors.Is(err, errReadOnly) {
 		return readOnly()
 	}
 	if errors.Is(err, errInDoubt) {
 		e.Msg, e.Hint = "the standby of the database has not confirmed a change", "look at the log of PostgreSQL on "+s.where()
-		return e, database.LosesAll
+		return database.LosesAll, e
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		e.Msg, e.Err = "the database does not answer in time", nil
-		return e, database.LosesAll
+		return database.LosesAll, e
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok && isOpen {
-		return &inventory.Error{Kind: inventory.Internal, Msg: "cannot use the database", Err: err}, database.LosesStatement
+		return database.LosesStatement, &inventory.Error{Kind: inventory.Internal, Msg: "cannot use the database", Err: err}
 	} else if !ok {
 		e.Msg += ": " + reason(err)
 		e.Err = nil // its text is long, and says the same
-		return e, database.LosesAll
+		return database.LosesAll, e
 	}
 	e.Err = pg // without the way to it
 	loss := database.LosesOne
@@ -128,7 +128,7 @@ func (s *server) fault(err error, isOpen bool) (error, database.Loss) {
 	default:
 		e.Kind, e.Msg, e.Hint = inventory.Internal, "cannot use the database", ""
 	}
-	return e, loss
+	return loss, e
 }
 
 // where is the server, or the servers, as an admin names them.

@@ -134,7 +134,7 @@ func (w *writing) EndOne() error {
 // goOn is conn.mend. A statement of Later may fail after its caller has left: then its part is undone, and the others go on.
 func (w *writing) goOn(steps []step, failed int, err error) ([]step, error) {
 	s := steps[failed]
-	said, loss := w.server.fault(err, w.isOpen())
+	loss, said := w.server.fault(err, w.isOpen())
 	if !s.isLater || loss != database.LosesOne {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (w *writing) Commit(wakes bool) error {
 			if errors.Is(err, errPartLost) {
 				return w.Rollback()
 			}
-			said, _ := w.server.fault(err, w.isOpen())
+			_, said := w.server.fault(err, w.isOpen())
 			return said
 		}
 	}
@@ -180,7 +180,7 @@ func (w *writing) Commit(wakes bool) error {
 	if errors.Is(err, errPartLost) {
 		return w.Rollback()
 	}
-	said, loss := w.server.fault(err, w.isOpen())
+	loss, said := w.server.fault(err, w.isOpen())
 	if loss != database.LosesAll { // the server answered that it did not commit
 		return said
 	}
@@ -315,12 +315,12 @@ func (w *writing) Changes() (uint64, bool) {
 func (w *writing) Now() (time.Time, error) { return w.begun.at(w.conn) }
 
 // Fault implements database.Conn.
-func (w *writing) Fault(err error) (error, database.Loss) {
-	said, loss := w.server.fault(err, w.isOpen())
+func (w *writing) Fault(err error) (database.Loss, error) {
+	loss, said := w.server.fault(err, w.isOpen())
 	if loss == database.LosesAll && w.isOpen() { // the next connection may be one to another server
 		_ = w.close()
 	}
-	return said, loss
+	return loss, said
 }
 
 func (w *writing) said(err error) error {

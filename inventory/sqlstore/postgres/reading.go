@@ -75,4 +75,4 @@ func (r *reading) Changes() (uint64, bool) {
 }
 
 // Fault implements database.Conn.
-func (r *reading) Fault(err error) (error, database.Loss) { return r.server.fault(err, r.isOpen()) }
+func (r *reading) Fault(err error) (database.Loss, error) { return r.server.fault(err, r.isOpen()) }

@@ -79,10 +79,10 @@ func losesTransaction(err error) bool {
 }
 
 // used is the error of a caller's statement, and what its transaction has lost with it.
-func (d *DB) used(err error) (error, database.Loss) {
+func (d *DB) used(err error) (database.Loss, error) {
 	loss := database.LosesStatement
 	if losesTransaction(err) {
 		loss = database.LosesAll
 	}
-	return d.fault(err, "use the database"), loss
+	return loss, d.fault(err, "use the database")
 }

@@ -108,4 +108,4 @@ func (w writing) Changes() (count uint64, ok bool) {
 }
 
 // Fault implements database.Conn.
-func (w writing) Fault(err error) (error, database.Loss) { return w.db.used(err) }
+func (w writing) Fault(err error) (database.Loss, error) { return w.db.used(err) }

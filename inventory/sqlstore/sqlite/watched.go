@@ -43,7 +43,7 @@ func (r *reading) Changes() (count uint64, ok bool) {
 }
 
 // Fault implements database.Conn.
-func (r *reading) Fault(err error) (error, database.Loss) { return r.db.used(err) }
+func (r *reading) Fault(err error) (database.Loss, error) { return r.db.used(err) }
 
 // changing is called before each statement of the writer.
 func (d *DB) changing(isWatched bool) {
