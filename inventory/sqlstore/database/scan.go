@@ -1,6 +1,7 @@
 package database
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"reflect"
 )
@@ -14,8 +15,8 @@ type reader interface {
 	Read(v any) error
 }
 
-// Columns copies the columns of a row: texts, 64-bit integers, bytes and nil. V is any. A value that does not fit is an error.
-func Columns[V any](dest []any, columns []V) error {
+// Columns copies the columns of a row: texts, 64-bit integers, bytes and nil. A value that does not fit is an error.
+func Columns(dest []any, columns []driver.Value) error {
 	if len(dest) != len(columns) {
 		return fmt.Errorf("a row of %d columns is read as %d", len(columns), len(dest))
 	}

@@ -46,7 +46,7 @@ const statementN = 4096
 type step struct {
 	query   string
 	args    []any
-	read    func(rows [][]any)
+	read    func(rows [][]driver.Value)
 	part    *part             // that it belongs to; nil for what belongs to the transaction
 	isLater bool              // its caller does not wait for it
 	failed  func(error) error // what its error means to its caller; may be nil
@@ -68,7 +68,7 @@ func (c *conn) flush() error {
 }
 
 // send sends what waits, then the last statement, if there is one. It returns how many rows that one changed, and its rows.
-func (c *conn) send(last *step) (n int64, rows [][]any, err error) {
+func (c *conn) send(last *step) (n int64, rows [][]driver.Value, err error) {
 	steps := c.waiting
 	if last != nil {
 		if _, err := arguments(last.args); err != nil { // what waits goes with the next one
@@ -91,7 +91,7 @@ func (c *conn) send(last *step) (n int64, rows [][]any, err error) {
 // try runs steps until one of them fails. Prepared ones go together. Others go alone: the driver prepares all statements of one way
 // before it runs any, so that one that cannot be prepared would keep SAVEPOINT from the server, and ROLLBACK TO undo the part of another
 // caller.
-func (c *conn) try(steps []step) (failed int, n int64, rows [][]any, err error) {
+func (c *conn) try(steps []step) (failed int, n int64, rows [][]driver.Value, err error) {
 	c.waiting = nil
 	for from := 0; from < len(steps); {
 		to := from + 1
@@ -107,7 +107,7 @@ func (c *conn) try(steps []step) (failed int, n int64, rows [][]any, err error) 
 }
 
 // together sends steps in one go. If one of them fails, the server ignores those after it.
-func (c *conn) together(steps []step) (failed int, n int64, rows [][]any, err error) {
+func (c *conn) together(steps []step) (failed int, n int64, rows [][]driver.Value, err error) {
 	batch := &pgx.Batch{}
 	for _, s := range steps {
 		args, err := arguments(s.args)
@@ -125,7 +125,7 @@ func (c *conn) together(steps []step) (failed int, n int64, rows [][]any, err er
 	answers := c.c.SendBatch(ctx, batch)
 	for i, s := range steps {
 		failed = i
-		var got [][]any
+		var got [][]driver.Value
 		var tag string
 		if tag, n, got, err = collect(answers); err != nil {
 			break
@@ -158,7 +158,7 @@ func (c *conn) together(steps []step) (failed int, n int64, rows [][]any, err er
 }
 
 // collect reads one answer to its end.
-func collect(answers pgx.BatchResults) (tag string, n int64, all [][]any, err error) {
+func collect(answers pgx.BatchResults) (tag string, n int64, all [][]driver.Value, err error) {
 	rows, err := answers.Query()
 	if err != nil {
 		return "", 0, nil, err
@@ -169,13 +169,14 @@ func collect(answers pgx.BatchResults) (tag string, n int64, all [][]any, err er
 			rows.Close()
 			return "", 0, nil, err
 		}
+		values := make([]driver.Value, len(row))
 		for i, v := range row {
-			if row[i], err = stored(v); err != nil {
+			if values[i], err = stored(v); err != nil {
 				rows.Close()
 				return "", 0, nil, err
 			}
 		}
-		all = append(all, row)
+		all = append(all, values)
 	}
 	rows.Close()
 	return rows.CommandTag().String(), rows.CommandTag().RowsAffected(), all, rows.Err()
@@ -183,7 +184,7 @@ func collect(answers pgx.BatchResults) (tag string, n int64, all [][]any, err er
 
 // stored turns what PostgreSQL has into what database.Columns knows: texts, 64-bit integers, bytes and nil. Comparisons are of type bool
 // here and numbers on SQLite, and a SUM of BIGINT is NUMERIC.
-func stored(v any) (any, error) {
+func stored(v any) (driver.Value, error) {
 	switch v := v.(type) {
 	case nil, string, int64, []byte:
 		return v, nil

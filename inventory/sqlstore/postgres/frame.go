@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"database/sql/driver"
 	"errors"
 	"slices"
 	"time"
@@ -82,7 +83,7 @@ func (w *writing) connect() error {
 // whose answer was lost may be visible before a standby has it.
 func (w *writing) settle() (n int64, err error) {
 	id := []any{w.id}
-	w.later(step{query: beginWrite}, step{query: takeTurn}, step{query: oldWriters}, step{query: batchSQL, args: id, read: func(rows [][]any) {
+	w.later(step{query: beginWrite}, step{query: takeTurn}, step{query: oldWriters}, step{query: batchSQL, args: id, read: func(rows [][]driver.Value) {
 		if len(rows) == 1 { // none before the first commit
 			n, _ = rows[0][0].(int64)
 		}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"database/sql/driver"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -36,7 +37,7 @@ type begun struct {
 	known   bool
 }
 
-func (b *begun) read(rows [][]any) {
+func (b *begun) read(rows [][]driver.Value) {
 	if len(rows) != 1 {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
@@ -96,28 +97,20 @@ func (c *conn) run(query string) (int64, error) { return c.Exec(query, nil) }
 
 // Exec runs a statement without rows.
 func (c *conn) Exec(query string, args []any) (int64, error) {
-	r, err := c.exec(query, args)
+	s, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.exec(args)
 	if err != nil {
 		return 0, err
 	}
 	return r.RowsAffected()
 }
 
-// Insert adds a row and returns its id.
-func (c *conn) Insert(query string, args []any) (int64, error) {
-	r, err := c.exec(query, args)
-	if err != nil {
-		return 0, err
-	}
-	return r.LastInsertId()
-}
-
-func (c *conn) exec(query string, args []any) (driver.Result, error) {
-	s, err := c.prepare(query)
-	if err != nil {
-		return nil, err
-	}
-	return s.exec(args)
+// Insert implements database.Conn. Only the writer has rows to insert.
+func (c *conn) Insert(string, []any) (int64, error) {
+	return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
 }
 
 // Each runs a query and calls fn for every row, until there is none or fn fails.

@@ -62,10 +62,15 @@ func (w writing) step(query, doing string) error {
 
 // Exec implements database.Conn.
 func (w writing) Exec(query string, args []any) (int64, error) {
-	if err := w.changing(query); err != nil {
+	s, err := w.changing(query)
+	if err != nil {
 		return 0, err
 	}
-	return w.conn.Exec(query, args)
+	r, err := s.exec(args)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
 }
 
 // Later implements database.Conn. Nothing is won by waiting.
@@ -76,29 +81,34 @@ func (w writing) Later(_ func(error) error, query string, args []any) error {
 
 // Insert implements database.Conn.
 func (w writing) Insert(query string, args []any) (int64, error) {
-	if err := w.changing(query); err != nil {
+	s, err := w.changing(query)
+	if err != nil {
 		return 0, err
 	}
-	return w.conn.Insert(query, args)
+	r, err := s.exec(args)
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
 }
 
 // Each implements database.Conn. A query may change something, too: with RETURNING.
 func (w writing) Each(query string, args []any, fn func(database.Scan) error) error {
-	if err := w.changing(query); err != nil {
-		return err
-	}
-	return w.conn.Each(query, args, fn)
-}
-
-// changing makes the count of changes odd before the first change, so that no reader keeps what it reads meanwhile. A statement that
-// fails has changed nothing, and then the count only costs a few reads of the tables.
-func (w writing) changing(query string) error {
-	s, err := w.prepare(query)
+	s, err := w.changing(query)
 	if err != nil {
 		return err
 	}
-	w.db.changing(s.isWatched)
-	return nil
+	return s.each(args, fn)
+}
+
+// changing returns the statement of a text. It makes the count of changes odd before the first change, so that no reader keeps what it reads meanwhile. A statement that
+// fails has changed nothing, and then the count only costs a few reads of the tables.
+func (w writing) changing(query string) (*stmt, error) {
+	s, err := w.prepare(query)
+	if err == nil {
+		w.db.changing(s.isWatched)
+	}
+	return s, err
 }
 
 // Changes implements database.Conn.
