@@ -6,74 +6,43 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Fenced returns the store for an instance. A Write whose context comes from While or Bind looks in its own transaction whether the
-// instance still has that duty, in the same epoch. If not, it is a Conflict and nothing is written. All else passes: it belongs to no duty.
+// Under returns the store for work that belongs to a duty, in the epoch in which the instance has it now. It is a Conflict if the instance
+// does not have the duty. Each Write looks in its own transaction whether the row of the duty still has this holder and epoch. If not, it is
+// a Conflict and nothing is written. Read passes.
 //
 // Holds alone does not suffice. The process may be paused between the answer of Holds and the write. Meanwhile another instance takes the
 // duty and writes, too.
-func Fenced(s inventory.Store, k *Keeper) inventory.Store {
-	if k.cfg.IsAlone { // the lock of the data directory keeps others away
-		return s
+func (k *Keeper) Under(s inventory.Store, name string) (inventory.Store, error) {
+	g, ok := k.grant(name)
+	switch {
+	case !ok:
+		return nil, k.lost(name)
+	case k.cfg.IsAlone: // the lock of the data directory keeps others away
+		return s, nil
 	}
-	return fenced{s, k}
+	return fenced{s, k, name, g.epoch}, nil
 }
 
 type fenced struct {
 	inventory.Store
 	keeper *Keeper
+	duty   string
+	epoch  int64
 }
 
-// Bind returns the context for work that belongs to a duty. It fails when the instance does not have the duty.
-func (k *Keeper) Bind(ctx context.Context, name string) (context.Context, error) {
-	g, ok := k.grant(name)
-	if !ok {
-		return nil, k.lost(name)
-	}
-	return bind(ctx, bound{name, g.epoch}), nil
-}
-
-// Write implements inventory.Store.
+// Write implements inventory.Store. It needs no clock. Writes of all instances come one after the other, so that the row is true until this
+// one ends.
 func (f fenced) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	b, ok := boundOf(ctx)
-	if !ok {
-		return f.Store.Write(ctx, fn)
-	}
-	if g, ok := f.keeper.grant(b.duty); !ok || g.epoch != b.epoch {
-		return f.keeper.lost(b.duty)
-	}
 	return f.Store.Write(ctx, func(tx inventory.Tx) error {
-		d, err := tx.FindDuty(b.duty)
+		d, err := tx.FindDuty(f.duty)
 		if err != nil {
 			return err
 		}
-		// The own clock is not asked again. Writes of all instances come one after the other, so that the row is true until this one ends.
-		if d.Holder != f.keeper.cfg.ID || d.Epoch != b.epoch {
-			return f.keeper.lost(b.duty)
+		if d.Holder != f.keeper.cfg.ID || d.Epoch != f.epoch {
+			return f.keeper.lost(f.duty)
 		}
 		return fn(tx)
 	})
-}
-
-// Under returns the store for work that belongs to a duty with all of its writes.
-func (k *Keeper) Under(s inventory.Store, name string) inventory.Store {
-	if k.cfg.IsAlone {
-		return s
-	}
-	return under{fenced{s, k}, name}
-}
-
-type under struct {
-	fenced
-	duty string
-}
-
-// Write implements inventory.Store.
-func (u under) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	ctx, err := u.keeper.Bind(ctx, u.duty)
-	if err != nil {
-		return err
-	}
-	return u.fenced.Write(ctx, fn)
 }
 
 func (k *Keeper) lost(name string) error {

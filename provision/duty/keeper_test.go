@@ -271,13 +271,13 @@ func TestADutyIsTakenByAnotherInstanceOnly(t *testing.T) {
 	})
 }
 
-func bindRack1(t *testing.T, s *server) context.Context {
+func underRack1(t *testing.T, s *server) inventory.Store {
 	t.Helper()
-	bound, err := s.Bind(t.Context(), rack1)
+	store, err := s.Under(s.link, rack1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bound
+	return store
 }
 
 func TestAPausedHolderWritesNothing(t *testing.T) {
@@ -291,9 +291,9 @@ func TestAPausedHolderWritesNothing(t *testing.T) {
 		a.line.change(func(l *line) { l.resumed = make(chan struct{}) })
 		wrote := make(chan error, 1)
 		ran := false
-		bound := bindRack1(t, a)
+		store := underRack1(t, a)
 		go func() {
-			wrote <- Fenced(a.link, a.Keeper).Write(bound, func(inventory.Tx) error { ran = true; return nil })
+			wrote <- store.Write(t.Context(), func(inventory.Tx) error { ran = true; return nil })
 		}()
 		time.Sleep(time.Minute)
 		if !b.Holds(rack1) {
@@ -307,19 +307,19 @@ func TestAPausedHolderWritesNothing(t *testing.T) {
 			t.Error("after the pause it believes that it has the duty")
 		}
 		nothing := func(inventory.Tx) error { return nil }
-		if err := Fenced(a.link, a.Keeper).Write(bound, nothing); !inventory.IsKind(err, inventory.Conflict) {
+		if err := store.Write(t.Context(), nothing); !inventory.IsKind(err, inventory.Conflict) {
 			t.Errorf("a later write: %v", err)
 		}
-		if _, err := a.Bind(t.Context(), rack1); !inventory.IsKind(err, inventory.Conflict) {
+		if _, err := a.Under(a.link, rack1); !inventory.IsKind(err, inventory.Conflict) {
 			t.Errorf("work begins although b has the duty: %v", err)
 		}
-		if err := Fenced(a.link, a.Keeper).Read(bound, nothing); err != nil {
+		if err := store.Read(t.Context(), nothing); err != nil {
 			t.Errorf("a read: %v", err)
 		}
-		if err := Fenced(a.link, a.Keeper).Write(t.Context(), nothing); err != nil {
+		if err := a.link.Write(t.Context(), nothing); err != nil {
 			t.Errorf("a write that is no duty: %v", err)
 		}
-		if err := Fenced(b.link, b.Keeper).Write(bindRack1(t, b), nothing); err != nil {
+		if err := underRack1(t, b).Write(t.Context(), nothing); err != nil {
 			t.Errorf("the new holder writes: %v", err)
 		}
 		a.stop()

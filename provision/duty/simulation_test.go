@@ -123,24 +123,23 @@ func (s *simulation) link(p *process, n int) *link {
 
 // work writes under a duty now and then, as long as the instance believes that it has it.
 func (s *simulation) work(ctx context.Context, p *process, name string, l *link) {
-	store := Fenced(l, p.keeper)
-	if s.flaw == unfenced {
-		store = l
-	}
 	for ctx.Err() == nil {
 		if p.passes(time.Duration(20+l.rnd.IntN(1500))*time.Millisecond) != nil {
 			return
 		}
-		mine, err := p.keeper.Bind(ctx, name)
-		if err != nil {
+		g, ok := p.keeper.grant(name)
+		store, err := p.keeper.Under(l, name)
+		if err != nil || !ok {
 			continue
 		}
-		b, _ := boundOf(mine)
-		epoch := b.epoch
+		epoch := g.epoch
+		if s.flaw == unfenced {
+			store = l
+		}
 		if s.flaw == epochless {
 			l.epoch = epoch
 		}
-		_ = store.Write(mine, func(tx inventory.Tx) error { // what fails writes nothing
+		_ = store.Write(ctx, func(tx inventory.Tx) error { // what fails writes nothing
 			tx.(*memoryTx).work(name, p.at.id, epoch)
 			return nil
 		})

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// While runs fn whenever the instance holds a duty, until ctx ends. The context of fn is bound to the duty (see Fenced) and ends with it.
+// While runs fn whenever the instance holds a duty, until ctx ends. The context of fn ends with the duty.
 // While waits for fn then. It returns when fn returns by itself.
 func (k *Keeper) While(ctx context.Context, name string, fn func(context.Context) error) error {
 	for {
@@ -27,7 +27,7 @@ func (k *Keeper) While(ctx context.Context, name string, fn func(context.Context
 
 // during runs fn while the instance holds a duty in one epoch. IsOver says that While has ended as well.
 func (k *Keeper) during(ctx context.Context, name string, epoch int64, fn func(context.Context) error) (isOver bool, err error) {
-	held, end := context.WithCancel(bind(ctx, bound{name, epoch}))
+	held, end := context.WithCancel(ctx)
 	defer end()
 	done := make(chan error, 1)
 	k.count(name, 1)

@@ -363,7 +363,6 @@ var edges = map[string]string{
 	"pxe/httpboot/file.go":     "the connection of a request",
 	"pxe/httpboot/handler.go":  "the address that a request came to",
 	"pxe/httpboot/httpboot.go": "the connection of a request",
-	"provision/duty/bound.go":  "the duty that a work belongs to: only the store compares it, at each of its writes",
 	"web/access/peer.go":       "the user at the other end of a Unix socket",
 	"web/rest/request.go":      "the request",
 }

@@ -53,16 +53,15 @@ func work(name, url string) error {
 	if err := k.Register(ctx); err != nil {
 		return err
 	}
-	store := duty.Fenced(s, k)
 	for _, d := range duties {
 		go func() {
 			for ; ; time.Sleep(20 * time.Millisecond) {
-				mine, err := k.Bind(ctx, d)
+				store, err := k.Under(s, d)
 				if err != nil {
 					continue
 				}
 				// The test reads what was stored; what fails stores nothing.
-				_ = store.Write(mine, func(tx inventory.Tx) error {
+				_ = store.Write(ctx, func(tx inventory.Tx) error {
 					row, err := tx.FindDuty(d)
 					if err != nil {
 						return err

@@ -35,7 +35,6 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/provision/delivery"
-	"slipway.dev/slipway/provision/duty"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/trace"
@@ -50,7 +49,8 @@ import (
 type appliance struct {
 	cfg        Config
 	log        *slog.Logger
-	store      *sqlstore.Store
+	db         *sqlstore.Store
+	store      inventory.Store // db, as this instance may use it
 	database   *storage.Watch
 	hub        *live.Hub
 	networks   *lookup.Networks
@@ -112,7 +112,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.check = &selfCheck{cfg: &a.cfg, store: a.store, subnets: a.subnets, loaders: a.loaders}
 	a.checks, a.heard = a.check.checkMachine(ctx, unserved)
-	if a.networks, err = lookup.OpenNetworks(ctx, a.member.Duties.Under(a.store, inventory.DutyEngine), a.cfg.Interfaces); err != nil {
+	if a.networks, err = lookup.OpenNetworks(ctx, a.store, a.cfg.Interfaces); err != nil {
 		return err
 	}
 	a.check.networks = a.networks
@@ -137,15 +137,14 @@ func (a *appliance) start(ctx context.Context) error {
 	if a.certs, err = openCertificates(&a.cfg, a.log); err != nil {
 		return err
 	}
-	store := duty.Fenced(a.store, a.member.Duties)
 	var confidential *delivery.Confidential
 	if a.cfg.Confidential {
 		confidential = &delivery.Confidential{Port: a.cfg.BootTLSPort, CA: a.certs.boot.Pem}
 	}
 	a.duid = serverDUID(backup.Fingerprint(reportKey))
 	sealed := secretsOf{vault{box, a.store}}
-	a.joiner = join.New(join.Config{Store: store, Secrets: sealed, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
-	nodes := node.New(node.Config{Egress: a.egress, Store: store, Secrets: sealed, Site: a.cfg.Site, Now: time.Now, Log: a.log})
+	a.joiner = join.New(join.Config{Store: a.store, Secrets: sealed, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
+	nodes := node.New(node.Config{Egress: a.egress, Store: a.store, Secrets: sealed, Site: a.cfg.Site, Now: time.Now, Log: a.log})
 	// The record reads the files of the last run, so that explain also knows the packets of before a restart.
 	a.record, a.recordLogs = newRecord(&a.cfg, a.networks.Known.HasMAC, a.log)
 	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: time.Now}); err != nil {
@@ -159,7 +158,7 @@ func (a *appliance) start(ctx context.Context) error {
 		Wire: a.record, Ours: func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) }, BootPort: a.cfg.BootPort,
 		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts, SignersOf: a.loaders.Signers},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
-		Store:      store, OnDuty: a.onEngine, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
+		Store:      a.store, OnDuty: a.onEngine, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
 		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: a.neighbours.Of,
 		Confidential: confidential, OpenBMC: openBMC(drivers(a.store, a.bank), a.egress), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
@@ -167,13 +166,13 @@ func (a *appliance) start(ctx context.Context) error {
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	// Every commit wakes the hub. Set before anything serves: an event of the first moment would wait for the hub's poll.
-	a.store.OnCommit(a.hub.Wake)
+	a.db.OnCommit(a.hub.Wake)
 	// Controllers of clusters call the engine in this process, through the same contract as from within a cluster.
-	here := backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
+	here := backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
 	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: here, Planes: nodes, Secrets: sealed, Now: time.Now, Log: a.log})
 	manager.RouteLogs(a.log)
 	a.attacher = manager.New(manager.Config{
-		Store: store, Secrets: sealed, Appliance: here, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
+		Store: a.store, Secrets: sealed, Appliance: here, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 	})
 	if err := attachFile(ctx, a.cfg.Kubeconfig, a.store, box); err != nil {
@@ -181,7 +180,8 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.others = &otherServers{cfg: &a.cfg, networks: a.networks, engine: a.engine, log: a.log}
 	a.health = &health{
-		cfg: &a.cfg, log: a.log, store: a.store, database: a.database, networks: a.networks, subnets: a.subnets, artefacts: a.artefacts,
+		cfg: &a.cfg, log: a.log, db: a.db, store: a.store, database: a.database,
+		networks: a.networks, subnets: a.subnets, artefacts: a.artefacts,
 		alarms: a.alarms, gates: a.gates, reserve: a.reserve, shed: a.engine.Gate,
 	}
 	provider, err := a.cfg.oidc()
@@ -194,7 +194,7 @@ func (a *appliance) start(ctx context.Context) error {
 	a.admin = web.New(web.Config{
 		TLS: a.certs.keeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: strings.TrimRight(a.cfg.ExternalURL, "/"), KnowsHost: a.certs.knowsHost,
 		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.health.ready, Key: keyFor("cookies of the admin door", reportKey),
-		Backups: backups{a.store, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
+		Backups: backups{a.db, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
 		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
 		// The checks run again for each request. a.admin is set by then: nothing serves before New has returned.
 		SelfCheck: func(ctx context.Context) []Check {

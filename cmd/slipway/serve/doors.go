@@ -104,7 +104,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 		"record":             tapDoor.Serve,
 		"record on disk":     a.recordLogs.serve,
 		"health":             a.health.watch,
-		"database":           func(ctx context.Context) error { return a.database.Serve(ctx, a.store) },
+		"database":           func(ctx context.Context) error { return a.database.Serve(ctx, a.db) },
 		"alarms":             a.health.keepAlarms,
 		"first token":        func(ctx context.Context) error { return dropFirstToken(ctx, a.store, a.cfg.DataDir, a.log) },
 		"artefacts":          a.artefacts.watch,

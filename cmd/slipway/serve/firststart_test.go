@@ -177,7 +177,7 @@ func TestAStartThatFailsLeavesNoSubnetAndUsesUpNoToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer store.Close()
-			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: trouble.NewAlarms(), reserve: trouble.OpenReserve(c.DataDir, newLog(c))}
+			a := &appliance{cfg: c, db: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: trouble.NewAlarms(), reserve: trouble.OpenReserve(c.DataDir, newLog(c))}
 			a.gates = trouble.NewGates(1024, false, a.isKnownAt, proxy.Trusted{})
 			if err := a.join(t.Context()); err != nil {
 				t.Fatal(err)

@@ -80,7 +80,8 @@ func (a *artefacts) check(ctx context.Context) Check {
 type health struct {
 	cfg       *Config
 	log       *slog.Logger
-	store     *sqlstore.Store
+	db        *sqlstore.Store // of which the state is asked
+	store     inventory.Store
 	database  *storage.Watch
 	networks  *lookup.Networks
 	subnets   *subnetMaker
@@ -112,7 +113,7 @@ func (h *health) watch(ctx context.Context) error {
 // look reads what conditions are judged by.
 func (h *health) look(ctx context.Context, leap time.Duration) *trouble.Health {
 	if h.alarms.Trouble() != nil { // is it PostgreSQL?
-		h.database.Look(ctx, h.store)
+		h.database.Look(ctx, h.db)
 	}
 	found := &trouble.Health{
 		Disk: doctor.ReadDisk(h.cfg.DataDir), Store: h.alarms.Trouble(), Database: h.database.State(time.Now()), Leap: leap,

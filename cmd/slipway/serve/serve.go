@@ -44,12 +44,12 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	a.database = storage.NewWatch(cfg.storage())
-	if a.store, err = cfg.storage().Open(ctx, a.log, a.database.Lost); err != nil {
+	if a.db, err = cfg.storage().Open(ctx, a.log, a.database.Lost); err != nil {
 		return err
 	}
 	// Deferred calls run backwards: first the simulated controllers end, then the store, and the lock goes last.
-	defer a.store.Close()
-	a.database.Look(ctx, a.store)
+	defer a.db.Close()
+	a.database.Look(ctx, a.db)
 	defer func() {
 		if a.bank != nil {
 			_ = a.bank.Close()
@@ -69,14 +69,17 @@ func Run(ctx context.Context, cfg Config) error {
 // join makes this process an instance of its database, and waits until it may serve.
 func (a *appliance) join(ctx context.Context) (err error) {
 	// A key that does not fit shows now, and not when the other instance has died.
-	if _, _, err := openSecrets(ctx, a.store, a.cfg.DataDir); err != nil {
+	if _, _, err := openSecrets(ctx, a.db, a.cfg.DataDir); err != nil {
 		return err
 	}
-	a.member, err = instance.Join(ctx, instance.Config{
-		Store: a.store, DataDir: a.cfg.DataDir, Name: a.cfg.Instance, Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version,
+	if a.member, err = instance.Join(ctx, instance.Config{
+		Store: a.db, DataDir: a.cfg.DataDir, Name: a.cfg.Instance, Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version,
 		IsAlone: !a.cfg.storage().IsServer(), Out: a.cfg.Out, Log: a.log,
-	})
-	return err
+	}); err != nil {
+		return err
+	}
+	a.store = a.member.Store
+	return nil
 }
 
 // settle writes what a first start leaves behind. It comes last: a start that fails at any check or port leaves no subnet and

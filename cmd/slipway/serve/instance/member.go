@@ -12,9 +12,11 @@ import (
 // Member is this process among the instances of its database, of which one serves.
 type Member struct {
 	Duties *duty.Keeper
-	cfg    Config
-	stop   context.CancelFunc
-	left   chan error // gets the end of Duties.Run
+	// Store is for all work of the server. It writes nothing after another instance has taken over, also in a server that was paused.
+	Store inventory.Store
+	cfg   Config
+	stop  context.CancelFunc
+	left  chan error // gets the end of Duties.Run
 }
 
 // Join makes this process one of the instances of its database, and waits until it has the duty of the engine. One instance serves at a
@@ -31,7 +33,11 @@ func Join(ctx context.Context, cfg Config) (*Member, error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m := &Member{Duties: duties, cfg: cfg, stop: stop, left: make(chan error, 1)}
 	go func() { m.left <- duties.Run(running) }()
-	if err := m.standBy(ctx); err != nil {
+	err = m.standBy(ctx)
+	if err == nil {
+		m.Store, err = duties.Under(cfg.Store, inventory.DutyEngine)
+	}
+	if err != nil {
 		m.Leave()
 		return nil, err
 	}
