@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// isAlive reports whether the connection can be used, as far as this side knows. A server that ends a connection says so before it closes
-// it: then there is something to read. Only then it is worth a way to the server and back.
+// isAlive reports whether the connection can be used, as far as this side knows. A server sends a reason before it closes a
+// connection. So isAlive asks the server only if there is something to read.
 func (c *conn) isAlive() bool {
 	if !c.isOpen() {
 		return false

@@ -115,7 +115,7 @@ func (s *server) fault(err error, isOpen bool) (database.Loss, error) {
 		e.Msg = "the database does not know an option of its address: " + inventory.Clean(pg.Message, 200)
 	case pg.Code == "3D000":
 		e.Msg, e.Hint = "the database does not exist", "make it with: CREATE DATABASE "+s.to.Database+" ENCODING 'UTF8' TEMPLATE template0"
-	case pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter"): // pgbouncer: the only one that says so has no code for it
+	case pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter"): // of pgbouncer, which has no other code for it
 		e.Kind, e.Msg = inventory.Conflict, "a connection pooler stands before the database"
 		e.Hint = "name PostgreSQL itself: a pooler hides which connection has the lock and the notifications"
 	case pg.Code == "42501":

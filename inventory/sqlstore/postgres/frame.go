@@ -216,7 +216,7 @@ func (w *writing) resolve(next int64, cause error) error {
 			_ = c.close()
 			w.conn = nil
 		}
-		_ = w.outage.note(w.server.said(err)) // nobody who asks now has to wait
+		_ = w.outage.note(w.server.said(err)) // callers of now get this error at once
 		ends := false
 		select {
 		case <-w.isEnding():

@@ -94,7 +94,7 @@ func Look(cfg Config) (h Health, err error) {
 	return h, nil
 }
 
-// inquire asks with three statements, so that one that the user may not run says so.
+// inquire runs three statements. If the user of the connection may not run one of them, its error says which.
 func inquire(c *conn) (h Health, err error) {
 	h.Server = c.c.PgConn().Conn().RemoteAddr().String()
 	began := time.Now()

@@ -1,6 +1,10 @@
 package sqlite
 
-import "slipway.dev/slipway/inventory/sqlstore/database"
+import (
+	"database/sql/driver"
+
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
 
 // writing is the connection of the writer. It implements database.Frame.
 type writing struct {
@@ -62,11 +66,7 @@ func (w writing) step(query, doing string) error {
 
 // Exec implements database.Conn.
 func (w writing) Exec(query string, args []any) (int64, error) {
-	s, err := w.changing(query)
-	if err != nil {
-		return 0, err
-	}
-	r, err := s.exec(args)
+	r, err := w.exec(query, args)
 	if err != nil {
 		return 0, err
 	}
@@ -81,11 +81,7 @@ func (w writing) Later(_ func(error) error, query string, args []any) error {
 
 // Insert implements database.Conn.
 func (w writing) Insert(query string, args []any) (int64, error) {
-	s, err := w.changing(query)
-	if err != nil {
-		return 0, err
-	}
-	r, err := s.exec(args)
+	r, err := w.exec(query, args)
 	if err != nil {
 		return 0, err
 	}
@@ -99,6 +95,14 @@ func (w writing) Each(query string, args []any, fn func(database.Scan) error) er
 		return err
 	}
 	return s.each(args, fn)
+}
+
+func (w writing) exec(query string, args []any) (driver.Result, error) {
+	s, err := w.changing(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.exec(args)
 }
 
 // changing returns the statement of a text. It makes the count of changes odd before the first change, so that no reader keeps what it reads meanwhile. A statement that

@@ -55,7 +55,7 @@ func TestAServerAloneHasItsDutiesAtOnce(t *testing.T) {
 	}
 }
 
-// stored returns the only instance, and who has the engine.
+// stored returns the only instance, and the duty of the engine.
 func stored(t *testing.T, s inventory.Store) (i inventory.Instance, d inventory.Duty) {
 	t.Helper()
 	err := s.Read(t.Context(), func(tx inventory.Tx) (err error) {

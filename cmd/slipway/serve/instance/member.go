@@ -64,7 +64,7 @@ func (m *Member) Stay(ctx context.Context) error {
 	}
 }
 
-// standBy waits until this instance has the duty of the engine, and tells the admin who has it meanwhile.
+// standBy waits until this instance has the duty of the engine. Meanwhile it tells the admin which instance has it.
 func (m *Member) standBy(ctx context.Context) error {
 	waiting, end := context.WithCancel(ctx)
 	defer end()

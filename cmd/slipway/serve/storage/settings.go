@@ -6,6 +6,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func (s Settings) password() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// systemd guards its credentials, and shows the rights of a user who is not root as those of the group.
+	// systemd guards its own credentials. It shows the rights of a service user as those of the group, so that the mode says nothing.
 	if s.PasswordFile != "" {
 		if err := onlyOurs("the password of the database, "+path, path, info); err != nil {
 			return "", err
@@ -152,9 +153,8 @@ func (s Settings) Open(ctx context.Context, log *slog.Logger, lost func(commitN 
 	if err != nil {
 		return nil, err
 	}
-	used := filepath.Join(s.DataDir, usedFile)
 	if !s.IsServer() {
-		if err := s.notEmptied(used, hostN); err != nil {
+		if err := s.notEmptied(hostN); err != nil {
 			return nil, err
 		}
 		return sqlstore.Open(ctx, sqlstore.Config{Path: file, Log: log})
@@ -192,7 +192,10 @@ func (s Settings) Used() (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return strings.TrimSpace(string(text)), err
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(strings.TrimSpace(string(text)), "unknown"), nil // a crash may leave the file empty
 }
 
 // Note notes where the inventory is from now on. A server that has other settings then does not start.
@@ -221,17 +224,17 @@ func countHosts(ctx context.Context, file string) (int, error) {
 
 // notEmptied refuses to begin with an empty inventory in a data directory whose inventory is on a PostgreSQL server. A file of SQLite with
 // hosts was moved here since.
-func (s Settings) notEmptied(used string, hostN int) error {
-	text, err := os.ReadFile(used)
+func (s Settings) notEmptied(hostN int) error {
+	used, err := s.Used()
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
 	case err != nil:
 		return fmt.Errorf("read which database was used: %w", err)
+	case used == "":
+		return nil
 	case hostN > 0:
-		return os.Remove(used)
+		return s.Note()
 	}
 	return inventory.Errorf(inventory.Conflict,
-		"the inventory of this data directory is on a PostgreSQL server, and no database is named: %s", inventory.Clean(strings.TrimSpace(string(text)), 200)).
-		WithHint("add --database, or database: to the file; or, to begin without that inventory: rm %s", used)
+		"the inventory of this data directory is on a PostgreSQL server, and no database is named: %s", inventory.Clean(used, 200)).
+		WithHint("add --database, or database: to the file; or, to begin without that inventory: rm %s", filepath.Join(s.DataDir, usedFile))
 }

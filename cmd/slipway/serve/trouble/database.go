@@ -44,7 +44,7 @@ func unwritable(h *Health) (i inventory.Issue, ok bool) {
 			Hint:  hintOf(h.Database.Err),
 		}, true
 	}
-	// What the last write said is of before: the server has just come back, and the next write says whether it takes any.
+	// The last write failed before the server came back. The next write shows whether the server takes any.
 	isBack := h.Database != nil && !h.Database.BackAt.IsZero() && h.Database.At.Sub(h.Database.BackAt) < 2*WatchEvery
 	if h.Store == nil || isBack {
 		return i, false
