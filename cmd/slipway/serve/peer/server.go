@@ -1,0 +1,129 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/door"
+)
+
+// Port is the usual TCP port of the link.
+const Port = 8069
+
+// Config is everything a Server needs.
+type Config struct {
+	Identity Identity
+	Listen   netip.AddrPort
+	Log      *slog.Logger
+}
+
+// Server answers other instances.
+type Server struct {
+	cfg      Config
+	mux, all *http.ServeMux // for instances, and for everybody
+	listener net.Listener
+}
+
+// limits of the listener.
+const (
+	connections = 1024
+	perSource   = 128
+	headerFor   = 5 * time.Second
+	idleFor     = 2 * time.Minute
+	headerBytes = 32 << 10
+	stopFor     = time.Second // others ask the next instance
+)
+
+// arrivals limits handshakes with anybody.
+var arrivals = door.Arrivals{All: door.Pace{PerSecond: 100, Burst: 200}, PerSource: door.Pace{PerSecond: 20, Burst: 80}}
+
+// New returns a Server that has nothing to answer yet.
+func New(cfg Config) *Server {
+	return &Server{cfg: cfg, mux: http.NewServeMux(), all: http.NewServeMux()}
+}
+
+// Handle answers instances at a pattern of http.ServeMux. All calls come before Serve.
+func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// HandleAll answers at a pattern also those who have shown no certificate.
+func (s *Server) HandleAll(pattern string, h http.Handler) { s.all.Handle(pattern, h) }
+
+// Listen binds the port, so that the program knows of a taken one before it starts anything else.
+func (s *Server) Listen(ctx context.Context) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.cfg.Listen.String())
+	if err != nil {
+		return &inventory.Error{
+			Kind: inventory.Conflict, Msg: "cannot listen for other instances: " + err.Error(),
+			Hint: "choose another address with --instance-listen", Err: err,
+		}
+	}
+	d := door.New(door.Config{All: connections, PerSource: perSource, KnownPart: 2, Arrivals: arrivals})
+	s.listener = tls.NewListener(d.Listen(l, door.Shut), s.cfg.Identity.serverTLS())
+	return nil
+}
+
+// Addr is the bound address.
+func (s *Server) Addr() netip.AddrPort {
+	a, _ := netip.ParseAddrPort(s.listener.Addr().String())
+	return a
+}
+
+// Serve answers until ctx is done. Listen comes before it.
+func (s *Server) Serve(ctx context.Context) error {
+	srv := &http.Server{
+		Handler: door.Handler(s), ReadHeaderTimeout: headerFor, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug), ConnContext: remember,
+		// A peer whose machine lost power leaves connections behind that never end by themselves.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingFor, MaxConcurrentStreams: 10_000},
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
+		defer cancel()
+		if srv.Shutdown(late) != nil {
+			_ = srv.Close() // long polls and streams
+		}
+	})
+	err := srv.Serve(s.listener)
+	if !stop() {
+		<-ended
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// remember keeps the place of a connection at the door.
+func remember(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	return door.Context(ctx, c)
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The handshake has checked the certificate if there is one.
+	if isInstance := r.TLS != nil && len(r.TLS.PeerCertificates) > 0; isInstance {
+		door.Trust(r.Context())
+		if _, pattern := s.mux.Handler(r); pattern != "" {
+			s.mux.ServeHTTP(w, r)
+			return
+		}
+	}
+	if _, pattern := s.all.Handler(r); pattern == "" {
+		SendError(w, inventory.Errorf(inventory.Forbidden, "only other instances may ask this"))
+		return
+	}
+	s.all.ServeHTTP(w, r)
+}
