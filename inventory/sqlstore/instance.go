@@ -93,9 +93,11 @@ func (t instanceTx) DeleteInstance(id string) error {
 	return changed(n, err, "instance", id)
 }
 
-// FindDuty implements inventory.InstanceTx.
+// FindDuty implements inventory.InstanceTx. Every write of a server on PostgreSQL calls it, so that it comes from memory.
 func (t instanceTx) FindDuty(name string) (inventory.Duty, error) {
-	return find(t.tx, readDuty, "duty", name, findDutySQL, name)
+	return setting(t.tx, "duty/"+name, ownSelf, func() (inventory.Duty, error) {
+		return find(t.tx, readDuty, "duty", name, findDutySQL, name)
+	})
 }
 
 // ListDuties implements inventory.InstanceTx.

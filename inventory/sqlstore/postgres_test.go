@@ -40,3 +40,31 @@ func TestPostgresKeepsTheContract(t *testing.T) {
 	storetest.Run(t, open)
 	storetest.RunInstances(t, open)
 }
+
+func TestPostgreSQLShowsADutyThatAnotherServerHasTaken(t *testing.T) {
+	url := emptyOnPostgres(t)
+	open := func() *Store {
+		s, err := Open(t.Context(), Config{URL: url, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	a, b := open(), open()
+	must(t, a.Write(t.Context(), func(tx inventory.Tx) error { return tx.SaveInstance(inventory.Instance{ID: "1", Name: "a"}) }))
+	for epoch := range int64(3) {
+		must(t, b.Write(t.Context(), func(tx inventory.Tx) error {
+			return tx.SaveDuty(inventory.Duty{Name: inventory.DutyEngine, Holder: "1", Epoch: epoch})
+		}))
+		for range 2 { // the second one from memory
+			must(t, a.Write(t.Context(), func(tx inventory.Tx) error {
+				d, err := tx.FindDuty(inventory.DutyEngine)
+				if err != nil || d.Epoch != epoch {
+					t.Errorf("epoch %d shows as %d, %v", epoch, d.Epoch, err)
+				}
+				return nil
+			}))
+		}
+	}
+}

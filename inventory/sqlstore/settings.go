@@ -10,8 +10,8 @@ import (
 )
 
 // settings keeps what was read of the tables that people edit now and then and that every boot reads: profiles, images,
-// layers, subnets, classes, accept rules, secrets, join targets, pools, clusters. What a transaction gets from here is what its snapshot
-// holds: database.Tx.Changes decides that.
+// layers, subnets, classes, accept rules, secrets, join targets, pools, clusters. Duties are here because each write on PostgreSQL asks
+// for one. What a transaction gets from here is what its snapshot holds: database.Tx.Changes decides that.
 type settings struct {
 	mu   sync.RWMutex
 	asOf uint64         // the count of changes that kept was read at
@@ -24,7 +24,7 @@ const keptSettings = 4096
 // settingTables are the tables. Nothing cascades into them: see database.Changes.
 var settingTables = []string{
 	"profiles", "images", "image_files", "layers", "subnets", "classes", "ranges", "ranges6", "accept_rules", "secrets", "join_targets",
-	"pools", "clusters",
+	"pools", "clusters", "duties",
 }
 
 // find returns what is kept for a key as of a count.

@@ -20,7 +20,7 @@ func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
 		deleteImageFilesSQL: true, layerTable.insert: true, layerTable.update: true, layerTable.delete: true, subnetTable.insert: true, ipv4.insertRange: true,
 		ipv6.insertRange: true, ipv4.deleteRanges: true, acceptRules.insert: true, secrets.insert: true, secrets.update: true,
 		joinTargets.insert: true, joinTargets.delete: true, pools.insert: true, pools.update: true, pools.delete: true,
-		clusters.insert: true, clusters.update: true, clusters.delete: true, noteClusterSQL: true,
+		clusters.insert: true, clusters.update: true, clusters.delete: true, noteClusterSQL: true, saveDutySQL: true,
 		profileTable.find: false, subnetTable.list: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
 		ipv4.saveLease: false, saveJoinTokenSQL: false, `BEGIN IMMEDIATE`: false, `COMMIT`: false,
 	} {
