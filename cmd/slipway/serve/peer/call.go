@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
@@ -67,8 +68,8 @@ func SendError(w http.ResponseWriter, err error) {
 	_, _ = w.Write(body)
 }
 
-// Call asks an instance at a URL. An error of the other end comes as the *inventory.Error that it was there. If no answer comes, the error is
-// Unavailable, and the other end may have acted or not.
+// Call asks an instance at a URL. An error of the other end comes as the *inventory.Error that it was there. If no answer comes, the
+// error is Unavailable, and the other end may have acted or not.
 func Call[A any](ctx context.Context, client *http.Client, url string, question any) (a A, err error) {
 	body, err := json.Marshal(question)
 	if err != nil {
@@ -110,4 +111,10 @@ func unreachable(host string, err error) error {
 		Kind: inventory.Unavailable, Msg: "instance " + host + " does not answer", Err: err,
 		Hint: "slipway instance list shows which instances live; port 8069 must be open between them",
 	}
+}
+
+// IsNotConnected reports whether a call failed before the other end can have read it.
+func IsNotConnected(err error) bool {
+	e, ok := errors.AsType[*net.OpError](err)
+	return ok && e.Op == "dial"
 }

@@ -80,7 +80,8 @@ func TestStrangersGetNothing(t *testing.T) {
 	other := NewClient(identity(t, "x"))
 	defer other.Close()
 	for _, path := range []string{"/double", "/join"} {
-		if _, err := Call[int](t.Context(), other.HTTP, "https://"+at+path, 1); !inventory.IsKind(err, inventory.Unavailable) || !strings.Contains(err.Error(), "another key") {
+		_, err := Call[int](t.Context(), other.HTTP, "https://"+at+path, 1)
+		if !inventory.IsKind(err, inventory.Unavailable) || !strings.Contains(err.Error(), "another key") {
 			t.Errorf("%s with another key: %v", path, err)
 		}
 	}
