@@ -381,6 +381,10 @@ type Lease struct {
 	IsBoot    bool       `json:"isBoot"` // given to firmware or a boot loader
 	StartsAt  time.Time  `json:"startsAt"`
 	ExpiresAt time.Time  `json:"expiresAt"`
+
+	// Epoch is that of NetworkDuty(Subnet) in which an instance decided on the lease. It is not stored: who stores the lease compares it, so
+	// that nothing is stored that was decided from leases of before another instance had the network. 0: it has not been decided there.
+	Epoch int64 `json:"-"`
 }
 
 // maxPortName is how long the name of a switch port may be: two suboptions of 255 bytes in hex, and what joins them.

@@ -18,6 +18,8 @@ type Unanswered struct {
 	// IsMeant says that this is no fault: by the mode of the subnet or by the boot decision, Slipway leaves the
 	// machine to itself or to another server.
 	IsMeant bool
+	// IsElsewhere says that another instance of Slipway answers on that network. Whether it does, only that instance knows.
+	IsElsewhere bool
 }
 
 // Why packets get no answer that are sound, and of a kind that is not supported. Log, issues and explain say it in these words.

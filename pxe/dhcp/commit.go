@@ -166,6 +166,8 @@ func (c *commits) finish(ctx context.Context, p *pending, out *outbox, err error
 		c.metrics.result(request, ignored)
 		c.buffers.pool.Put(p.out.buf)
 	default:
+		// Whether another instance answers on the network by now need not be asked. The lease was stored under the epoch of the duty, so
+		// that the other one has read it before it answers anybody.
 		out.add(p.out)
 		c.metrics.result(request, answered)
 		if p.client != nil {

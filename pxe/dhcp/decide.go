@@ -135,6 +135,8 @@ func (s *Server) locate(x *exchange) (why lease.Reason) {
 		return lease.NoSubnet
 	case x.subnet.Mode == inventory.ModeOff:
 		return lease.IsOff
+	case !s.cfg.Answers(x.subnet.Name) && !x.isForUsAlone():
+		return lease.Elsewhere
 	}
 	x.answer.server = x.local
 	if !x.local.IsValid() {
@@ -258,7 +260,8 @@ func (s *Server) refuse(ctx context.Context, x *exchange, why string, out *outbo
 
 // decline sets an address aside that the client found in use.
 func (s *Server) decline(ctx context.Context, x *exchange) {
-	l, ok := inventory.Lease{}, x.isForUs()
+	// An instance that is gone may have given the address. Its leases are ours now.
+	l, ok := inventory.Lease{}, x.isForUs() || s.cfg.Instances(x.server)
 	if ok {
 		l, ok = s.cfg.Book.Decline(x.holder, x.wanted, s.cfg.Now())
 	}

@@ -107,7 +107,7 @@ func (s *Server) overhear(p *port, frame []byte) {
 		return
 	}
 	subnet, ok := s.cfg.Book.SubnetFor(lease.Path{Interface: p.link.name, Local: p.link.addrs})
-	if !ok {
+	if !ok || !s.cfg.Answers(subnet.Name) { // the instance that answers there listens as well
 		return
 	}
 	if r.kind == ack && r.yours.IsValid() && subnet.Mode == inventory.ModeProxy {
@@ -126,6 +126,9 @@ func (s *Server) overhear(p *port, frame []byte) {
 
 // foreign remembers another server, and tells of it now and then.
 func (s *Server) foreign(f pxe.ForeignServer) {
+	if s.cfg.Instances(f.Server) {
+		return
+	}
 	now := s.cfg.Now()
 	if s.foreigners.Note(&f, now) {
 		s.Metrics.Foreign.WithLabelValues(f.Interface).Inc()

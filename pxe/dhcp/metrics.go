@@ -53,13 +53,14 @@ type result uint8
 
 // The results.
 const (
-	answered result = iota
-	refused         // by NAK
-	ignored         // not ours to answer, or nothing to answer
-	failed          // its lease could not be stored
+	answered  result = iota
+	refused          // by NAK
+	ignored          // not ours to answer, or nothing to answer
+	failed           // its lease could not be stored
+	elsewhere        // another instance answers on that network
 )
 
-var results = [...]string{answered: "answered", refused: "refused", ignored: "ignored", failed: "failed"}
+var results = [...]string{answered: "answered", refused: "refused", ignored: "ignored", failed: "failed", elsewhere: "elsewhere"}
 
 // result counts a packet of a type that normalise passes.
 func (m *Metrics) result(k kind, r result) {

@@ -167,6 +167,9 @@ func (q *query) optionOf(code byte) []byte {
 // isRelayed reports whether a relay agent passed the packet on.
 func (q *query) isRelayed() bool { return !q.giaddr.IsUnspecified() }
 
+// isForUsAlone reports whether a packet went to this instance only, and its answer promises no address. No other instance can answer it.
+func (q *query) isForUsAlone() bool { return q.local.IsValid() && (q.isPXE || q.kind == inform) }
+
 // switchPort names the port that the relay, or a switch that watches DHCP, says the machine is on; "" when none does.
 func (q *query) switchPort() string {
 	device := q.port.link.name

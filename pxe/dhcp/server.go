@@ -62,6 +62,11 @@ type Config struct {
 	Leases     Leases
 	Boots      Boots
 	BootPort   int // TCP port of the boot door, for the URLs handed out
+	// Answers reports whether this instance, and not another one, answers on a subnet now. It is asked for every packet of one. nil: there is
+	// no other instance.
+	Answers func(subnet string) bool
+	// Instances reports whether an address is of another instance, which is no foreign server; nil: there is none.
+	Instances func(netip.Addr) bool
 	// Classes returns the classes of clients that are in force; nil is none.
 	Classes func() []inventory.Class
 
@@ -130,6 +135,12 @@ func New(cfg Config) *Server {
 	cfg.PingFor = cmp.Or(cfg.PingFor, 500*time.Millisecond)
 	if cfg.StoreState == nil {
 		cfg.StoreState = func(error) {}
+	}
+	if cfg.Answers == nil {
+		cfg.Answers = func(string) bool { return true }
+	}
+	if cfg.Instances == nil {
+		cfg.Instances = func(netip.Addr) bool { return false }
 	}
 	if cfg.Knows == nil {
 		cfg.Knows = func([6]byte) bool { return false }

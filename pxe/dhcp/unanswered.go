@@ -104,11 +104,16 @@ func clientIDOf(b []byte) []byte {
 }
 
 // meant are the reasons that are no fault.
-var meant = []string{tookAnother, nothingToBoot, string(lease.IsOff), string(lease.NoReservation)}
+var meant = []string{tookAnother, nothingToBoot, string(lease.IsOff), string(lease.NoReservation), string(lease.Elsewhere)}
 
 // unanswered counts a packet that was looked at and gets no answer, and tells why.
 func (s *Server) unanswered(x *exchange, why string) {
-	s.Metrics.result(x.kind, ignored)
+	isElsewhere := why == string(lease.Elsewhere)
+	if isElsewhere {
+		s.Metrics.result(x.kind, elsewhere)
+	} else {
+		s.Metrics.result(x.kind, ignored)
+	}
 	if why == "" || !s.reasons.wants(x.mac, x.at) {
 		return
 	}
@@ -119,5 +124,8 @@ func (s *Server) unanswered(x *exchange, why string) {
 		}
 	}
 	c.Subnet = x.subnet.Name
-	s.reasons.tell(pxe.Unanswered{At: x.at, Client: c, Iface: x.port.link.name, Type: x.kind.String(), Reason: why, IsMeant: slices.Contains(meant, why)})
+	s.reasons.tell(pxe.Unanswered{
+		At: x.at, Client: c, Iface: x.port.link.name, Type: x.kind.String(), Reason: why,
+		IsMeant: slices.Contains(meant, why), IsElsewhere: isElsewhere,
+	})
 }

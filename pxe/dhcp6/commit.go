@@ -2,6 +2,7 @@ package dhcp6
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -17,8 +18,8 @@ type pending struct {
 	kind   kind
 }
 
-// commits writes leases in groups: while one group goes to disk, the next one gathers. mu guards waiting; failedAt
-// belongs to the goroutine of serve.
+// commits writes leases in groups: while one group goes to disk, the next one gathers. mu guards waiting; the times
+// belong to the goroutine of serve.
 //
 // If the process dies between the write and the REPLY, the client sends its REQUEST again (RFC 8415 section 15). It
 // then gets the same address from the stored lease.
@@ -30,7 +31,8 @@ type commits struct {
 	waiting []pending
 	woken   chan struct{}
 
-	failedAt time.Time
+	failedAt time.Time // when a failure was last reported; zero while all is well
+	badAt    time.Time // when a bad lease was last reported
 }
 
 const (
@@ -84,14 +86,26 @@ func (c *commits) flush(ctx context.Context) {
 		leases = append(leases, p.leases...)
 	}
 	err := c.save(ctx, leases)
+	isBad := err != nil && !isOutage(err) // one of them is: it costs only itself
+	if !isBad {
+		c.report(err, len(leases))
+	}
 	for _, p := range group {
 		mine := err
-		if err != nil && len(group) > 1 { // one of them may be what the store refuses: it costs only itself
+		if isBad && len(group) > 1 {
 			mine = c.save(ctx, p.leases)
 		}
-		c.report(mine, len(p.leases))
+		if isBad {
+			c.reportOne(p, mine)
+		}
 		c.finish(p, mine)
 	}
+}
+
+// isOutage reports whether an error would meet every lease alike.
+func isOutage(err error) bool {
+	var e *inventory.Error
+	return !errors.As(err, &e) || e.Kind == inventory.Unavailable || e.Kind == inventory.Internal
 }
 
 func (c *commits) save(ctx context.Context, leases []inventory.Lease) error {
@@ -126,6 +140,18 @@ func (c *commits) finish(p pending, err error) {
 	default:
 		p.send()
 		c.metrics.result(p.kind, answered)
+	}
+}
+
+// reportOne tells what became of leases that were written alone; a store that refuses them does not fail.
+func (c *commits) reportOne(p pending, err error) {
+	if err == nil || isOutage(err) {
+		c.report(err, len(p.leases))
+		return
+	}
+	if now := c.cfg.Now(); now.Sub(c.badAt) >= reportEvery {
+		c.badAt = now
+		c.cfg.Log.Warn("IPv6 lease not stored, the machine gets no reply", "addr", p.leases[0].Address, "err", err)
 	}
 }
 

@@ -50,7 +50,11 @@ func (s *Server) handle(ctx context.Context, a arrival) {
 		if !x.options.has(optServerID) {
 			s.unanswered(x, string(why))
 		}
-		s.Metrics.result(x.kind, ignored)
+		what := ignored
+		if why == lease6.Elsewhere {
+			what = elsewhere
+		}
+		s.Metrics.result(x.kind, what)
 		return
 	}
 	// After locate, so that a foreign server is noticed with the name of its subnet.
@@ -148,8 +152,12 @@ func (s *Server) locate(x *exchange) lease6.Reason {
 	if !ok {
 		return lease6.NoSubnet
 	}
-	if x.client.Subnet = subnet.Name; subnet.Mode == inventory.ModeOff {
+	x.client.Subnet = subnet.Name
+	switch {
+	case subnet.Mode == inventory.ModeOff:
 		return lease6.IsOff
+	case !s.cfg.Answers(subnet.Name):
+		return lease6.Elsewhere
 	}
 	x.ias = x.associations()
 	for _, o := range x.options {

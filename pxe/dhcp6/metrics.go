@@ -35,6 +35,8 @@ const (
 	refused  result = "refused" // with a status that says why
 	ignored  result = "ignored" // not ours to answer
 	failed   result = "failed"  // its lease could not be stored
+
+	elsewhere result = "elsewhere" // another instance answers on that network
 )
 
 func (m *Metrics) result(k kind, r result) { m.Packets.WithLabelValues(k.String(), string(r)).Inc() }

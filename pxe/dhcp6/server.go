@@ -49,6 +49,8 @@ type Boots interface {
 type Config struct {
 	Interfaces []string
 	Book       *lease6.Book
+	// Answers reports whether this instance, and not another one, answers on a subnet now; nil: there is no other instance.
+	Answers func(subnet string) bool
 	// Classes returns the classes of clients that are in force; nil is none.
 	Classes  func() []inventory.Class
 	Leases   Leases
@@ -120,6 +122,9 @@ func New(cfg Config) *Server {
 	cfg.Strangers = cmp.Or(cfg.Strangers, 50)
 	if cfg.StoreState == nil {
 		cfg.StoreState = func(error) {}
+	}
+	if cfg.Answers == nil {
+		cfg.Answers = func(string) bool { return true }
 	}
 	if cfg.Foreign == nil {
 		cfg.Foreign = func(pxe.ForeignServer) {}

@@ -11,7 +11,7 @@ import (
 // isMeant reports whether silence is intended. A link without a subnet is: nobody wants its IPv6 served from here. A
 // relay is different, because an admin configured it to send its machines here.
 func isMeant(x *exchange, why string) bool {
-	return why == string(lease6.NoSubnet) && !x.isRelayed() || slices.Contains([]string{string(lease6.IsOff), string(lease6.NoReservation)}, why)
+	return why == string(lease6.NoSubnet) && !x.isRelayed() || slices.Contains([]string{string(lease6.IsOff), string(lease6.NoReservation), string(lease6.Elsewhere)}, why)
 }
 
 // unanswered reports why a booting machine gets no address, or none that it can boot from. The rate for strangers
@@ -24,7 +24,10 @@ func (s *Server) unanswered(x *exchange, why string) {
 	if x.isRelayed() {
 		c.Relay = x.hops[len(x.hops)-1].link
 	}
-	s.cfg.Unanswered(pxe.Unanswered{At: x.at, Client: c, Iface: x.port.link.name, Type: x.kind.String(), Reason: why, IsMeant: isMeant(x, why)})
+	s.cfg.Unanswered(pxe.Unanswered{
+		At: x.at, Client: c, Iface: x.port.link.name, Type: x.kind.String(), Reason: why,
+		IsMeant: isMeant(x, why), IsElsewhere: why == string(lease6.Elsewhere),
+	})
 }
 
 func (s *Server) knows(m inventory.MAC) bool { return s.cfg.Knows != nil && s.cfg.Knows(m) }

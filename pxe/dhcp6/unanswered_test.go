@@ -52,6 +52,7 @@ func TestWhyAMachineGetsNoAddress(t *testing.T) {
 		want     string // "": it is answered
 		isMeant  bool
 		isRelays bool
+		isOthers bool // another instance answers on the subnet
 	}{
 		{name: "it is offered one", subnets: []inventory.Subnet{full}, ours: []netip.Addr{at("fd00::1")}},
 		{name: "no subnet", ours: []netip.Addr{at("fd00::1")}, want: string(lease6.NoSubnet), isMeant: true},
@@ -64,6 +65,7 @@ func TestWhyAMachineGetsNoAddress(t *testing.T) {
 		}},
 		{name: "off", subnets: with(func(s *inventory.Subnet) { s.Mode = inventory.ModeOff }), ours: []netip.Addr{at("fd00::1")}, want: string(lease6.IsOff), isMeant: true},
 		{name: "reservations", subnets: with(func(s *inventory.Subnet) { s.Mode = inventory.ModeReservations }), ours: []netip.Addr{at("fd00::1")}, want: string(lease6.NoReservation), isMeant: true},
+		{name: "another instance answers", subnets: []inventory.Subnet{full}, ours: []netip.Addr{at("fd00::1")}, isOthers: true, want: string(lease6.Elsewhere), isMeant: true},
 		{name: "no address is left", subnets: with(func(s *inventory.Subnet) { s.Ranges = nil }), ours: []netip.Addr{at("fd00::1")}, want: string(lease6.Exhausted)},
 		{name: "we have no address", subnets: with(func(s *inventory.Subnet) { s.Interface = "eth9" }), want: "the interface has no IPv6 address in the subnet"},
 		{name: "another network", subnets: []inventory.Subnet{full}, ours: []netip.Addr{at("fd00::1")}, want: string(lease6.WrongNetwork), asks: func(t *testing.T) dhcpv6.DHCPv6 {
@@ -84,6 +86,7 @@ func TestWhyAMachineGetsNoAddress(t *testing.T) {
 			s := New(Config{
 				Book: lease6.New(lease6.Network{Subnets: c.subnets, Ours: c.ours}, nil), Leases: engine, Boots: engine, BootPort: 80, DUID: []byte{0, 9, 1},
 				Unanswered: func(u pxe.Unanswered) { told = append(told, u) }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+				Answers: func(subnet string) bool { return subnet == "six" && !c.isOthers },
 			})
 			conn, err := net.ListenPacket("udp6", "[::1]:0")
 			if err != nil {
@@ -107,7 +110,7 @@ func TestWhyAMachineGetsNoAddress(t *testing.T) {
 				t.Fatalf("told of %d, want one: %+v", len(told), told)
 			}
 			u := told[0]
-			if u.Reason != c.want || u.IsMeant != c.isMeant || u.Client.MAC != known || u.Iface != "eth9" || u.Client.Relay.IsValid() != c.isRelays || u.Type == "" {
+			if u.Reason != c.want || u.IsMeant != c.isMeant || u.IsElsewhere != c.isOthers || u.Client.MAC != known || u.Iface != "eth9" || u.Client.Relay.IsValid() != c.isRelays || u.Type == "" {
 				t.Errorf("%+v, want %q", u, c.want)
 			}
 		})

@@ -383,8 +383,9 @@ func unanswered(s *story) finding {
 	return f
 }
 
-// answeredElsewhere are the reasons that have rules of their own.
-var answeredElsewhere = []lease.Reason{lease.NoSubnet, lease.IsOff, lease.NoReservation, lease.Exhausted, lease.KeptForKnown, lease.PortFull, lease.ReservedTaken}
+// answeredElsewhere are the reasons that have rules of their own, and that of a network on which another instance answers: only its record
+// shows what it said.
+var answeredElsewhere = []lease.Reason{lease.NoSubnet, lease.IsOff, lease.NoReservation, lease.Exhausted, lease.KeptForKnown, lease.PortFull, lease.ReservedTaken, lease.Elsewhere}
 
 func noAddressServer(s *story) finding {
 	hasAddress := func(p trace.Packet) bool { return p.DHCP.Yours.IsValid() }

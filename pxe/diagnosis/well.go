@@ -74,6 +74,7 @@ func (s *story) isRefusedAddress() bool {
 		}
 		r := lease.Reason(n.Reason)
 		isMeant := !isOurs && (r == lease.IsOff || r == lease.NoReservation)
+		isMeant = isMeant || r == lease.Elsewhere
 		isShared := strings.HasPrefix(n.Reason, trace.SameXid)
 		if isMeant || isShared || len(s.boot) > 0 && n.At.Before(s.boot[0].At.Add(-time.Second)) {
 			continue

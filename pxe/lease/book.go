@@ -32,6 +32,7 @@ const (
 	NoSubnet        Reason = "the subnet is not known"
 	IsOff           Reason = "the subnet's mode is off"
 	IsProxy         Reason = "another server gives addresses in this subnet"
+	Elsewhere       Reason = "another instance answers on this network, or none at this moment"
 	KeptForKnown    Reason = "the free addresses that are left are kept for known machines"
 	PortFull        Reason = "too many unknown machines have addresses on its switch port"
 	NoReservation   Reason = "the subnet serves reservations only, and this machine has none"
@@ -70,12 +71,13 @@ type Network struct {
 }
 
 // Book holds all subnets, reservations and leases. Many goroutines may call its methods. None takes longer with more
-// addresses, except Reconfigure and Counts.
+// addresses, except Reconfigure, Replace and Counts.
 //
 // Nothing in it waits for a disk: a lease is pending between Confirm and Commit, and belongs to its client meanwhile.
 type Book struct {
 	mu      sync.Mutex
 	limits  Limits
+	knows   func(inventory.MAC) bool // see Network.Knows
 	subnets []inventory.Subnet
 	pools   map[string]*pool
 	offers  offerTable
@@ -86,15 +88,40 @@ func New(n Network, leases []inventory.Lease) *Book {
 	b := &Book{pools: map[string]*pool{}, offers: newOfferTable()}
 	b.Reconfigure(n)
 	for _, l := range leases {
-		if p := b.pools[l.Subnet]; p != nil && l.Address.Is4() {
-			p.load(l)
-			p.loadStranger(l, n.Knows)
-		}
+		b.load(l)
 	}
 	for _, p := range b.pools {
 		p.rebuild()
 	}
 	return b
+}
+
+func (b *Book) load(l inventory.Lease) {
+	if p := b.pools[l.Subnet]; p != nil && l.Address.Is4() {
+		p.load(l)
+		p.loadStranger(l, b.knows)
+	}
+}
+
+// Replace puts the stored leases of one subnet in place of those in memory, and forgets what was offered there. The caller has gained the
+// duty to answer on that network, and has read the leases after that: other instances may have given addresses meanwhile. Each lease that
+// the book decides on from now on has that epoch. A machine that had an offer asks again within seconds.
+func (b *Book) Replace(subnet string, leases []inventory.Lease, epoch int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pools[subnet]
+	if p == nil {
+		return
+	}
+	b.offers.forget(func(o *offer) bool { return o.pool == p })
+	p.empty()
+	p.epoch = epoch
+	for _, l := range leases {
+		if l.Subnet == subnet {
+			b.load(l)
+		}
+	}
+	p.rebuild()
 }
 
 // Reconfigure replaces the subnets and reservations. It keeps the leases of subnets that remain. A machine whose
@@ -103,7 +130,7 @@ func (b *Book) Reconfigure(n Network) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.pools
-	b.limits = n.Limits
+	b.limits, b.knows = n.Limits, n.Knows
 	b.offers.strangersFor = n.Limits.OfferFor
 	b.subnets = append([]inventory.Subnet(nil), n.Subnets...)
 	b.pools = make(map[string]*pool, len(n.Subnets))
@@ -147,11 +174,10 @@ func (b *Book) Find(subnet string, a netip.Addr) (inventory.Lease, bool) {
 	return p.lease(r), true
 }
 
-// Holder returns the MAC of the last lease on an address; ok is true while that lease is bound. It takes the same
-// time with any number of addresses.
-func (b *Book) Holder(a netip.Addr) (inventory.MAC, bool) {
+// At returns the last lease on an address of any subnet. It takes the same time with any number of addresses.
+func (b *Book) At(a netip.Addr) (l inventory.Lease, ok bool) {
 	if !a.Is4() {
-		return "", false
+		return l, false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,11 +187,10 @@ func (b *Book) Holder(a netip.Addr) (inventory.MAC, bool) {
 		}
 		p := b.pools[s.Name]
 		if r := p.byAddr[toInt(a)]; r != nil {
-			l := p.lease(r)
-			return l.MAC, l.State == inventory.LeaseBound
+			return p.lease(r), true
 		}
 	}
-	return "", false
+	return l, false
 }
 
 // Counts says how full a subnet is.

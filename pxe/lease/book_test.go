@@ -33,11 +33,12 @@ func client(n int) Client { return Client{Subnet: "rack", MAC: macN(n)} }
 
 // table is a book with a store that keeps what is committed.
 type table struct {
-	t    testing.TB
-	book *Book
-	net  Network
-	rows map[netip.Addr]inventory.Lease
-	now  time.Time
+	t     testing.TB
+	book  *Book
+	net   Network
+	rows  map[netip.Addr]inventory.Lease
+	now   time.Time
+	epoch int64
 }
 
 func newTable(t testing.TB, s inventory.Subnet, rs ...inventory.Reservation) *table {
@@ -53,6 +54,16 @@ func (x *table) restart() {
 		leases = append(leases, l)
 	}
 	x.book = New(x.net, leases)
+}
+
+// takeOver is another instance that gains the network: its book is old, and it reads what is stored.
+func (x *table) takeOver() {
+	var leases []inventory.Lease
+	for _, l := range x.rows {
+		leases = append(leases, l)
+	}
+	x.epoch++
+	x.book.Replace("rack", leases, x.epoch)
 }
 
 func (x *table) store(l inventory.Lease) { x.rows[l.Address] = l }

@@ -106,6 +106,7 @@ func (b *Book) Confirm(c Client, s State, addr netip.Addr, now time.Time) Result
 		Lease: inventory.Lease{
 			Address: addr, Subnet: c.Subnet, MAC: c.MAC, ClientID: c.ClientID, Hostname: inventory.Clean(c.Hostname, 255), Port: c.Port,
 			State: inventory.LeaseBound, IsBoot: c.IsBoot, StartsAt: now.UTC(), ExpiresAt: now.Add(promise.For).UTC(),
+			Epoch: p.epoch,
 		},
 	}
 }

@@ -26,7 +26,11 @@ func TestADroppedLeaseIsFreeForTheNextMachine(t *testing.T) {
 	if _, why := b.Offer(second, netip.Addr{}, now); why == "" {
 		t.Fatal("the only address was offered twice")
 	}
-	b.Drop(only)
+	l, ok := b.At(only)
+	if !ok || l.MAC != first.MAC {
+		t.Fatalf("the book has %+v", l)
+	}
+	b.Drop(l)
 	if o, why := b.Offer(second, netip.Addr{}, now); why != "" || o.Address != only {
 		t.Errorf("after the drop: %+v %s", o, why)
 	}

@@ -156,6 +156,9 @@ func TestModel(t *testing.T) {
 			"restart": func(*rapid.T) {
 				x.restart()
 			},
+			"take over": func(*rapid.T) {
+				x.takeOver()
+			},
 			"": func(t *rapid.T) {
 				x.book.check(t)
 				for a, until := range m.until {

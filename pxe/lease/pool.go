@@ -88,6 +88,7 @@ type pool struct {
 	hasPorts bool                              // one of them is for a port
 	rangeN   int                               // addresses in ranges
 	held     *holders
+	epoch    int64 // in which byAddr was read; see Book.Replace
 
 	byAddr  map[uint32]*record
 	byMAC   map[mac]*record // the record that a client gets again; quarantined ones are not here
@@ -143,7 +144,7 @@ func newPool(s inventory.Subnet, n Network) *pool {
 
 // inherit takes over the leases of the pool that p replaces.
 func (p *pool) inherit(old *pool) {
-	p.held = old.held
+	p.held, p.epoch = old.held, old.epoch
 	if old.cidr == p.cidr {
 		p.byAddr, p.byMAC = old.byAddr, old.byMAC
 		return
@@ -158,6 +159,12 @@ func (p *pool) inherit(old *pool) {
 			p.byMAC[m] = r
 		}
 	}
+}
+
+// empty forgets all leases and offers. The caller takes the offers out of the table of the book.
+func (p *pool) empty() {
+	p.byAddr, p.byMAC, p.held = map[uint32]*record{}, map[mac]*record{}, newHolders()
+	p.offered, p.offerOf, p.unclaimed = map[uint32]*offer{}, map[mac]*offer{}, newRing()
 }
 
 // load takes over a stored lease. Of several of one machine the newest that still counts is the one it gets again.
@@ -386,6 +393,7 @@ func (p *pool) lease(r *record) inventory.Lease {
 	return inventory.Lease{
 		Address: toAddr(r.addr), Subnet: p.subnet.Name, MAC: r.mac.inventory(), ClientID: r.clientID,
 		Hostname: r.hostname, Port: r.port, State: r.state, IsBoot: r.isBoot, StartsAt: time.UnixMilli(r.starts).UTC(), ExpiresAt: time.UnixMilli(r.ends).UTC(),
+		Epoch: p.epoch,
 	}
 }
 

@@ -31,6 +31,7 @@ type Reason string
 const (
 	NoSubnet       Reason = "the subnet is not known"
 	IsOff          Reason = "the subnet's mode is off"
+	Elsewhere      Reason = "another instance answers on this network, or none at this moment"
 	NoReservation  Reason = "the subnet serves reservations only, and this machine has none"
 	Exhausted      Reason = "no address is left in the subnet's ranges"
 	ReservedTaken  Reason = "the address reserved for it is still in use by another machine"
@@ -113,6 +114,7 @@ func (b *Book) Reconfigure(n Network) {
 		}
 		p := newPool(s, n)
 		if o := old[s.Name]; o != nil {
+			p.epoch = o.epoch
 			for _, r := range o.byAddr {
 				if p.cidr.Contains(r.addr) {
 					p.put(r)
@@ -121,6 +123,24 @@ func (b *Book) Reconfigure(n Network) {
 		}
 		b.subnets = append(b.subnets, s)
 		b.pools[s.Name] = p
+	}
+}
+
+// Replace puts the stored leases of one subnet in place of those in memory, and forgets what was offered there, as in package lease.
+func (b *Book) Replace(subnet string, leases []inventory.Lease, epoch int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pools[subnet]
+	if p == nil {
+		return
+	}
+	b.offers = slices.DeleteFunc(b.offers, func(o *offer) bool { return o.pool == p })
+	p.empty()
+	p.epoch = epoch
+	for _, l := range leases {
+		if l.Subnet == subnet && p.cidr.Contains(l.Address) {
+			p.load(l)
+		}
 	}
 }
 
@@ -199,6 +219,7 @@ func (b *Book) Assign(c Client, wanted netip.Addr, now time.Time) (Grant, invent
 	return g, inventory.Lease{
 		Address: a, Subnet: c.Subnet, MAC: c.MAC, ClientID: c.DUID, IAID: c.IAID, Hostname: inventory.Clean(c.Hostname, 255), Port: c.Port,
 		State: inventory.LeaseBound, IsBoot: c.IsBoot, StartsAt: now.UTC(), ExpiresAt: now.Add(g.For).UTC(),
+		Epoch: p.epoch,
 	}, ""
 }
 
@@ -340,13 +361,25 @@ func (b *Book) Conflict(c Client, a netip.Addr, now time.Time) (l inventory.Leas
 	return p.quarantine(c, a, now), true
 }
 
-// Drop forgets the lease of an address, after an admin deleted it. The machine gets NoBinding when it renews, and
-// starts again.
-func (b *Book) Drop(a netip.Addr) {
+// At returns the last lease on an address of any subnet.
+func (b *Book) At(a netip.Addr) (l inventory.Lease, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.pools {
 		if r := p.byAddr[a]; r != nil {
+			return p.lease(r), true
+		}
+	}
+	return l, false
+}
+
+// Drop forgets a lease that At returned, after an admin deleted it. The machine gets NoBinding when it renews, and
+// starts again. A lease that was renewed since At stays.
+func (b *Book) Drop(l inventory.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pools[l.Subnet]; p != nil {
+		if r := p.byAddr[l.Address]; r != nil && p.lease(r) == l {
 			p.remove(r)
 		}
 	}

@@ -96,6 +96,7 @@ func (b *Book) sweep(now time.Time) {
 type pool struct {
 	subnet   inventory.Subnet
 	cidr     netip.Prefix
+	epoch    int64  // in which byAddr was read; see Book.Replace
 	size     uint64 // of the ranges, at most the largest number
 	excluded map[netip.Addr]bool
 	reserved map[netip.Addr]*inventory.Reservation
@@ -113,9 +114,9 @@ type pool struct {
 func newPool(s inventory.Subnet, n Network) *pool {
 	p := &pool{
 		subnet: s, cidr: s.CIDR, excluded: map[netip.Addr]bool{s.CIDR.Masked().Addr(): true}, reserved: map[netip.Addr]*inventory.Reservation{},
-		keys: map[string]*inventory.Reservation{}, byAddr: map[netip.Addr]*record{}, byKey: map[key]*record{}, byMAC: map[inventory.MAC]*record{},
-		perDUID: map[string]int{}, offered: map[netip.Addr]*offer{}, offerOf: map[key]*offer{},
+		keys: map[string]*inventory.Reservation{},
 	}
+	p.empty()
 	for _, r := range s.Ranges {
 		n := sizeOf(r)
 		p.size += min(n, math.MaxUint64-p.size)
@@ -137,6 +138,12 @@ func newPool(s inventory.Subnet, n Network) *pool {
 		}
 	}
 	return p
+}
+
+// empty forgets all leases and offers. The caller takes the offers out of the list of the book.
+func (p *pool) empty() {
+	p.byAddr, p.byKey, p.byMAC = map[netip.Addr]*record{}, map[key]*record{}, map[inventory.MAC]*record{}
+	p.perDUID, p.offered, p.offerOf, p.reusable = map[string]int{}, map[netip.Addr]*offer{}, map[key]*offer{}, nil
 }
 
 // load takes over a lease as the store knows it.
@@ -416,6 +423,7 @@ func (p *pool) lease(r *record) inventory.Lease {
 	return inventory.Lease{
 		Address: r.addr, Subnet: p.subnet.Name, MAC: r.mac, ClientID: r.key.duid, IAID: r.key.iaid, Hostname: r.hostname, Port: r.port,
 		State: r.state, IsBoot: r.isBoot, StartsAt: r.starts.UTC(), ExpiresAt: r.ends.UTC(),
+		Epoch: p.epoch,
 	}
 }
 

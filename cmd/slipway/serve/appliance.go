@@ -285,7 +285,7 @@ func egressPolicy(cfg *Config, adminPort *atomic.Uint32) (*egress.Policy, error)
 // isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.
 func (a *appliance) isKnownAt(at netip.Addr) bool {
 	// The lease book first: it is in memory, and knows the address before the host has fetched anything.
-	if mac, ok := a.networks.Book.Holder(at); ok && a.networks.Known.HasMAC(mac) {
+	if l, ok := a.networks.Book.At(at); ok && l.State == inventory.LeaseBound && a.networks.Known.HasMAC(l.MAC) {
 		return true
 	}
 	mac, ok := a.engine.BootsAt(at)

@@ -222,6 +222,9 @@ func (a *appliance) tapDoor() *tap.Server {
 func (a *appliance) unanswered(u pxe.Unanswered) {
 	// The record keeps every refusal: an admin reads it with explain.
 	a.record.Tell(u.Client.MAC, trace.Note{At: u.At, Subnet: u.Client.Subnet, Reason: u.Reason})
+	if u.IsElsewhere { // the instance that answers there knows whether the machine waits
+		return
+	}
 	// Only a first message tells that a machine waits for an address. A REQUEST without an answer may accept the offer of
 	// another server.
 	if u.Type == "discover" || u.Type == "solicit" || u.Type == "" {

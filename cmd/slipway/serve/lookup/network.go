@@ -100,12 +100,37 @@ func (n *Networks) Follow(ctx context.Context, interfaces []string, events <-cha
 			}
 		case "lease":
 			if a, err := netip.ParseAddr(name); err == nil {
-				n.Book.Drop(a)
-				n.Book6.Drop(a)
+				if err := n.deleted(ctx, a); err != nil {
+					return err
+				}
 			}
 		}
 		n.AsOf = e.ID
 	}
+	return nil
+}
+
+// deleted forgets the lease of an address that an admin has deleted. The machine may have renewed it between the deletion and this moment, or
+// another one may have got the address. Then the inventory has a lease there again, and the books keep theirs: they are the same.
+func (n *Networks) deleted(ctx context.Context, a netip.Addr) error {
+	four, isFour := n.Book.At(a)
+	six, isSix := n.Book6.At(a)
+	if !isFour && !isSix {
+		return nil
+	}
+	err := n.store.Read(ctx, func(tx inventory.Tx) error {
+		_, err := tx.FindLease(a)
+		return err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case !isNotFound(err):
+		return fmt.Errorf("read the lease of %s: %w", a, err)
+	}
+	// What was renewed since the books were asked is in the inventory as well, and stays.
+	n.Book.Drop(four)
+	n.Book6.Drop(six)
 	return nil
 }
 
