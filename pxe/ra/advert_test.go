@@ -51,6 +51,53 @@ func TestAdvertisement(t *testing.T) {
 	}
 }
 
+func TestOnlyTheInstanceWithTheNetworkAdvertises(t *testing.T) {
+	subnet := func(name, prefix string) inventory.Subnet {
+		return inventory.Subnet{Name: name, CIDR: netip.MustParsePrefix(prefix), Mode: inventory.ModeFull, Advertise: inventory.AdvertiseManaged, IsRouter: true}
+	}
+	one, two := subnet("one", "fd00:1::/64"), subnet("two", "fd00:2::/64")
+	all, held := []inventory.Subnet{one, two}, map[string]bool{}
+	s := New(Config{Subnets: func(string) []inventory.Subnet { return all }, Answers: func(name string) bool { return held[name] }})
+	ifi := &net.Interface{Name: "eth0", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}}
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	var said spoken
+	wants := func(what string, subnets ...inventory.Subnet) {
+		t.Helper()
+		at = at.Add(lookEvery)
+		advert := s.due(ifi, &said, at)
+		if want := advertisement(subnets, ifi.HardwareAddr); (advert != nil) != (len(subnets) > 0) || advert != nil && !bytes.Equal(advert, want) {
+			t.Errorf("%s: %x", what, advert)
+		}
+		if advert != nil {
+			said = spoken{string(advert), at}
+		}
+		if list, ok := s.subnets("eth0"); ok != (len(list) > 0) {
+			t.Errorf("%s: a question is answered with %v", what, list)
+		}
+	}
+	wants("another instance has both networks")
+	held["one"] = true
+	wants("one was taken over", one)
+	wants("and said")
+	held["two"] = true
+	wants("both were taken over", one, two)
+	clear(held)
+	wants("both are lost: nothing is withdrawn")
+	held["one"], held["two"] = true, true
+	wants("both are back: it says so at once", one, two)
+	looked := s.looks()
+	s.Look()
+	select {
+	case <-looked:
+	default:
+		t.Error("nobody looks when the networks have changed")
+	}
+	all, held = nil, map[string]bool{}
+	if list, ok := s.subnets("eth0"); !ok || list != nil {
+		t.Error("where there is no subnet, machines have to learn that there is no router")
+	}
+}
+
 func TestWhatIsAdvertisedUnasked(t *testing.T) {
 	six := []inventory.Subnet{{CIDR: netip.MustParsePrefix("fd00:1::/64"), Mode: inventory.ModeFull, Advertise: inventory.AdvertiseManaged}}
 	off := []inventory.Subnet{{Advertise: inventory.AdvertiseOff}}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +30,8 @@ type Config struct {
 	// Subnets returns the IPv6 subnets of an interface as they are now; nil: there are none. The server calls it for
 	// each answer, from several goroutines.
 	Subnets func(iface string) []inventory.Subnet
+	// Answers reports whether this instance, and not another one, advertises a subnet now; nil: there is no other instance.
+	Answers func(subnet string) bool
 	Log     *slog.Logger
 }
 
@@ -38,6 +41,9 @@ type Server struct {
 	// limit bounds the answers to a flood of solicitations, over all interfaces: 500 a second, 1,000 at once. A rack
 	// that starts at once stays below it.
 	limit *rate.Limiter
+
+	mu     sync.Mutex
+	looked chan struct{} // closed and replaced by Look
 }
 
 // New returns a Server. It opens nothing: Serve does.
@@ -45,7 +51,42 @@ func New(cfg Config) *Server {
 	if cfg.Subnets == nil {
 		cfg.Subnets = func(string) []inventory.Subnet { return nil }
 	}
-	return &Server{cfg: cfg, limit: rate.NewLimiter(500, 1000)}
+	if cfg.Answers == nil {
+		cfg.Answers = func(string) bool { return true }
+	}
+	return &Server{cfg: cfg, limit: rate.NewLimiter(500, 1000), looked: make(chan struct{})}
+}
+
+// Look makes the server look at its subnets at once, because what Answers says has changed.
+func (s *Server) Look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.looked)
+	s.looked = make(chan struct{})
+}
+
+func (s *Server) looks() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looked
+}
+
+// subnets returns what to advertise on an interface. ok is false where another instance does that: also the smallest advertisement would
+// tell machines there that nobody speaks DHCPv6.
+//
+// When another instance takes a network over, this one falls silent. It does not withdraw what it has said. RFC 4861 section 6.2.5 wants a
+// last advertisement with a router lifetime of 0 from a router that stops to advertise, so that machines do not go on to use it. But this
+// machine still forwards their packets: the kernel does that, whatever Slipway does. The other instance has another link-local address, and
+// so it is one more router in the lists of machines. If this machine dies, they find that out by themselves (section 7.3.3) and use the
+// other one. If the database is away, nobody advertises for a while, and the last advertisement has to hold until then.
+func (s *Server) subnets(iface string) (list []inventory.Subnet, ok bool) {
+	all := s.cfg.Subnets(iface)
+	for _, n := range all {
+		if s.cfg.Answers(n.Name) {
+			list = append(list, n)
+		}
+	}
+	return list, len(all) == 0 || len(list) > 0
 }
 
 const (
@@ -139,11 +180,13 @@ func (s *Server) answer(ctx context.Context, name string, started func()) error 
 		defer t.Stop()
 		var said spoken
 		for {
+			looked := s.looks()
 			s.announce(conn, ifi, own, &said, time.Now())
 			select {
 			case <-gctx.Done():
 				return gctx.Err()
 			case <-t.C:
+			case <-looked:
 			}
 			now, addr, err := linkLocal(name)
 			if door.IsOutOfFiles(err) {
@@ -179,10 +222,20 @@ func (said *spoken) next(subnets []inventory.Subnet, own net.HardwareAddr, now t
 	return advert
 }
 
+// due returns what to advertise unasked on an interface, or nil for nothing.
+func (s *Server) due(ifi *net.Interface, said *spoken, now time.Time) []byte {
+	subnets, ok := s.subnets(ifi.Name)
+	if !ok {
+		*said = spoken{} // when this instance has the network again, it advertises at once
+		return nil
+	}
+	return said.next(subnets, ifi.HardwareAddr, now)
+}
+
 // announce sends the unasked advertisement that is due. After a failure it leaves said alone, so the next look in 2 s
 // tries again.
 func (s *Server) announce(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr, said *spoken, now time.Time) {
-	advert := said.next(s.cfg.Subnets(ifi.Name), ifi.HardwareAddr, now)
+	advert := s.due(ifi, said, now)
 	if advert == nil {
 		return
 	}
@@ -218,7 +271,11 @@ func (s *Server) read(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr)
 		if !ok || !s.limit.Allow() {
 			continue
 		}
-		advert := advertisement(s.cfg.Subnets(ifi.Name), ifi.HardwareAddr)
+		subnets, ok := s.subnets(ifi.Name)
+		if !ok {
+			continue
+		}
+		advert := advertisement(subnets, ifi.HardwareAddr)
 		if advert == nil {
 			continue
 		}
