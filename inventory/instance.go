@@ -17,7 +17,8 @@ type Instance struct {
 	// HeartbeatN grows with each sign of life. Other instances compare it with what they saw before, by their own clocks.
 	HeartbeatN int64     `json:"-"`
 	IsDrained  bool      `json:"isDrained"` // an admin wants it to hold no duty
-	StartedAt  time.Time `json:"startedAt"` // this and SeenAt are by the clock of the database
+	DrainedAt  time.Time `json:"drainedAt"` // since when; zero if it is not drained, or was drained before a version that notes it
+	StartedAt  time.Time `json:"startedAt"` // all times here are by the clock of the database
 	SeenAt     time.Time `json:"seenAt"`    // its last sign of life. In a file of SQLite it is that of its start
 }
 
@@ -30,6 +31,7 @@ type Duty struct {
 	Epoch   int64     `json:"epoch"`
 	SinceAt time.Time `json:"sinceAt"` // when Holder became what it is, by the clock of the database
 	Reason  string    `json:"reason"`  // why it is no longer the one before, for people
+	Former  string    `json:"former"`  // the name of the instance that had it before, "" for none; it may be deleted since
 }
 
 // DutyEngine drives operations, gives machines their hosts, and runs the controllers of attached clusters.

@@ -148,6 +148,7 @@ const (
 	EventChanged         = "inventory.changed" // subnet, reservation, image, profile, token: see Subject
 	EventServer          = "server"            // started, stopped, self-check
 	EventDuty            = "duty"              // a duty has another holder: Subject is duty/<name>
+	EventInstance        = "instance"          // started, stopped: Subject is instance/<name>
 )
 
 // Steps returns the kinds of events that show how far a boot has come, in order.

@@ -9,34 +9,36 @@ import (
 )
 
 const (
-	instanceColumns = `id, name, run, addresses, program, heartbeat_n, is_drained, started_at, seen_at`
+	instanceColumns = `id, name, run, addresses, program, heartbeat_n, is_drained, started_at, seen_at, drained_at`
 
 	findInstanceSQL       = `SELECT ` + instanceColumns + ` FROM instances WHERE id = $1`
 	findInstanceByNameSQL = `SELECT ` + instanceColumns + ` FROM instances WHERE name = $1`
 	listInstancesSQL      = `SELECT ` + instanceColumns + ` FROM instances ORDER BY name`
-	saveInstanceSQL       = `INSERT INTO instances (` + instanceColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+	saveInstanceSQL       = `INSERT INTO instances (` + instanceColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, run = excluded.run, addresses = excluded.addresses, program = excluded.program,
-heartbeat_n = excluded.heartbeat_n, is_drained = excluded.is_drained, started_at = excluded.started_at, seen_at = excluded.seen_at`
+heartbeat_n = excluded.heartbeat_n, is_drained = excluded.is_drained, started_at = excluded.started_at, seen_at = excluded.seen_at,
+drained_at = excluded.drained_at`
 	heartbeatSQL      = `UPDATE instances SET heartbeat_n = heartbeat_n + 1, seen_at = $1 WHERE id = $2 AND run = $3`
 	deleteInstanceSQL = `DELETE FROM instances WHERE id = $1`
 
-	dutyColumns = `name, holder, epoch, since_at, reason`
+	dutyColumns = `name, holder, epoch, since_at, reason, former`
 
 	findDutySQL   = `SELECT ` + dutyColumns + ` FROM duties WHERE name = $1`
 	listDutiesSQL = `SELECT ` + dutyColumns + ` FROM duties ORDER BY name`
 	heldDutySQL   = `SELECT name FROM duties WHERE holder = $1 ORDER BY name LIMIT 1`
-	saveDutySQL   = `INSERT INTO duties (` + dutyColumns + `) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, epoch = excluded.epoch, since_at = excluded.since_at, reason = excluded.reason`
+	saveDutySQL   = `INSERT INTO duties (` + dutyColumns + `) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, epoch = excluded.epoch, since_at = excluded.since_at, reason = excluded.reason,
+former = excluded.former`
 )
 
 func readInstance(s database.Scan) (i inventory.Instance, err error) {
 	err = s(&i.ID, &i.Name, &i.Run, column.JSON(&i.Addresses), &i.Version, &i.HeartbeatN, column.Bool(&i.IsDrained),
-		column.Time(&i.StartedAt), column.Time(&i.SeenAt))
+		column.Time(&i.StartedAt), column.Time(&i.SeenAt), column.Time(&i.DrainedAt))
 	return i, err
 }
 
 func readDuty(s database.Scan) (d inventory.Duty, err error) {
-	err = s(&d.Name, &d.Holder, &d.Epoch, column.Time(&d.SinceAt), &d.Reason)
+	err = s(&d.Name, &d.Holder, &d.Epoch, column.Time(&d.SinceAt), &d.Reason, &d.Former)
 	return d, err
 }
 
@@ -73,7 +75,7 @@ func (t instanceTx) SaveInstance(i inventory.Instance) error {
 		return err
 	}
 	return t.Later(nil, saveInstanceSQL, i.ID, i.Name, i.Run, texts[0], i.Version, i.HeartbeatN, column.Bit(i.IsDrained),
-		column.MS(i.StartedAt), column.MS(i.SeenAt))
+		column.MS(i.StartedAt), column.MS(i.SeenAt), column.MS(i.DrainedAt))
 }
 
 // Heartbeat implements inventory.InstanceTx.
@@ -114,5 +116,5 @@ func (t instanceTx) SaveDuty(d inventory.Duty) error {
 			return err
 		}
 	}
-	return t.Later(nil, saveDutySQL, d.Name, d.Holder, d.Epoch, column.MS(d.SinceAt), d.Reason)
+	return t.Later(nil, saveDutySQL, d.Name, d.Holder, d.Epoch, column.MS(d.SinceAt), d.Reason, d.Former)
 }

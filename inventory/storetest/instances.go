@@ -35,7 +35,7 @@ func Instance(n int) inventory.Instance {
 
 func instances(t *testing.T, s inventory.Store) {
 	first, second := Instance(1), Instance(2)
-	second.IsDrained, second.Addresses = true, nil
+	second.IsDrained, second.Addresses, second.DrainedAt = true, nil, second.SeenAt.Add(time.Minute)
 	write(t, s, func(tx inventory.Tx) error {
 		if err := tx.SaveInstance(second); err != nil {
 			return err
@@ -112,6 +112,7 @@ func heartbeats(t *testing.T, s inventory.Store) {
 func duties(t *testing.T, s inventory.Store) {
 	at := Now.Truncate(time.Millisecond)
 	engine := inventory.Duty{Name: inventory.DutyEngine, Holder: Instance(1).ID, Epoch: 7, SinceAt: at, Reason: "instance b stopped"}
+	engine.Former = "b"
 	network := inventory.Duty{Name: inventory.NetworkDuty("rack1"), Epoch: 1, SinceAt: at.Add(time.Second)}
 	refuses(t, s, inventory.Invalid, "duty engine instance "+engine.Holder, func(tx inventory.Tx) error { return tx.SaveDuty(engine) })
 	write(t, s, func(tx inventory.Tx) error {
@@ -138,7 +139,7 @@ func duties(t *testing.T, s inventory.Store) {
 		expect(t, err, inventory.NotFound, "duty nothing")
 		return nil
 	})
-	engine.Holder, engine.Epoch, engine.SinceAt, engine.Reason = "", 8, at.Add(time.Hour), "instance a was drained"
+	engine.Holder, engine.Epoch, engine.SinceAt, engine.Reason, engine.Former = "", 8, at.Add(time.Hour), "instance a was drained", "a"
 	write(t, s, func(tx inventory.Tx) error { return tx.SaveDuty(engine) })
 	read(t, s, func(tx inventory.Tx) error {
 		got, err := tx.FindDuty(engine.Name)

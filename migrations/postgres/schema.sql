@@ -185,6 +185,7 @@ CREATE TABLE duties (
   epoch BIGINT NOT NULL,
   since_at BIGINT NOT NULL,
   reason TEXT COLLATE "C" NOT NULL,
+  former TEXT COLLATE "C" NOT NULL DEFAULT ''::text,
   CONSTRAINT duties_pkey PRIMARY KEY (name)
 );
 
@@ -374,6 +375,7 @@ CREATE TABLE instances (
   is_drained BIGINT NOT NULL,
   started_at BIGINT NOT NULL,
   seen_at BIGINT NOT NULL,
+  drained_at BIGINT NOT NULL DEFAULT 0,
   CONSTRAINT instances_pkey PRIMARY KEY (id),
   CONSTRAINT instances_name_key UNIQUE (name)
 );

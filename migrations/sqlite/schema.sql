@@ -172,7 +172,7 @@ CREATE TABLE duties (
   epoch    INTEGER NOT NULL,
   since_at INTEGER NOT NULL,
   reason   TEXT    NOT NULL
-) STRICT;
+, former TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE events (
   id         INTEGER NOT NULL PRIMARY KEY,
@@ -338,7 +338,7 @@ CREATE TABLE instances (
   is_drained  INTEGER NOT NULL,
   started_at  INTEGER NOT NULL,
   seen_at     INTEGER NOT NULL
-) STRICT;
+, drained_at INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE issue_hosts (
   issue_id INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,

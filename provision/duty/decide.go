@@ -81,6 +81,7 @@ type question struct {
 	silent   time.Duration       // since when holder shows no sign of life; see watch
 	self     inventory.Instance  // the one that asks
 	wants    bool                // it would do that work
+	isAlone  bool                // nobody else can use the database; see Config
 }
 
 // decide answers a question. Reason says, for people, why the duty is no longer where it was. Wait is the time after which the answer may
@@ -106,6 +107,10 @@ func decide(q question) (v verdict, reason string, wait time.Duration) {
 		return take, "nobody had it", 0
 	case q.holder == nil:
 		return take, "its instance was deleted", 0
+	case q.isAlone: // the rows come from a database that several instances used
+		return take, fmt.Sprintf("instance %s does not use this database", q.holder.Name), 0
+	case q.silent >= term && q.holder.Run == "":
+		return take, fmt.Sprintf("instance %s stopped without giving it up", q.holder.Name), 0
 	case q.silent >= term:
 		return take, fmt.Sprintf("instance %s gave no sign of life for %s", q.holder.Name, inventory.Duration(term)), 0
 	}

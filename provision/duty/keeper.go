@@ -33,7 +33,9 @@ type Keeper struct {
 	run  string
 	held atomic.Pointer[map[string]grant] // replaced whole, so that packets read it without a lock
 
+	seen    atomic.Pointer[seen]
 	answers atomic.Int64 // how often the database has answered Run
+	takenN  atomic.Int64 // duties
 
 	mu      sync.Mutex
 	wanted  map[string]bool
@@ -70,6 +72,7 @@ func New(cfg Config) *Keeper {
 		changed: make(chan struct{}), poked: make(chan struct{}, 1),
 	}
 	k.held.Store(&map[string]grant{})
+	k.seen.Store(&seen{})
 	return k
 }
 

@@ -19,6 +19,7 @@ func TestDecide(t *testing.T) {
 	drained := self
 	drained.IsDrained = true
 	other := &inventory.Instance{ID: "2", Name: "b", Run: "r2"}
+	stopped := &inventory.Instance{ID: "2", Name: "b"}
 	of := func(name, holder string) inventory.Duty {
 		return inventory.Duty{Name: name, Holder: holder, Epoch: 5, Reason: "instance c stopped"}
 	}
@@ -43,6 +44,16 @@ func TestDecide(t *testing.T) {
 		{"another's that is silent", question{self: self, wants: true, duty: of(rack1, "2"), holder: other, silent: 3 * time.Second}, take, "instance b gave no sign of life for 3s", 0},
 		{"the engine, after the term of a network", question{self: self, wants: true, duty: of("engine", "2"), holder: other, silent: 3 * time.Second}, leave, "", 6 * time.Second},
 		{"the engine of one that is silent", question{self: self, wants: true, duty: of("engine", "2"), holder: other, silent: 9 * time.Second}, take, "instance b gave no sign of life for 9s", 0},
+		{
+			"another's that stopped while it was busy",
+			question{self: self, wants: true, duty: of(rack1, "2"), holder: stopped, silent: 3 * time.Second},
+			take, "instance b stopped without giving it up", 0,
+		},
+		{
+			"another's, in a file of SQLite",
+			question{self: self, wants: true, isAlone: true, duty: of(rack1, "2"), holder: other},
+			take, "instance b does not use this database", 0,
+		},
 		{"another's that is silent, drained", question{self: drained, wants: true, duty: of(rack1, "2"), holder: other, silent: time.Hour}, leave, "", 0},
 		{"another's that is silent, not wanted", question{self: self, duty: of(rack1, "2"), holder: other, silent: time.Hour}, leave, "", 0},
 		{"that of a deleted instance", question{self: self, wants: true, duty: of(rack1, "3")}, take, "its instance was deleted", 0},
@@ -221,8 +232,8 @@ func TestDutiesStayWhenTheDatabaseWasAway(t *testing.T) {
 			t.Errorf("without the database, it went on for %v", took)
 		}
 		time.Sleep(35 * time.Second)
-		if !a.Holds(rack1) || len(w.rows().events) != 1 {
-			t.Errorf("the duty moved: %v", w.rows().events)
+		if events := w.rows().events; !a.Holds(rack1) || len(events) != 3 { // both started, and a took it
+			t.Errorf("the duty moved: %v", events)
 		}
 		a.stop()
 		b.stop()

@@ -11,8 +11,8 @@ import (
 	"slipway.dev/slipway/inventory/sleep"
 )
 
-// surelyGone is how long an instance shows no sign of life before another process may be that instance. It is three times heartbeatEvery.
-const surelyGone = 3 * time.Second
+// surelyGone is how long an instance shows no sign of life before another process may be that instance.
+const surelyGone = SilentAfter
 
 // Register makes this process the instance in the database. If the instance did not stop by itself, the server was killed, or a copy of its
 // data directory runs. Register waits to find out which. It is a Conflict when another process lives that has the same name or data
@@ -84,7 +84,9 @@ func (t *turn) register() (other *inventory.Instance, err error) {
 		}
 		if i.ID == k.cfg.ID {
 			t.self = i
-		} else if err := t.bury(i, duties); err != nil {
+		} else if err := t.bury(i, heldBy(i.ID, duties), fmt.Sprintf("instance %s is gone", i.Name)); err != nil {
+			return nil, err
+		} else if err := t.tx.DeleteInstance(i.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -93,9 +95,12 @@ func (t *turn) register() (other *inventory.Instance, err error) {
 	t.self.Run, t.self.StartedAt, t.self.SeenAt = k.run, t.now, t.now
 	t.self.HeartbeatN++
 	if k.cfg.IsAlone { // the row may come from a database with other instances
-		t.self.IsDrained = false
+		t.self.IsDrained, t.self.DrainedAt = false, time.Time{}
 	}
-	return nil, t.tx.SaveInstance(t.self)
+	if err := t.tx.SaveInstance(t.self); err != nil {
+		return nil, err
+	}
+	return nil, t.tell("instance %s started, version %s, at %s", t.self.Name, t.self.Version, strings.Join(t.self.Addresses, ", "))
 }
 
 // mayLive reports whether an instance that stands in the way may be a process that runs. If it has another id, its duties are freed: then
@@ -127,17 +132,16 @@ func (k *Keeper) inherit(duties []inventory.Duty) {
 	}
 }
 
-// bury deletes an instance whose name is used again, as after its data directory was lost, and frees its duties.
-func (t *turn) bury(i inventory.Instance, duties []inventory.Duty) error {
-	for _, d := range duties {
-		if d.Holder == i.ID {
-			d.Holder = ""
-			if err := t.move(give, d, fmt.Sprintf("instance %s is gone", i.Name)); err != nil {
-				return err
-			}
+// bury frees the duties of an instance that is gone for good: an admin has deleted it, or its name is used again, as after its data
+// directory was lost.
+func (t *turn) bury(i inventory.Instance, held []inventory.Duty, reason string) error {
+	for _, d := range held {
+		d.Holder, d.Former = "", i.Name
+		if err := t.move(give, d, reason); err != nil {
+			return err
 		}
 	}
-	return t.tx.DeleteInstance(i.ID)
+	return nil
 }
 
 // leaveWithin bounds how long a stop waits for works to end, and for the database. What is not given up then goes to others after its term.
@@ -194,12 +198,15 @@ func (t *turn) leave() error {
 	}
 	for _, d := range duties {
 		if d.Holder == t.self.ID && !t.keeper.isBusy(d.Name) {
-			d.Holder = ""
+			d.Holder, d.Former = "", t.self.Name
 			if err := t.move(give, d, fmt.Sprintf("instance %s stopped", t.self.Name)); err != nil {
 				return err
 			}
 		}
 	}
 	t.self.Run = ""
-	return t.tx.SaveInstance(t.self)
+	if err := t.tx.SaveInstance(t.self); err != nil {
+		return err
+	}
+	return t.tell("instance %s stopped", t.self.Name)
 }

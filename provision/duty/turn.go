@@ -101,7 +101,7 @@ func (t *turn) note(all []inventory.Instance) {
 
 // decide does about one duty what the function decide says.
 func (t *turn) decide(d inventory.Duty) error {
-	q := question{duty: d, self: t.self, wants: t.wanted[d.Name]}
+	q := question{duty: d, self: t.self, wants: t.wanted[d.Name], isAlone: t.keeper.cfg.IsAlone}
 	if i, ok := t.instances[d.Holder]; ok {
 		q.holder, q.silent = &i, t.keeper.watch.silent(i.ID, t.keeper.cfg.Elapsed())
 	}
@@ -116,6 +116,9 @@ func (t *turn) decide(d inventory.Duty) error {
 	case keep:
 		t.held[d.Name] = d.Epoch
 	case take:
+		if q.holder != nil { // else the row has who gave it up
+			d.Former = q.holder.Name
+		}
 		d.Holder, d.Epoch = t.self.ID, d.Epoch+1
 		t.held[d.Name] = d.Epoch
 		return t.move(v, d, reason)
@@ -123,7 +126,7 @@ func (t *turn) decide(d inventory.Duty) error {
 		if t.keeper.isBusy(d.Name) {
 			return nil
 		}
-		d.Holder = ""
+		d.Holder, d.Former = "", t.self.Name
 		return t.move(v, d, reason)
 	}
 	return nil
@@ -145,8 +148,30 @@ func (t *turn) move(v verdict, d inventory.Duty, reason string) error {
 	}
 	return t.tx.AddEvent(&inventory.Event{
 		At: t.now, Kind: inventory.EventDuty, Subject: "duty/" + d.Name, Detail: detail,
-		Data: map[string]any{"holder": t.instances[d.Holder].Name, "epoch": d.Epoch, "reason": reason},
+		Data: map[string]any{"holder": t.instances[d.Holder].Name, "former": d.Former, "epoch": d.Epoch, "reason": reason},
 	})
+}
+
+// tell stores an event of this instance, for people.
+func (t *turn) tell(format string, args ...any) error {
+	if t.keeper.cfg.IsAlone {
+		return nil
+	}
+	return t.tx.AddEvent(&inventory.Event{
+		At: t.now, Kind: inventory.EventInstance, Subject: "instance/" + t.self.Name,
+		Detail: inventory.Clean(fmt.Sprintf(format, args...), 500),
+		Data:   map[string]any{"version": t.self.Version, "addresses": t.self.Addresses},
+	})
+}
+
+// heldBy returns the duties of an instance.
+func heldBy(id string, duties []inventory.Duty) (held []inventory.Duty) {
+	for _, d := range duties {
+		if d.Holder == id {
+			held = append(held, d)
+		}
+	}
+	return held
 }
 
 // log says what has changed.
@@ -155,6 +180,9 @@ func (t *turn) log() {
 		said := "took duty"
 		if m.verdict == give {
 			said = "gave duty up"
+		}
+		if m.verdict == take {
+			t.keeper.takenN.Add(1)
 		}
 		t.keeper.cfg.Log.Info(said, "duty", m.duty.Name, "epoch", m.duty.Epoch, "reason", m.duty.Reason)
 	}

@@ -595,14 +595,14 @@ CREATE TABLE instances (
   is_drained  INTEGER NOT NULL,
   started_at  INTEGER NOT NULL,
   seen_at     INTEGER NOT NULL
-) STRICT;
+, drained_at INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE duties (
   name     TEXT    NOT NULL PRIMARY KEY,
   holder   TEXT    NOT NULL,
   epoch    INTEGER NOT NULL,
   since_at INTEGER NOT NULL,
   reason   TEXT    NOT NULL
-) STRICT;
+, former TEXT NOT NULL DEFAULT '') STRICT;
 INSERT INTO goose_db_version VALUES (1, 0, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (2, 202611210001, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (3, 202611211200, 1, '2026-11-18 11:06:40');
@@ -637,6 +637,7 @@ INSERT INTO goose_db_version VALUES (31, 202611270802, 1, '2026-11-18 11:06:40')
 INSERT INTO goose_db_version VALUES (32, 202611271100, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (33, 202611271600, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (34, 202611280100, 1, '2026-11-18 11:06:40');
+INSERT INTO goose_db_version VALUES (35, 202611280400, 1, '2026-11-18 11:06:40');
 INSERT INTO artefacts VALUES ('sha256:01aa', 8388608, 'https://files.example/linux', 1795000000123);
 INSERT INTO artefacts VALUES ('sha256:02bb', 1073741824, 'debian.qcow2', 1795000000123);
 INSERT INTO images VALUES ('debian-12', 'debian', '12', 'x86_64', '["quiet"]', 512, 1, 1795000000123, 1795000000123, 1, '[{"format":"preseed","version":"12","initrdPath":"/preseed.cfg"}]', '["url=${config}"]', '', 0, '', '', '');
@@ -716,8 +717,8 @@ INSERT INTO cluster_access VALUES ('u-a', '["local"]', '["web"]', 1795000000123,
 INSERT INTO allocations VALUES (X'00000000000000000000FFFF0A01C909', 'rack1', '01MACHINE00001', NULL, 1, '', 1795000000123);
 INSERT INTO holdings VALUES ('name', 'web-1', 'machine/01MACHINE00001', '01MACHINE00001', NULL, 'rack.example', '', '/host/hostname', 'machine:1');
 INSERT INTO classes VALUES ('phones', '["acme*"]', '', '', '["00:04:f2"]', 3, '[{"name":"tftp-server-name","value":"phones.example"}]', '', 1795000000123, 1795000000123, 1);
-INSERT INTO instances VALUES ('01INSTANCE', 'a', '01RUN', '["10.1.0.1"]', '0.1.0', 4, 1, 1795000000123, 1795000000123);
-INSERT INTO duties VALUES ('engine', '01INSTANCE', 3, 1795000000123, 'instance b stopped');
+INSERT INTO instances VALUES ('01INSTANCE', 'a', '01RUN', '["10.1.0.1"]', '0.1.0', 4, 1, 1795000000123, 1795000000123, 0);
+INSERT INTO duties VALUES ('engine', '01INSTANCE', 3, 1795000000123, 'instance b stopped', '');
 CREATE INDEX image_files_by_digest ON image_files (digest);
 CREATE INDEX profiles_by_image ON profiles (image);
 CREATE UNIQUE INDEX hosts_by_name ON hosts (name);
