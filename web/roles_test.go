@@ -147,7 +147,8 @@ func (r *rig) address(route, team string) string {
 	for noun, of := range map[string]string{
 		"machines": team + "-m", "pools": team, "views": team + "-view", "sessions": team + "-session", "subnets": "rack1", "images": "debian", "profiles": "worker",
 		"layers": "host%2F" + team + "-1", "reservations": map[string]string{"alpha": "10.0.0.10", "beta": "10.0.0.11"}[team],
-		"leases": map[string]string{"alpha": "10.0.0.20", "beta": "10.0.0.21"}[team],
+		"instances": "rig",
+		"leases":    map[string]string{"alpha": "10.0.0.20", "beta": "10.0.0.21"}[team],
 	} {
 		if strings.HasPrefix(path, "/api/v1/"+noun+"/") {
 			name = of

@@ -38,6 +38,7 @@ import (
 	"slipway.dev/slipway/web/history"
 	"slipway.dev/slipway/web/hosts"
 	"slipway.dev/slipway/web/imports"
+	"slipway.dev/slipway/web/instances"
 	"slipway.dev/slipway/web/machines"
 	"slipway.dev/slipway/web/network"
 	"slipway.dev/slipway/web/power"
@@ -96,6 +97,8 @@ type Config struct {
 	Samples func(step time.Duration) []wire.Sample
 	// Database says where the inventory is, and how that database is; nil: nobody asks.
 	Database func() wire.Database
+	// Duties knows the instances of the database; nil: nobody does.
+	Duties instances.Keeper
 
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
@@ -220,6 +223,7 @@ func (s *Server) addAll(conceal concealer) {
 		Frame: s.rest, Version: cfg.Version, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS, RotateAuthority: cfg.RotateAuthority,
 		Database: cfg.Database,
 	})
+	instances.Register(instances.Config{Frame: s.rest, Duties: cfg.Duties})
 }
 
 // Handler returns the API for requests that need a token.

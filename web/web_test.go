@@ -33,6 +33,7 @@ import (
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/duty"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/clusters"
 	"slipway.dev/slipway/web/rest"
@@ -146,6 +147,11 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		},
 		NewHostID: newID, Vendor: func(inventory.MAC) string { return "QEMU" }, BootBase: "http://10.0.0.1", Version: "test", Now: r.clock, Log: log,
 	}
+	duties := duty.New(duty.Config{Store: store, ID: "rig", Name: "rig", Version: "test", IsAlone: true})
+	if err := duties.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Duties = duties
 	if edit != nil {
 		edit(&cfg)
 	}

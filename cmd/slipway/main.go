@@ -74,6 +74,7 @@ type commandLine struct {
 	TLS         access.TLSCommand           `cmd:"" name:"tls" help:"The certificate of the admin listener." group:"nouns"`
 	Token       access.TokenCommand         `cmd:"" help:"API tokens for programs." group:"nouns"`
 	Acceptrule  access.AcceptRuleCommand    `cmd:"" help:"Rules that accept hosts by themselves." group:"nouns"`
+	Instance    appliance.InstanceCommand   `cmd:"" help:"The Slipway servers of one database, and what each of them does." group:"nouns"`
 	Audit       records.AuditCommand        `cmd:"" help:"Requests to the server, their users, and their changes." group:"nouns"`
 
 	Backup     appliance.BackupCommand    `cmd:"" help:"Write a copy of the database while the server works."`

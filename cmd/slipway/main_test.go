@@ -32,6 +32,7 @@ import (
 	"slipway.dev/slipway/kubernetes/backend"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/duty"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/web"
@@ -119,8 +120,15 @@ func startRig(dir string) (*rig, error) {
 	}
 	jobs := images.NewJobs(images.JobsConfig{Import: cache.Import, Check: catalogue.Check, Now: time.Now, Log: log})
 	here := backend.NewLocal(backend.LocalConfig{Engine: engine, Store: store, Events: hub, Secrets: box, Now: time.Now})
+	duties := duty.New(duty.Config{
+		Store: store, ID: "rig", Name: "rig", Addresses: []string{rigAddress.String()}, Version: "test", IsAlone: true, Log: log,
+	})
+	duties.Want(inventory.DutyEngine)
+	if err := duties.Register(context.Background()); err != nil {
+		return nil, err
+	}
 	srv := web.New(web.Config{
-		Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
+		Duties: duties, Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
 		SelfCheck: func(context.Context) []wire.Check {
 			return []wire.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}, {Name: "interface eno1", Status: "error", Detail: "is down", Hint: "ip link set eno1 up"}}
 		},
@@ -146,6 +154,7 @@ func startRig(dir string) (*rig, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
+	r.wg.Go(func() { _ = duties.Run(ctx) })
 	for _, serve := range []func(context.Context) error{hub.Serve, engine.Serve, jobs.Serve, func(ctx context.Context) error { return srv.Serve(ctx, nil, socket) }} {
 		r.wg.Go(func() {
 			if err := serve(ctx); err != nil {

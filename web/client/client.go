@@ -39,6 +39,7 @@ type Client struct {
 	Users        Noun[inventory.User]
 	AcceptRules  Noun[inventory.AcceptRule]
 	Audit        Noun[inventory.Audit] // latest first
+	Instances    Instances
 
 	*connection
 }
@@ -75,6 +76,7 @@ func New(cfg Config) (*Client, error) {
 	c.Tokens = Noun[inventory.Token]{to, "tokens"}
 	c.AcceptRules = Of(c, noun.AcceptRules)
 	c.Audit = Noun[inventory.Audit]{to, "audit"}
+	c.Instances = Instances{Noun[wire.Instance]{to, "instances"}}
 	return c, nil
 }
 

@@ -210,8 +210,8 @@ func (a *appliance) start(ctx context.Context) error {
 			}
 			return append(append(checks, a.artefacts.check(ctx)), a.check.checkSubnets(ctx)...)
 		},
-		Database: a.database.Wire,
-		Metrics:  promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
+		Database: a.database.Wire, Duties: a.member.Duties,
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
 		BootBase: bootBase(&a.cfg), BootPort: a.cfg.BootPort, Interfaces: func() []wire.Interface { return listInterfaces(&a.cfg, a.log) },
 		Probe: a.others.probe, ForeignServers: a.others.foreignServers,
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,

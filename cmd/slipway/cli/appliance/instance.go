@@ -1,0 +1,101 @@
+package appliance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/nouns"
+	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
+)
+
+// InstanceCommand is slipway instance.
+type InstanceCommand struct {
+	List    nouns.List[instance, wire.Instance]   `cmd:"" help:"List the servers of the database, and the duties of each."`
+	Show    nouns.Show[instance, wire.Instance]   `cmd:"" help:"Show an instance, and why it has its duties."`
+	Drain   instanceDrain                         `cmd:"" help:"Have an instance hold no duties, before maintenance; others take them."`
+	Undrain instanceUndrain                       `cmd:"" help:"Let an instance hold duties again."`
+	Delete  nouns.Delete[instance, wire.Instance] `cmd:"" help:"Delete instances that are gone for good."`
+}
+
+// instance is how people read an instance.
+type instance struct{}
+
+// About returns the names of the noun.
+func (instance) About() (one, many string) { return "instance", "instances" }
+
+// Calls returns the calls of the API.
+func (instance) Calls(c *client.Client) client.Noun[wire.Instance] { return c.Instances.Noun }
+
+// Fields implements nouns.Noun.
+func (instance) Fields(f *nouns.Fields, i wire.Instance) {
+	f.Both("name", i.Name)
+	f.Both("life", lifeText(i))
+	f.Both("last sign", signText(i))
+	f.Both("version", i.Version)
+	f.Both("addresses", strings.Join(i.Addresses, ", "))
+	var names []string
+	for _, d := range i.Duties {
+		names = append(names, d.Name)
+	}
+	f.Listed("duties", strings.Join(names, ", "))
+	f.Shown("id", i.ID)
+	f.Shown("started", cli.TimeText(i.StartedAt))
+	f.Shown("drained", cli.TimeText(i.DrainedAt))
+	for _, d := range i.Duties {
+		f.Shown("duty", fmt.Sprintf("%s since %s, epoch %d: %s", d.Name, cli.TimeText(d.SinceAt), d.Epoch, d.Reason))
+	}
+}
+
+// lifeText says whether an instance runs, and what is special about it.
+func lifeText(i wire.Instance) string {
+	text := i.Life
+	if i.IsDrained {
+		text += ", drained"
+	}
+	if i.IsThis {
+		text += ", this one"
+	}
+	return text
+}
+
+// signText is the age of the last sign of life; without one, the time that the database has, which no clock of ours is compared with.
+func signText(i wire.Instance) string {
+	switch {
+	case i.QuietSeconds != nil:
+		return cli.Ago(time.Now().Add(-time.Duration(*i.QuietSeconds*float64(time.Second))), time.Now())
+	case i.IsThis:
+		return "now"
+	}
+	return cli.TimeText(i.SeenAt)
+}
+
+type instanceDrain struct {
+	Instance string `arg:"" help:"Its name."`
+}
+
+// Run drains an instance.
+func (c *instanceDrain) Run(s *cli.Session, api *client.Client) error {
+	i, err := api.Instances.Drain(s.Ctx, c.Instance)
+	if err != nil {
+		return err
+	}
+	if err := s.Show(i, func(t *cli.TableWriter) { nouns.Table[instance](t, i) }); err != nil {
+		return err
+	}
+	if len(i.Duties) > 0 {
+		s.Say("others take its duties within seconds: slipway instance list")
+	}
+	return nil
+}
+
+type instanceUndrain struct {
+	Instance string `arg:"" help:"Its name."`
+}
+
+// Run ends the draining of an instance.
+func (c *instanceUndrain) Run(s *cli.Session, api *client.Client) error {
+	return cli.Answered(api.Instances.Undrain(s.Ctx, c.Instance)).Show(s, nouns.Table[instance])
+}
