@@ -232,7 +232,8 @@ func TestACopyToPostgreSQLIsRefused(t *testing.T) {
 		}, inventory.Conflict, "hosts has other columns"},
 		{"without rights", func(t *testing.T) string {
 			url := server.Database(t)
-			onServer(t, url, `DROP ROLE IF EXISTS guest`, `CREATE ROLE guest LOGIN PASSWORD 'guest'`)
+			onServer(t, url, `DROP ROLE IF EXISTS guest`, `CREATE ROLE guest LOGIN PASSWORD 'guest'`,
+				`REVOKE CREATE ON SCHEMA public FROM PUBLIC`) // which everybody has on PostgreSQL 14
 			return as(t, url, "guest", "guest")
 		}, inventory.Unavailable, "may not make tables"},
 		{"tables of another user", func(t *testing.T) string {

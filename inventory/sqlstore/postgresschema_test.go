@@ -74,7 +74,7 @@ func lines(t *testing.T, db *sql.DB, queries ...string) (all []string) {
 }
 
 // goldenSQL writes what the catalogue has as SQL, a table with what belongs to it in one row. pg_dump would say more and in other words
-// with each version of PostgreSQL. These functions of the server say the same from 14 to 17.
+// with each version of PostgreSQL. These functions of the server say the same from 14 to 18.
 const goldenSQL = `SELECT replace(concat_ws(E'\n',
   'CREATE TABLE ' || c.relname || ' (' || E'\n' || concat_ws(E',\n',
     (SELECT string_agg('  ' || a.attname || ' ' || upper(format_type(a.atttypid, a.atttypmod))

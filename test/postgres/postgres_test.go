@@ -8,6 +8,8 @@ import (
 	neturl "net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,6 +142,43 @@ func TestAPostgreSQLServerThatDoesNotStartSaysWhy(t *testing.T) {
 	_, err := start(programs(t), Options{Settings: map[string]string{"no_such_setting": "1"}})
 	if err == nil || !strings.Contains(err.Error(), `unrecognized configuration parameter "no_such_setting"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestMakeRunsAllTestsThatNeedPostgreSQL looks for packages that use this one. Their tests skip where no ring runs them.
+func TestMakeRunsAllTestsThatNeedPostgreSQL(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(makefile), "\nPOSTGRES := ")
+	line, _, _ = strings.Cut(line, "\n")
+	runs := append(strings.Fields(line), "./test/net", "./test/bench") // targets of their own
+	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "build" || d.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), "\t\"slipway.dev/slipway/test/postgres\"\n") {
+			return err
+		}
+		folder := "./" + strings.TrimPrefix(filepath.Dir(path), "../../")
+		if !slices.ContainsFunc(runs, func(p string) bool {
+			below, all := strings.CutSuffix(p, "/...")
+			return folder == below || all && strings.HasPrefix(folder, below+"/")
+		}) {
+			t.Errorf("%s needs PostgreSQL, and is not in POSTGRES of the Makefile", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

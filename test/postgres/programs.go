@@ -14,16 +14,29 @@ import (
 	"testing"
 )
 
-// programs returns the folder of the newest PostgreSQL that is installed. It skips the test when SLIPWAY_POSTGRES is not set, and fails it
-// when there is none: a ring that was asked for must not look green.
+// programs returns the folder of the PostgreSQL that Env names: of the newest one that is installed, or of a version that tools/postgres.sh
+// has fetched. It skips the test when Env is not set, and fails it when there is none: a ring that was asked for must not look green.
 func programs(t testing.TB) string {
 	t.Helper()
 	if !strings.Contains(t.Name(), "Postgre") {
 		t.Fatal("a test that needs PostgreSQL has PostgreSQL or Postgres in its name: make test-postgres runs those")
 	}
-	if os.Getenv(Env) == "" {
+	version := os.Getenv(Env)
+	switch version {
+	case "":
 		t.Skip("starts PostgreSQL, Debian's package postgresql; run: make test-postgres RUN=" + t.Name())
+	case "1":
+		return installed(t)
 	}
+	bin, err := fetched(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+func installed(t testing.TB) string {
+	t.Helper()
 	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(all) == 0 {
 		t.Fatal("PostgreSQL is not installed in /usr/lib/postgresql; run: apt-get install postgresql")
@@ -32,6 +45,27 @@ func programs(t testing.TB) string {
 		all[i] = filepath.Dir(all[i])
 	}
 	return slices.MaxFunc(all, func(a, b string) int { return major(a) - major(b) })
+}
+
+// fetched returns the folder of a version below the root of the project, which is above the folder of each test.
+func fetched(version string) (string, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		if root == "/" {
+			return "", fmt.Errorf("%s=%s: the test does not run in the folder of the project", Env, version)
+		}
+	}
+	bin := filepath.Join(root, "build/postgres", version, "bin")
+	if _, err := os.Stat(filepath.Join(bin, "initdb")); err != nil {
+		return "", fmt.Errorf("PostgreSQL %s is not there: %w; run: tools/postgres.sh %s", version, err, version)
+	}
+	return bin, nil
 }
 
 // major returns the version of PostgreSQL whose programs are in a folder such as /usr/lib/postgresql/15/bin.

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +43,30 @@ func TestAnAddressSaysWhoCanListen(t *testing.T) {
 		}
 		if d := cmp.Diff(want, got); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", url, err, d)
+		}
+	}
+}
+
+// Servers before PostgreSQL 14 refuse a connection with a setting that they do not know. They have to be asked for their version first.
+func TestTheFirstConnectionHasNoSettingsOfNewServers(t *testing.T) {
+	s, err := newServer(Config{URL: "postgres://slipway@127.0.0.1/slipway?work_mem=8MB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(s.first.RuntimeParams)); !slices.Equal(got, []string{"application_name", "work_mem"}) {
+		t.Errorf("the first connection has %q", got)
+	}
+	if s.to.RuntimeParams["client_connection_check_interval"] == "" {
+		t.Error("the others do not have the settings of Slipway")
+	}
+}
+
+func TestAServerIsNewWhenNoTestHasRunOnIt(t *testing.T) {
+	for number, want := range map[int]string{
+		140000: "", 150018: "", 180004: "", 190001: "PostgreSQL 19 is newer than those that Slipway is tested with, 14 to 18",
+	} {
+		if got := isNew(number); got != want {
+			t.Errorf("%d: %q, want %q", number, got, want)
 		}
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -45,7 +44,6 @@ type DB struct {
 // The error is an *inventory.Error. It is Invalid for a URL that is none, and Unavailable when the server does not answer or refuses. It
 // is Conflict when a newer Slipway wrote the database, or when the server is older than PostgreSQL 14.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.QueueN = cmp.Or(cfg.QueueN, 1024)
 	cfg.BatchN = cmp.Or(cfg.BatchN, 256)
 	cfg.ReaderN = cmp.Or(cfg.ReaderN, max(4, runtime.NumCPU()))
@@ -69,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err := d.writing.connect(); err != nil { // before the first write, so that a start that cannot write fails
 		return nil, err
 	}
-	d.Writer = database.NewWriter(d.writing, database.WriterConfig{Log: cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN})
+	d.Writer = database.NewWriter(d.writing, database.WriterConfig{Log: d.cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN})
 	go d.listen()
 	return d, nil
 }

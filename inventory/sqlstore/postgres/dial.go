@@ -1,7 +1,10 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"time"
@@ -16,8 +19,8 @@ import (
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
-// oldest is the oldest PostgreSQL that this package is tested with.
-const oldest = 140000
+// oldest and newest are the versions of PostgreSQL that this package is tested with, and all between.
+const oldest, newest = 14, 18
 
 // newServer reads where the server is, and with what settings it is used.
 func newServer(cfg Config) (*server, error) {
@@ -28,7 +31,11 @@ func newServer(cfg Config) (*server, error) {
 	if cfg.Password != "" {
 		to.Password = cfg.Password
 	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	to.ConnectTimeout = max(time.Second, cfg.Timeout/time.Duration(attemptN(to)))
+	to.ValidateConnect = isPrimary
+	to.RuntimeParams["application_name"] = "slipway"
+	first := to.Copy()
 	to.DefaultQueryExecMode, to.StatementCacheCapacity = pgx.QueryExecModeCacheStatement, statementN
 	to.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized == "WARNING" {
@@ -40,14 +47,12 @@ func newServer(cfg Config) (*server, error) {
 	for _, limit := range []string{"statement_timeout", "lock_timeout", "idle_session_timeout"} {
 		to.RuntimeParams[limit] = "0"
 	}
-	to.ValidateConnect = isPrimary
-	to.RuntimeParams["application_name"] = "slipway"
 	// An instance that is paused in a transaction holds the turn. The server ends that transaction, and the instance finds out when it wakes.
 	// A fifth, 2 s, is less than the term of a network: the others can take its duties in time.
 	to.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(cfg.Timeout.Milliseconds()/5, 10)
 	// The server ends a wait for the turn whose instance has gone.
 	to.RuntimeParams["client_connection_check_interval"] = "2000"
-	return &server{cfg: cfg, to: to}, nil
+	return &server{cfg: cfg, to: to, first: first}, nil
 }
 
 // attemptN is how many servers an attempt to connect tries at most. One more is for a name with several addresses. A server that is
@@ -73,11 +78,13 @@ func isPrimary(ctx context.Context, c *pgconn.PgConn) error {
 }
 
 // dial connects.
-func (s *server) dial() (*conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.to.ConnectTimeout*time.Duration(attemptN(s.to)))
+func (s *server) dial() (*conn, error) { return s.dialWith(s.to) }
+
+func (s *server) dialWith(to *pgx.ConnConfig) (*conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), to.ConnectTimeout*time.Duration(attemptN(to)))
 	defer cancel()
 	of := s.dialled.Load()
-	c, err := pgx.ConnectConfig(ctx, s.to)
+	c, err := pgx.ConnectConfig(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +93,9 @@ func (s *server) dial() (*conn, error) {
 
 const serverSQL = `SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('server_version')`
 
-// check refuses a server that cannot keep what Slipway stores.
+// check refuses a server that cannot keep what Slipway stores, and logs that one is newer than those that Slipway is tested with.
 func (s *server) check() error {
-	c, err := s.dial()
+	c, err := s.dialWith(s.first)
 	if err != nil {
 		return s.said(err)
 	}
@@ -100,15 +107,28 @@ func (s *server) check() error {
 	number, _ := rows[0][0].(string)
 	encoding, _ := rows[0][1].(string)
 	version, _ := rows[0][2].(string)
-	if n, err := strconv.Atoi(number); err != nil || n < oldest {
+	n, err := strconv.Atoi(number)
+	if err != nil || n/10_000 < oldest {
 		return inventory.Errorf(inventory.Conflict, "the database is PostgreSQL %s, which is too old", inventory.Clean(version, 40)).
-			WithHint("Slipway works with PostgreSQL 14 to 17")
+			WithHint("Slipway is tested with PostgreSQL %d to %d", oldest, newest)
+	}
+	if note := isNew(n); note != "" {
+		s.cfg.Log.Warn(note, "version", inventory.Clean(version, 40))
 	}
 	if encoding != "UTF8" {
 		return inventory.Errorf(inventory.Conflict, "the database has the encoding %s", inventory.Clean(encoding, 40)).
 			WithHint("make one with: CREATE DATABASE slipway ENCODING 'UTF8' TEMPLATE template0")
 	}
 	return nil
+}
+
+// isNew says that no test has run with a server of this number, such as 190001. It is empty for the others. Newer servers are not refused:
+// PostgreSQL rarely takes something away.
+func isNew(number int) string {
+	if number/10_000 <= newest {
+		return ""
+	}
+	return fmt.Sprintf("PostgreSQL %d is newer than those that Slipway is tested with, %d to %d", number/10_000, oldest, newest)
 }
 
 // migrate applies the missing migrations, each in its own transaction. Instances that start at once take turns.

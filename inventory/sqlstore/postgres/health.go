@@ -15,6 +15,7 @@ import (
 type Health struct {
 	Server    string // address and port of the one that answers, of several
 	Version   string
+	Note      string        // what an admin may want to know of this version; mostly empty
 	RoundTrip time.Duration // of a statement that does nothing
 	// Settings are those in force for our connections: the server, the database and the user may set them.
 	FSync, FullPageWrites bool
@@ -37,8 +38,8 @@ type Standby struct {
 // The user of Slipway sees the states of standbys only with pg_read_all_stats. Copies for logical replication and backups are no standbys.
 const (
 	nothingSQL  = `SELECT 1`
-	settingsSQL = `SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),
-current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`
+	settingsSQL = `SELECT current_setting('server_version'), current_setting('server_version_num')::BIGINT, current_setting('fsync'),
+current_setting('full_page_writes'), current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`
 	standbysSQL = `SELECT
 COALESCE(r.application_name, ''), COALESCE(host(r.client_addr), ''), COALESCE(r.state, ''), COALESCE(r.sync_state, ''),
 COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), r.flush_lsn), 0)::BIGINT, COALESCE(EXTRACT(EPOCH FROM r.flush_lag) * 1000000, 0)::BIGINT
@@ -104,8 +105,9 @@ func inquire(c *conn) (h Health, err error) {
 	h.RoundTrip = time.Since(began)
 	err = c.Each(settingsSQL, nil, func(s database.Scan) error {
 		var fsync, fullPages string
-		err := s(&h.Version, &fsync, &fullPages, &h.SynchronousCommit, &h.StandbyNames)
-		h.FSync, h.FullPageWrites = fsync == "on", fullPages == "on"
+		var number int64
+		err := s(&h.Version, &number, &fsync, &fullPages, &h.SynchronousCommit, &h.StandbyNames)
+		h.Note, h.FSync, h.FullPageWrites = isNew(int(number)), fsync == "on", fullPages == "on"
 		return err
 	})
 	if err != nil {

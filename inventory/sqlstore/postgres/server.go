@@ -34,7 +34,8 @@ type Config struct {
 type server struct {
 	cfg     Config
 	to      *pgx.ConnConfig
-	dialled atomic.Int64 // counts the connections of the writer: the others follow it to another server
+	first   *pgx.ConnConfig // to, without settings that old servers do not know: these would refuse it before they say how old they are
+	dialled atomic.Int64    // counts the connections of the writer: the others follow it to another server
 }
 
 func (s *server) isWatched(query string) bool { return database.Changes(query, s.cfg.Watched) }

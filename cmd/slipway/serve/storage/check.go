@@ -45,6 +45,9 @@ func (s Settings) judge(h *postgres.Health) doctor.Check {
 		Detail: fmt.Sprintf("%s, PostgreSQL %s at %s, answers in %s",
 			a.URL, inventory.Clean(h.Version, 40), h.Server, h.RoundTrip.Round(10*time.Microsecond)),
 	}
+	if h.Note != "" {
+		k.Detail += "; " + h.Note
+	}
 	warn := func(detail, hint string) {
 		k.Status, k.Detail = doctor.Warning, k.Detail+"; "+detail
 		k.Hint = strings.TrimPrefix(k.Hint+"; "+hint, "; ")
