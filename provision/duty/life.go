@@ -40,7 +40,7 @@ type seen struct {
 func (s *seen) sight(i inventory.Instance, now time.Duration) Sight {
 	last, known := s.signs[i.ID]
 	switch {
-	case known && (last.run != i.Run || last.n != i.HeartbeatN) && i.Run != "": // the row is newer than the last turn
+	case known && (last.run != i.Run || i.HeartbeatN > last.n) && i.Run != "": // the row is newer than the last turn
 		return Sight{Life: Alive}
 	case known:
 		is := Sight{Life: Unknown, Quiet: s.at - last.since, IsFirst: last.changedN == 0}

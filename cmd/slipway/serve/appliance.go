@@ -64,6 +64,7 @@ type appliance struct {
 	reserve    *trouble.Reserve // on the disk
 	neighbours *lookup.Neighbours
 	member     *instance.Member // of the instances of one database
+	instances  *instance.Watch
 	engine     *provision.Engine
 	bank       *fake.Bank // of simulated controllers
 	joiner     *join.Joiner
@@ -178,9 +179,10 @@ func (a *appliance) start(ctx context.Context) error {
 	if err := attachFile(ctx, a.cfg.Kubeconfig, a.store, box); err != nil {
 		return err
 	}
+	a.instances = instance.NewWatch(a.member.Duties, a.store)
 	a.others = &otherServers{cfg: &a.cfg, networks: a.networks, engine: a.engine, log: a.log}
 	a.health = &health{
-		cfg: &a.cfg, log: a.log, db: a.db, store: a.store, database: a.database,
+		cfg: &a.cfg, log: a.log, db: a.db, store: a.store, database: a.database, instances: a.instances,
 		networks: a.networks, subnets: a.subnets, artefacts: a.artefacts,
 		alarms: a.alarms, gates: a.gates, reserve: a.reserve, shed: a.engine.Gate,
 	}
@@ -208,6 +210,8 @@ func (a *appliance) start(ctx context.Context) error {
 			if c, ok := a.database.Check(); ok {
 				checks = append(checks, c)
 			}
+			_ = a.instances.Look(ctx) // the line about the database says why it cannot
+			checks = append(checks, a.instances.Checks()...)
 			return append(append(checks, a.artefacts.check(ctx)), a.check.checkSubnets(ctx)...)
 		},
 		Database: a.database.Wire, Duties: a.member.Duties,

@@ -83,7 +83,8 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	dhcp6Door := a.dhcp6Door(stored)
 	tapDoor := a.tapDoor()
 	a.metrics.MustRegister(a.gates.Metrics()...)
-	a.metrics.MustRegister(a.database, tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
+	a.metrics.MustRegister(a.database, a.instances, writable)
+	a.metrics.MustRegister(tapDoor.Metrics, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
 	measureItself(a.metrics, a.record)
 	follow := &followers{hub: a.hub, store: a.store, networks: a.networks, interfaces: a.cfg.Interfaces, joiner: a.joiner, duties: a.member.Duties, log: a.log}
 	all := map[string]func(context.Context) error{

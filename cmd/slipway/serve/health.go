@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
@@ -83,6 +84,7 @@ type health struct {
 	db        *sqlstore.Store // of which the state is asked
 	store     inventory.Store
 	database  *storage.Watch
+	instances *instance.Watch
 	networks  *lookup.Networks
 	subnets   *subnetMaker
 	artefacts *artefacts
@@ -120,6 +122,10 @@ func (h *health) look(ctx context.Context, leap time.Duration) *trouble.Health {
 		Only6: map[string]bool{},
 	}
 	found.Disk.IsForFiles = found.Database != nil
+	if err := h.instances.Look(ctx); err != nil && ctx.Err() == nil { // the issue about the store says why
+		h.log.Debug("instances not read", "err", err)
+	}
+	found.Silent = h.instances.Silent()
 	for _, name := range h.cfg.Interfaces {
 		found.Interfaces = append(found.Interfaces, doctor.ReadInterface(name))
 	}

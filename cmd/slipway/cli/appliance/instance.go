@@ -99,3 +99,27 @@ type instanceUndrain struct {
 func (c *instanceUndrain) Run(s *cli.Session, api *client.Client) error {
 	return cli.Answered(api.Instances.Undrain(s.Ctx, c.Instance)).Show(s, nouns.Table[instance])
 }
+
+// instancesTable says in a status which servers are alive, and what each does. Of a file of SQLite there is one, with nothing to say.
+func instancesTable(t *cli.TableWriter, d *wire.Database, all []wire.Instance) {
+	if len(all) == 0 || d.Kind == wire.DatabaseSQLite {
+		return
+	}
+	aliveN, leader := 0, "none"
+	for _, i := range all {
+		if i.Life == "alive" {
+			aliveN++
+		}
+		if i.IsLeader {
+			leader = i.Name
+		}
+	}
+	t.Field("instances", fmt.Sprintf("%d of %d alive; %s has the engine", aliveN, len(all), leader))
+	for _, i := range all {
+		text := i.Name + " " + lifeText(i) + ", last sign " + signText(i)
+		for _, d := range i.Duties {
+			text += fmt.Sprintf("; %s in epoch %d", d.Name, d.Epoch)
+		}
+		t.Field("", text)
+	}
+}

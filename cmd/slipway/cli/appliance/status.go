@@ -83,7 +83,9 @@ type statusOf struct {
 	ErrorN    int          `json:"errorN"`         // of these, errors
 	// Database is where the inventory is; nil: the caller may not see it.
 	Database *wire.Database `json:"database,omitempty"`
-	Parts    []wire.Part    `json:"parts,omitempty"`
+	// Instances are the servers of that database; nil: the caller may not see them.
+	Instances []wire.Instance `json:"instances,omitempty"`
+	Parts     []wire.Part     `json:"parts,omitempty"`
 }
 
 // Run says what the server is, how busy it is, and whether something is wrong.
@@ -112,6 +114,9 @@ func (c *StatusCommand) Run(s *cli.Session, api *client.Client) error {
 	} else if !inventory.IsKind(err, inventory.Forbidden) && !inventory.IsKind(err, inventory.NotFound) { // an older server has none
 		cli.Complain(s.Err, err)
 	}
+	if out.Database != nil && out.Database.IsReachable {
+		out.takeInstances(s, api)
+	}
 	for i, err := range api.Issues.All(s.Ctx, client.Query{}) {
 		if err != nil && out.Database != nil && !out.Database.IsReachable { // what is said of the database is the reason
 			_ = s.Show(out, out.table)
@@ -133,6 +138,19 @@ func (o *statusOf) takeStats(all wire.Stats) {
 	}
 	if n := len(all.Samples); n > 0 {
 		o.Busy = &all.Samples[n-1]
+	}
+}
+
+// takeInstances reads the servers of the database. An older server knows none.
+func (o *statusOf) takeInstances(s *cli.Session, api *client.Client) {
+	for i, err := range api.Instances.All(s.Ctx, client.Query{}) {
+		if err != nil {
+			if !inventory.IsKind(err, inventory.Forbidden) && !inventory.IsKind(err, inventory.NotFound) {
+				cli.Complain(s.Err, err)
+			}
+			return
+		}
+		o.Instances = append(o.Instances, i)
 	}
 }
 
@@ -191,6 +209,7 @@ func (o statusOf) table(t *cli.TableWriter) {
 			t.Field("issues", "not known without the database")
 			return
 		}
+		instancesTable(t, o.Database, o.Instances)
 	}
 	issues := "none"
 	if o.IssueN > 0 {

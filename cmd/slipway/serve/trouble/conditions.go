@@ -26,6 +26,7 @@ func Conditions(h *Health) (all []inventory.Issue) {
 		all = append(all, i)
 	}
 	all = append(all, databaseIssues(h)...)
+	all = append(all, instanceIssues(h)...)
 	if h.Leap != 0 {
 		all = append(all, inventory.Issue{
 			Key: inventory.IssueClock, Type: inventory.IssueClock, Severity: inventory.SeverityWarning,

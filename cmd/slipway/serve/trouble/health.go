@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -32,7 +33,8 @@ type Health struct {
 	Disk       doctor.Disk
 	Store      error          // why nothing can be stored
 	Database   *storage.State // of the PostgreSQL server; nil: the inventory is in SQLite
-	Leap       time.Duration  // by which the clock was set
+	Silent     []instance.Silence
+	Leap       time.Duration // by which the clock was set
 	Interfaces []doctor.Interface
 	Only6      map[string]bool    // interfaces that have subnets of IPv6
 	Unserved   []string           // interfaces without a subnet

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -59,17 +60,21 @@ func TestConditions(t *testing.T) {
 			h.Database = &storage.State{At: at, Risks: []postgres.Risk{{Name: "fsync", Cause: "fsync is off", Hint: "set it on"}}}
 		}, "database-not-durable/fsync warning can be lost: fsync is off"},
 		"PostgreSQL has lost changes": {func(h *Health) { h.Database = &storage.State{At: at, LostN: 3, LostAt: at} }, "database-lost-changes error 3 commits"},
-		"the clock was set":           {func(h *Health) { h.Leap = -2 * time.Hour }, "clock-jumped warning -2h0m0s"},
-		"the interface is gone":       {func(h *Health) { h.Interfaces[0].IsThere = false }, "interface-unserved/eth1 error does not exist"},
-		"the interface is down":       {func(h *Health) { h.Interfaces[0].IsUp = false }, "interface-unserved/eth1 error is down"},
-		"it has no address":           {func(h *Health) { h.Interfaces[0].Prefixes = nil }, "interface-unserved/eth1 error no IPv4 address"},
-		"it has one of no subnet":     {func(h *Health) { h.Unserved = []string{"eth1"} }, "interface-unserved/eth1 error 10.0.0.1/24, which is in no subnet"},
-		"it serves IPv6 only":         {func(h *Health) { h.Interfaces[0].Prefixes, h.Only6 = nil, map[string]bool{"eth1": true} }, ""},
-		"it has no IPv6 address":      {func(h *Health) { h.Missing6 = six }, "interface-unserved/eth1/six error no address in fd00:1::/64"},
-		"nor is it up":                {func(h *Health) { h.Missing6, h.Interfaces[0].IsUp = six, false }, "interface-unserved/eth1 error is down"},
-		"nor is it there":             {func(h *Health) { h.Missing6, h.Interfaces[0].IsThere = six, false }, "interface-unserved/eth1 error does not exist"},
-		"it has no link":              {func(h *Health) { h.Interfaces[0].HasLink = false }, "interface-unserved/eth1 warning no link"},
-		"it has jumbo frames":         {func(h *Health) { h.Interfaces[0].MTU = 9000 }, ""},
+		"another instance is silent": {func(h *Health) {
+			taken := []instance.Taken{{Duty: "engine", By: "a"}}
+			h.Silent = []instance.Silence{{Name: "b", SeenAt: at, Holds: []string{"network/dmz"}, TakenBy: taken}}
+		}, "instance-silent/b warning since 2026-11-28T01:00:00Z; instance a took its duty engine; nobody has taken over network/dmz"},
+		"the clock was set":       {func(h *Health) { h.Leap = -2 * time.Hour }, "clock-jumped warning -2h0m0s"},
+		"the interface is gone":   {func(h *Health) { h.Interfaces[0].IsThere = false }, "interface-unserved/eth1 error does not exist"},
+		"the interface is down":   {func(h *Health) { h.Interfaces[0].IsUp = false }, "interface-unserved/eth1 error is down"},
+		"it has no address":       {func(h *Health) { h.Interfaces[0].Prefixes = nil }, "interface-unserved/eth1 error no IPv4 address"},
+		"it has one of no subnet": {func(h *Health) { h.Unserved = []string{"eth1"} }, "interface-unserved/eth1 error 10.0.0.1/24, which is in no subnet"},
+		"it serves IPv6 only":     {func(h *Health) { h.Interfaces[0].Prefixes, h.Only6 = nil, map[string]bool{"eth1": true} }, ""},
+		"it has no IPv6 address":  {func(h *Health) { h.Missing6 = six }, "interface-unserved/eth1/six error no address in fd00:1::/64"},
+		"nor is it up":            {func(h *Health) { h.Missing6, h.Interfaces[0].IsUp = six, false }, "interface-unserved/eth1 error is down"},
+		"nor is it there":         {func(h *Health) { h.Missing6, h.Interfaces[0].IsThere = six, false }, "interface-unserved/eth1 error does not exist"},
+		"it has no link":          {func(h *Health) { h.Interfaces[0].HasLink = false }, "interface-unserved/eth1 warning no link"},
+		"it has jumbo frames":     {func(h *Health) { h.Interfaces[0].MTU = 9000 }, ""},
 		"a file of an image is damaged": {func(h *Health) {
 			h.Faults = []images.Fault{{Digest: "sha256:ab", Problem: "damaged", Images: []string{"debian"}, Hint: "import"}}
 		}, "artefact-damaged/sha256:ab error debian"},
