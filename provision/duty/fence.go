@@ -34,15 +34,27 @@ type fenced struct {
 // one ends.
 func (f fenced) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 	return f.Store.Write(ctx, func(tx inventory.Tx) error {
-		d, err := tx.FindDuty(f.duty)
-		if err != nil {
+		if err := f.keeper.Check(tx, f.duty, f.epoch); err != nil {
 			return err
-		}
-		if d.Holder != f.keeper.cfg.ID || d.Epoch != f.epoch {
-			return f.keeper.lost(f.duty)
 		}
 		return fn(tx)
 	})
+}
+
+// Check is a Conflict unless this instance has a duty in an epoch, as a transaction shows it. It is for a transaction with works of several
+// duties, and for a look at what the holder before has left.
+func (k *Keeper) Check(tx inventory.Tx, name string, epoch int64) error {
+	if k.cfg.IsAlone {
+		return nil
+	}
+	d, err := tx.FindDuty(name)
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
+		return err
+	}
+	if err != nil || d.Holder != k.cfg.ID || d.Epoch != epoch {
+		return k.lost(name)
+	}
+	return nil
 }
 
 func (k *Keeper) lost(name string) error {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,13 +35,14 @@ type Keeper struct {
 	held atomic.Pointer[map[string]grant] // replaced whole, so that packets read it without a lock
 
 	seen    atomic.Pointer[seen]
-	answers atomic.Int64 // how often the database has answered Run
-	takenN  atomic.Int64 // duties
+	answers atomic.Int64             // how often the database has answered Run
+	takenN  atomic.Int64             // duties
+	reached atomic.Pointer[[]string] // the addresses of the instance
+	works   works
 
 	mu      sync.Mutex
 	wanted  map[string]bool
-	works   map[string]int // how many works run under a duty; it is not given up before they have ended
-	changed chan struct{}  // closed and replaced with each change of held
+	changed chan struct{} // closed and replaced with each change of held
 	poked   chan struct{}
 
 	// The rest is of the goroutine that calls Register and Run.
@@ -68,10 +70,12 @@ func New(cfg Config) *Keeper {
 		cfg.Elapsed = sinceBoot
 	}
 	k := &Keeper{
-		cfg: cfg, run: rand.Text(), wanted: map[string]bool{}, works: map[string]int{}, watch: watch{},
+		cfg: cfg, run: rand.Text(), wanted: map[string]bool{}, watch: watch{},
 		changed: make(chan struct{}), poked: make(chan struct{}, 1),
 	}
+	k.works = works{n: map[string]int{}, changed: k.poke}
 	k.held.Store(&map[string]grant{})
+	k.reached.Store(&cfg.Addresses)
 	k.seen.Store(&seen{})
 	return k
 }
@@ -93,9 +97,23 @@ func (k *Keeper) Holds(name string) bool {
 	return ok
 }
 
+// Epoch returns the epoch in which the instance has a duty at this moment; ok is false when it does not have it.
+func (k *Keeper) Epoch(name string) (epoch int64, ok bool) {
+	g, ok := k.grant(name)
+	return g.epoch, ok
+}
+
 func (k *Keeper) grant(name string) (grant, bool) {
 	g, ok := (*k.held.Load())[name]
 	return g, ok && k.cfg.Elapsed() < g.until
+}
+
+// Reach says at which addresses the instance is reached from now on. Others see them with its next sign of life.
+func (k *Keeper) Reach(addresses []string) {
+	addresses = slices.Clone(addresses)
+	if was := k.reached.Swap(&addresses); !slices.Equal(*was, addresses) {
+		k.poke()
+	}
 }
 
 // wants returns the duties that the instance would do now.
@@ -154,19 +172,4 @@ func (k *Keeper) poke() {
 	case k.poked <- struct{}{}:
 	default:
 	}
-}
-
-// count notes that a work under a duty begins or ends.
-func (k *Keeper) count(name string, by int) {
-	k.mu.Lock()
-	k.works[name] += by
-	k.mu.Unlock()
-	k.poke()
-}
-
-// isBusy reports whether work runs under a duty. Others would begin with theirs as soon as they can read that it was given up.
-func (k *Keeper) isBusy(name string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.works[name] > 0
 }

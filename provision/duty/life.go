@@ -34,6 +34,8 @@ type Sight struct {
 type seen struct {
 	at    time.Duration // of the turn, by the own clock
 	signs watch
+	// others are the rows of other instances, ordered by name; nil before the first turn.
+	others []inventory.Instance
 }
 
 // sight judges what the last turn has seen of another instance. Silence ends with that turn: nobody knows what happened after it.

@@ -91,7 +91,7 @@ func (t *turn) register() (other *inventory.Instance, err error) {
 		}
 	}
 	k.inherit(duties)
-	t.self.Name, t.self.Addresses, t.self.Version = k.cfg.Name, slices.Clone(k.cfg.Addresses), k.cfg.Version
+	t.self.Name, t.self.Addresses, t.self.Version = k.cfg.Name, slices.Clone(*k.reached.Load()), k.cfg.Version
 	t.self.Run, t.self.StartedAt, t.self.SeenAt = k.run, t.now, t.now
 	t.self.HeartbeatN++
 	if k.cfg.IsAlone { // the row may come from a database with other instances
@@ -152,7 +152,7 @@ func (k *Keeper) leave() {
 	k.drop(func(string) bool { return true })
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
-	k.rest(ctx)
+	k.works.rest(ctx, k.poked)
 	var t turn
 	err := k.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		t = turn{keeper: k, tx: tx}
@@ -167,27 +167,6 @@ func (k *Keeper) leave() {
 	}
 }
 
-// rest waits until no work runs under a duty.
-func (k *Keeper) rest(ctx context.Context) {
-	isBusy := func() bool {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		for _, n := range k.works {
-			if n > 0 {
-				return true
-			}
-		}
-		return false
-	}
-	for isBusy() {
-		select {
-		case <-k.poked:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 func (t *turn) leave() error {
 	if err := t.look(); err != nil {
 		return err
@@ -197,7 +176,7 @@ func (t *turn) leave() error {
 		return err
 	}
 	for _, d := range duties {
-		if d.Holder == t.self.ID && !t.keeper.isBusy(d.Name) {
+		if d.Holder == t.self.ID && !t.keeper.works.isBusy(d.Name) {
 			d.Holder, d.Former = "", t.self.Name
 			if err := t.move(give, d, fmt.Sprintf("instance %s stopped", t.self.Name)); err != nil {
 				return err

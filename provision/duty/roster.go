@@ -17,6 +17,16 @@ type Roster struct {
 	Duties []inventory.Duty
 }
 
+// Others returns the other instances as the last sign of life of this one has found them, without their duties. It reads memory only.
+// isKnown is false before the first sign of life.
+func (k *Keeper) Others() (all []Peer, isKnown bool) {
+	s := k.seen.Load()
+	for _, i := range s.others {
+		all = append(all, Peer{Instance: i, Sight: k.Sight(i)})
+	}
+	return all, s.others != nil
+}
+
 // Roster reads all instances and duties.
 func (k *Keeper) Roster(tx inventory.InstanceTx) (r Roster, err error) {
 	all, err := tx.ListInstances()

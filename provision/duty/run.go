@@ -54,7 +54,7 @@ func (k *Keeper) beat(ctx context.Context) (wait time.Duration, err error) {
 		return retryEvery, nil
 	}
 	k.hold(t.held, asked)
-	k.show()
+	k.show(t.others())
 	k.answers.Add(1)
 	t.log()
 	if k.isCutOff {
@@ -75,7 +75,7 @@ func (k *Keeper) beat(ctx context.Context) (wait time.Duration, err error) {
 // cutOff notes that the database did not answer. What is held ends by itself.
 func (k *Keeper) cutOff(err error) {
 	k.watch.forget()
-	k.show()
+	k.show(k.seen.Load().others)
 	if !k.isCutOff {
 		k.isCutOff = true
 		k.cfg.Log.Warn("the database does not answer: the duties of this instance end soon, unless it does again", "err", err)

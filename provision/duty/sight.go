@@ -6,8 +6,10 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// show makes what the keeper has seen of others readable for Sight.
-func (k *Keeper) show() { k.seen.Store(&seen{at: k.cfg.Elapsed(), signs: maps.Clone(k.watch)}) }
+// show makes what the keeper has seen of others readable for Sight and Others.
+func (k *Keeper) show(others []inventory.Instance) {
+	k.seen.Store(&seen{at: k.cfg.Elapsed(), signs: maps.Clone(k.watch), others: others})
+}
 
 // ID returns the id of this instance.
 func (k *Keeper) ID() string { return k.cfg.ID }

@@ -88,6 +88,10 @@ func (t *turn) look() error {
 		return err
 	}
 	t.self.HeartbeatN, t.self.SeenAt = t.self.HeartbeatN+1, t.now
+	if now := *k.reached.Load(); !slices.Equal(t.self.Addresses, now) {
+		t.self.Addresses = slices.Clone(now)
+		return t.tx.SaveInstance(t.self)
+	}
 	return t.tx.Heartbeat(k.cfg.ID, k.run, t.now)
 }
 
@@ -97,6 +101,18 @@ func (t *turn) note(all []inventory.Instance) {
 	for _, i := range all {
 		t.instances[i.ID] = i
 	}
+}
+
+// others returns the other instances that the transaction has read.
+func (t *turn) others() []inventory.Instance {
+	all := []inventory.Instance{}
+	for _, i := range t.instances {
+		if i.ID != t.self.ID {
+			all = append(all, i)
+		}
+	}
+	slices.SortFunc(all, func(a, b inventory.Instance) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // decide does about one duty what the function decide says.
@@ -123,7 +139,7 @@ func (t *turn) decide(d inventory.Duty) error {
 		t.held[d.Name] = d.Epoch
 		return t.move(v, d, reason)
 	case give:
-		if t.keeper.isBusy(d.Name) {
+		if t.keeper.works.isBusy(d.Name) {
 			return nil
 		}
 		d.Holder, d.Former = "", t.self.Name

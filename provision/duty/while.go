@@ -30,9 +30,9 @@ func (k *Keeper) during(ctx context.Context, name string, epoch int64, fn func(c
 	held, end := context.WithCancel(ctx)
 	defer end()
 	done := make(chan error, 1)
-	k.count(name, 1)
+	k.works.count(name, 1)
 	go func() {
-		defer k.count(name, -1)
+		defer k.works.count(name, -1)
 		done <- fn(held)
 	}()
 	for {
