@@ -14,7 +14,7 @@ UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/attack -e /test/v
 WITHNET := ./pxe/ra/... ./lab/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
 WITHVM  := ./lab ./agent/... ./bmc/libvirt
 # Packages with tests that need PostgreSQL. Those of test/net also need namespaces.
-POSTGRES := ./test/postgres ./test/instances ./inventory/sqlstore/... ./cmd/slipway/backup
+POSTGRES := ./test/postgres ./test/instances ./cmd/slipway/serve/lookup ./inventory/sqlstore/... ./cmd/slipway/backup
 TALLY   := build/tally
 
 # The same flags everywhere, so that SQLite is compiled once. No debug data: our links drop it, and it takes a quarter of the time

@@ -54,6 +54,7 @@ type appliance struct {
 	database   *storage.Watch
 	hub        *live.Hub
 	networks   *lookup.Networks
+	answering  *lookup.Answering
 	duid       []byte // what DHCPv6 calls this server
 	loaders    *images.Loaders
 	cache      *images.Cache
@@ -102,7 +103,8 @@ func (a *appliance) start(ctx context.Context) error {
 		return err
 	}
 	// The self-check below waits seconds for other DHCP servers, so it asks only where the answer decides something.
-	a.subnets = &subnetMaker{cfg: &a.cfg, store: a.store, log: a.log}
+	instances := func() []netip.Addr { return lookup.PeerAddresses(a.member.Duties) }
+	a.subnets = &subnetMaker{cfg: &a.cfg, store: a.store, log: a.log, instances: instances}
 	unserved, err := a.subnets.unserved(ctx)
 	if err != nil {
 		return err
@@ -111,11 +113,15 @@ func (a *appliance) start(ctx context.Context) error {
 	if err := a.store.Read(ctx, a.alarms.Load); err != nil {
 		return err
 	}
-	a.check = &selfCheck{cfg: &a.cfg, store: a.store, subnets: a.subnets, loaders: a.loaders}
+	a.check = &selfCheck{cfg: &a.cfg, store: a.store, subnets: a.subnets, loaders: a.loaders, instances: instances}
 	a.checks, a.heard = a.check.checkMachine(ctx, unserved)
-	if a.networks, err = lookup.OpenNetworks(ctx, a.store, a.cfg.Interfaces); err != nil {
+	// Leases are stored under the duty of their network, and not of the engine.
+	if a.networks, err = lookup.OpenNetworks(ctx, a.db, a.cfg.Interfaces); err != nil {
 		return err
 	}
+	a.answering = lookup.NewAnswering(lookup.AnsweringConfig{
+		Networks: a.networks, Duties: a.member.Duties, Besides: []string{inventory.DutyEngine}, Interfaces: a.cfg.Interfaces, Log: a.log,
+	})
 	a.check.networks = a.networks
 	catalogue, err := readCatalogue(a.cfg.Catalogue)
 	if err != nil {
@@ -180,7 +186,7 @@ func (a *appliance) start(ctx context.Context) error {
 		return err
 	}
 	a.instances = instance.NewWatch(a.member.Duties, a.store)
-	a.others = &otherServers{cfg: &a.cfg, networks: a.networks, engine: a.engine, log: a.log}
+	a.others = &otherServers{cfg: &a.cfg, networks: a.networks, instances: instances, engine: a.engine, log: a.log}
 	a.health = &health{
 		cfg: &a.cfg, log: a.log, db: a.db, store: a.store, database: a.database, instances: a.instances,
 		networks: a.networks, subnets: a.subnets, artefacts: a.artefacts,
@@ -289,7 +295,7 @@ func egressPolicy(cfg *Config, adminPort *atomic.Uint32) (*egress.Policy, error)
 // isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.
 func (a *appliance) isKnownAt(at netip.Addr) bool {
 	// The lease book first: it is in memory, and knows the address before the host has fetched anything.
-	if l, ok := a.networks.Book.At(at); ok && l.State == inventory.LeaseBound && a.networks.Known.HasMAC(l.MAC) {
+	if mac, ok := a.networks.Holder(at); ok && a.networks.Known.HasMAC(mac) {
 		return true
 	}
 	mac, ok := a.engine.BootsAt(at)

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -35,6 +36,15 @@ func (c *Config) ask(ctx context.Context, iface string) asked {
 	}
 	servers, err := c.foreign(ctx, iface)
 	return asked{servers, err}
+}
+
+// without leaves other instances of Slipway out: they share the subnets of this one. nil: there are none.
+func (a asked) without(instances func() []netip.Addr) asked {
+	if instances != nil {
+		all := instances()
+		a.servers = slices.DeleteFunc(a.servers, func(s netip.Addr) bool { return slices.Contains(all, s) })
+	}
+	return a
 }
 
 // linkFault says why a check on an interface is not possible, nil when it is.

@@ -47,7 +47,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	d := dhcp.Config{
 		Interfaces: a.cfg.Interfaces, Book: a.networks.Book, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort,
 		ProbeFor: probeFor, StoreState: stored, Now: time.Now, Log: a.log,
-		Classes: a.networks.Classes,
+		Classes: a.networks.Classes, Answers: a.answering.Answers, Instances: a.answering.IsInstance,
 	}
 	ours := &own{interfaces: a.cfg.Interfaces}
 	if !a.cfg.CheckConflict {
@@ -86,7 +86,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	a.metrics.MustRegister(a.database, a.instances, writable)
 	a.metrics.MustRegister(tapDoor.Metrics, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
 	measureItself(a.metrics, a.record)
-	follow := &followers{hub: a.hub, store: a.store, networks: a.networks, interfaces: a.cfg.Interfaces, joiner: a.joiner, duties: a.member.Duties, log: a.log}
+	follow := &followers{hub: a.hub, store: a.store, networks: a.networks, joiner: a.joiner, duties: a.member.Duties, log: a.log}
 	all := map[string]func(context.Context) error{
 		// Each entry runs until ctx is done. An error of one ends the server, so the watchers log their errors and return nil.
 		"dhcp":               dhcpDoor.Serve,
@@ -96,6 +96,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 		"admin door":         func(ctx context.Context) error { return a.admin.Serve(ctx, tcp, socket) },
 		"image jobs":         a.jobs.Serve,
 		"lease book":         follow.followNetworks,
+		"networks":           a.answering.Serve,
 		"known machines":     follow.followKnown,
 		"other dhcp servers": a.others.watch,
 		"subnets":            a.subnets.lateSubnets,
@@ -112,7 +113,9 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	}
 	// Router advertisements change every machine on the wire. So they are sent only where an admin wants that.
 	if a.cfg.Advertise {
-		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Subnets: a.networks.Subnets6, Log: a.log}).Serve
+		adverts := ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Subnets: a.networks.Subnets6, Answers: a.answering.Answers, Log: a.log})
+		a.answering.Gained = adverts.Look
+		all["router advertisement"] = adverts.Serve
 	}
 	return all, nil
 }
@@ -200,7 +203,7 @@ func (a *appliance) dhcp6Door(storeState func(error)) *dhcp6.Server {
 	c := dhcp6.Config{
 		Interfaces: a.cfg.Interfaces, Book: a.networks.Book6, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort, DUID: a.duid,
 		ProbeFor: probeFor, Foreign: a.engine.Foreign, StoreState: storeState, Now: time.Now, Log: a.log,
-		Unanswered: a.unanswered, Knows: a.networks.Known.HasMAC, Classes: a.networks.Classes,
+		Unanswered: a.unanswered, Knows: a.networks.Known.HasMAC, Classes: a.networks.Classes, Answers: a.answering.Answers,
 	}
 	if !a.cfg.CheckConflict {
 		c.ProbeFor = 0

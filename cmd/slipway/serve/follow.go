@@ -16,13 +16,12 @@ import (
 
 // followers keep what is in memory as the inventory is: each reads the events of changes.
 type followers struct {
-	hub        *live.Hub
-	store      inventory.Store
-	networks   *lookup.Networks
-	interfaces []string
-	joiner     *join.Joiner
-	duties     *duty.Keeper
-	log        *slog.Logger
+	hub      *live.Hub
+	store    inventory.Store
+	networks *lookup.Networks
+	joiner   *join.Joiner
+	duties   *duty.Keeper
+	log      *slog.Logger
 }
 
 // followKnown keeps the known MACs as the inventory is. After any error it subscribes and reads everything again: a MAC that
@@ -63,7 +62,7 @@ func (f *followers) followNetworks(ctx context.Context) error {
 		}
 		// Follow ends when its channel is closed, which the hub does at cancel.
 		stop := context.AfterFunc(ctx, cancel)
-		err = f.networks.Follow(ctx, f.interfaces, events)
+		err = f.networks.Follow(ctx, events)
 		stop()
 		if err != nil {
 			f.log.Error("networks not read", "err", err)

@@ -28,6 +28,8 @@ type otherServers struct {
 	networks *lookup.Networks
 	engine   *provision.Engine
 	log      *slog.Logger
+	// instances are the addresses of the other instances, which answer like this one.
+	instances func() []netip.Addr
 	// The servers are made with the listeners, before anything asks.
 	dhcp  *dhcp.Server
 	dhcp6 *dhcp6.Server
@@ -50,7 +52,9 @@ func (o *otherServers) probe(ctx context.Context, n inventory.Subnet, server net
 	case err != nil:
 		return nil, err
 	}
-	return pxe.JudgeProbe(pxe.ProbeSubject{Subnet: n, Asked: server, Us: lookup.AddressesOf(o.cfg.Interfaces), Base: pxe.BaseURL(us, o.cfg.BootPort)}, offers), nil
+	return pxe.JudgeProbe(pxe.ProbeSubject{
+		Subnet: n, Asked: server, Us: append(lookup.AddressesOf(o.cfg.Interfaces), o.instances()...), Base: pxe.BaseURL(us, o.cfg.BootPort),
+	}, offers), nil
 }
 
 // probeSetup finds the interface to ask on, and our address there. A network that is reached by relay only is asked for
@@ -155,7 +159,7 @@ func (o *otherServers) probe6(ctx context.Context, n inventory.Subnet, server ne
 	if len(us) > 0 {
 		base = pxe.BaseURL(us[0], o.cfg.BootPort)
 	}
-	return pxe.JudgeProbe(pxe.ProbeSubject{Subnet: n, Us: us, Base: base}, offers), nil
+	return pxe.JudgeProbe(pxe.ProbeSubject{Subnet: n, Us: append(us, o.instances()...), Base: base}, offers), nil
 }
 
 // askForeign6 asks for other DHCPv6 servers on the interfaces whose IPv6 network is ours alone.

@@ -23,6 +23,8 @@ type selfCheck struct {
 	store   inventory.Store
 	subnets *subnetMaker
 	loaders *images.Loaders
+	// instances are the addresses of the other instances; nil: there are none.
+	instances func() []netip.Addr
 	// These are nil until the start has made them.
 	networks *lookup.Networks
 	dhcp6    *dhcp6.Server
@@ -65,7 +67,7 @@ func (c *selfCheck) checkMachine(ctx context.Context, askOn []string) (checks []
 	var all sync.WaitGroup
 	for i, name := range askOn {
 		// All at once: each waits seconds for answers, and a server may have many interfaces.
-		all.Go(func() { answers[i] = c.cfg.ask(ctx, name) })
+		all.Go(func() { answers[i] = c.cfg.ask(ctx, name).without(c.instances) })
 	}
 	all.Wait()
 	others = map[string]asked{}

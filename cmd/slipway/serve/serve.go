@@ -91,7 +91,7 @@ func (a *appliance) settle(ctx context.Context) error {
 		return err
 	}
 	// The DHCP servers answer from the book, which was read before these subnets existed.
-	if err := a.networks.Reread(ctx, a.cfg.Interfaces); err != nil {
+	if err := a.networks.Reread(ctx); err != nil {
 		return err
 	}
 	tokenFile, err := firstToken(ctx, a.store, a.cfg.DataDir, time.Now()) // its day begins now that nothing can fail any more

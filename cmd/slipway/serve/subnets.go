@@ -18,6 +18,8 @@ type subnetMaker struct {
 	cfg   *Config
 	store inventory.Store
 	log   *slog.Logger
+	// instances are the addresses of the other instances; nil: there are none.
+	instances func() []netip.Addr
 }
 
 // unserved returns the interfaces on which a start asks for other DHCP servers, because it decides by itself on the mode of
@@ -218,7 +220,7 @@ func (m *subnetMaker) lateSubnet(ctx context.Context, name string) (settled bool
 		// An error counts like a network without an answer: the subnet gets the safer mode.
 		answer.err = err
 	} else if slices.Contains(unserved, name) {
-		answer = m.cfg.ask(ctx, name)
+		answer = m.cfg.ask(ctx, name).without(m.instances)
 	}
 	checks, err := m.subnetOf(ctx, i, answer)
 	if err != nil {

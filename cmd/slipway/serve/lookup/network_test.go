@@ -38,7 +38,7 @@ func TestAChangeThatCannotBeReadIsReadAgain(t *testing.T) {
 		events := make(chan inventory.Event, 1)
 		events <- inventory.Event{ID: 7, Kind: inventory.EventChanged, Subject: "subnet/rack-1"}
 		close(events)
-		return n.Follow(t.Context(), nil, events)
+		return n.Follow(t.Context(), events)
 	}
 	broken.isBroken = true
 	if err := follow(); err == nil || n.AsOf != 0 {
