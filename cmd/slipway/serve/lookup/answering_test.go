@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -225,9 +224,6 @@ func TestATakeoverLosesNoLeaseAndGivesNoAddressTwice(t *testing.T) {
 }
 
 func TestATakeoverLosesNoLeaseOnPostgres(t *testing.T) {
-	if os.Getenv("SLIPWAY_POSTGRES") == "" {
-		t.Skip("starts PostgreSQL; run: make test-postgres RUN=" + t.Name())
-	}
 	url := postgres.Shared(t).Database(t)
 	var stores [2]inventory.Store
 	for i := range stores {
