@@ -375,3 +375,11 @@ type Lock struct {
 	SessionID SessionID `json:"sessionID"`
 	SinceAt   time.Time `json:"sinceAt"`
 }
+
+// SiteKey is a key that all instances of a database must have the same of. Package keys of slipway serve has the names.
+type SiteKey struct {
+	Name    string
+	Public  string // certificates in PEM, or a fingerprint
+	Sealed  []byte // the private key; empty for a fingerprint
+	SinceAt time.Time
+}

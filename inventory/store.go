@@ -155,7 +155,7 @@ type ConfigTx interface {
 	SaveRendering(r Rendering) error
 }
 
-// SecretTx reads and writes join tokens, deliveries of documents, and locks.
+// SecretTx reads and writes join tokens, deliveries of documents, locks, and the keys of the site.
 type SecretTx interface {
 	FindJoinToken(id string) (JoinToken, error)
 	// FindJoinTokenOf returns the newest token of a session for a target that is minted or spent.
@@ -172,6 +172,10 @@ type SecretTx interface {
 	// SaveLock takes a lock or changes who holds it: the caller has looked, in the same transaction.
 	SaveLock(l Lock) error
 	DeleteLock(name string) error
+
+	FindSiteKey(name string) (SiteKey, error)
+	SaveSiteKey(k SiteKey) error // creates or overwrites
+	DeleteSiteKey(name string) error
 }
 
 // MachineTx reads and writes what people want, and the claims that bind it to hosts.

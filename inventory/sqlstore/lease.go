@@ -202,7 +202,7 @@ func (t networkTx) SaveLease(l inventory.Lease) error {
 		return err
 	}, f.saveLease, args...)
 	if at, is4 := address.(int64); is4 && err == nil && t.store.hints != nil {
-		t.store.hints.add(l.MAC, at) // before the commit: a hint without its row does no harm, a row without hint would be lost
+		t.store.hints.Add(l.MAC, at) // before the commit: a hint without its row does no harm, a row without hint would be lost
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/hint"
 	"slipway.dev/slipway/inventory/storetest"
 )
 
@@ -72,13 +73,13 @@ func TestLeasesOfACardAreFoundWithoutAnIndex(t *testing.T) {
 	want(s, "after they were saved", "[10.1.0.21 10.1.0.20]", "[10.1.0.22]")
 
 	// The hints are read anew right before a write that is undone: what it did must not count, and what it hid must.
-	s.hints.limit = 0
+	s.hints = hint.New()
 	undone := errors.New("undone")
 	if err := s.Write(t.Context(), save(undone, leaseOf(b, "10.1.0.20", now.Add(time.Hour)))); !errors.Is(err, undone) {
 		t.Fatal(err)
 	}
 	want(s, "after a write that was undone", "[10.1.0.21 10.1.0.20]", "[10.1.0.22]")
-	if s.hints.isFull() {
+	if s.hints.IsFull() {
 		t.Error("the hints have no room after they were read anew")
 	}
 
@@ -91,22 +92,4 @@ func TestLeasesOfACardAreFoundWithoutAnIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(openTest(t, path), "after a restart", "[10.1.0.20 10.1.0.21]", "[10.1.0.22]")
-}
-
-func TestHintsDoNotGrowWithoutEnd(t *testing.T) {
-	h := newLeaseHints()
-	for i := range 10 {
-		for mac := range 3 {
-			h.add(storetest.MAC(mac), int64(i%2))
-		}
-	}
-	if h.n != 6 {
-		t.Errorf("%d hints of three cards on two addresses", h.n)
-	}
-	if got := h.of(storetest.MAC(1)); len(got) != 2 || got[0] != 1 {
-		t.Errorf("addresses %v, want the latest first of two", got)
-	}
-	if got := h.of(storetest.MAC(9)); got != nil {
-		t.Errorf("addresses %v of a card that has none", got)
-	}
 }

@@ -91,3 +91,29 @@ func (t secretTx) DeleteLock(name string) error {
 	n, err := t.Write(deleteLockSQL, name)
 	return changed(n, err, "lock", name)
 }
+
+const (
+	findSiteKeySQL = `SELECT name, public, sealed, since_at FROM site_keys WHERE name = $1`
+	saveSiteKeySQL = `INSERT INTO site_keys (name, public, sealed, since_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (name) DO UPDATE SET public = excluded.public, sealed = excluded.sealed, since_at = excluded.since_at`
+	deleteSiteKeySQL = `DELETE FROM site_keys WHERE name = $1`
+)
+
+// FindSiteKey implements inventory.SecretTx.
+func (t secretTx) FindSiteKey(name string) (inventory.SiteKey, error) {
+	return find(t.tx, func(s database.Scan) (k inventory.SiteKey, err error) {
+		err = s(&k.Name, &k.Public, &k.Sealed, column.Time(&k.SinceAt))
+		return k, err
+	}, "site key", name, findSiteKeySQL, name)
+}
+
+// SaveSiteKey implements inventory.SecretTx.
+func (t secretTx) SaveSiteKey(k inventory.SiteKey) error {
+	return t.Later(nil, saveSiteKeySQL, k.Name, k.Public, column.Blob(k.Sealed), column.MS(k.SinceAt))
+}
+
+// DeleteSiteKey implements inventory.SecretTx.
+func (t secretTx) DeleteSiteKey(name string) error {
+	n, err := t.Write(deleteSiteKeySQL, name)
+	return changed(n, err, "site key", name)
+}

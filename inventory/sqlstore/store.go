@@ -19,6 +19,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/database"
+	"slipway.dev/slipway/inventory/sqlstore/hint"
 	"slipway.dev/slipway/inventory/sqlstore/moving"
 	"slipway.dev/slipway/inventory/sqlstore/postgres"
 	"slipway.dev/slipway/inventory/sqlstore/sqlite"
@@ -51,7 +52,7 @@ type Store struct {
 	DB
 	backup   func(ctx context.Context, path string) error
 	settings settings
-	hints    *leaseHints // nil on PostgreSQL, which has an index in their place
+	hints    *hint.Leases // nil on PostgreSQL, which has an index in their place
 }
 
 var _ inventory.Store = (*Store)(nil)
@@ -74,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		})
 		return s, err
 	}
-	s.hints = newLeaseHints()
+	s.hints = hint.New()
 	files, err := fs.Sub(migrations.SQLite, "sqlite")
 	if err != nil {
 		return nil, err

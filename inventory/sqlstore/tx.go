@@ -65,7 +65,7 @@ type (
 	addressTx   struct{ *tx } // addresses of machines
 	imageTx     struct{ *tx } // artefacts, images and profiles
 	configTx    struct{ *tx } // layers, revisions and renderings
-	secretTx    struct{ *tx } // join tokens, deliveries and locks
+	secretTx    struct{ *tx } // join tokens, deliveries, locks and keys of the site
 	machineTx   struct{ *tx } // machines and claims
 	operationTx struct{ *tx } // operations
 	hardwareTx  struct{ *tx } // inspections, reports and controllers
@@ -139,7 +139,7 @@ func (t *tx) updated(n int64, err error, noun, key string, version int64, versio
 func absent(noun, key string) error {
 	e := inventory.Errorf(inventory.NotFound, "there is no %s %s", noun, key)
 	switch noun {
-	case "rendering", "delivery", "join token", "lock", "claim", "inspection", "bmc": // nothing that a person names
+	case "rendering", "delivery", "join token", "lock", "claim", "inspection", "bmc", "site key": // nothing that a person names
 		return e
 	}
 	return e.WithHint("list them with: slipway %s list", noun)

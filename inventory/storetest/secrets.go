@@ -197,6 +197,34 @@ func deliveriesAndLocks(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.NotFound, "lock init/prod", func(tx inventory.Tx) error { _, err := tx.FindLock("init/prod"); return err })
 }
 
+func siteKeys(t *testing.T, s inventory.Store) {
+	k := inventory.SiteKey{Name: "boot", Public: "a certificate", Sealed: []byte("\x00sealed\xff"), SinceAt: Now.Truncate(time.Millisecond)}
+	fingerprint := inventory.SiteKey{Name: "secret.key", Public: "0123", SinceAt: k.SinceAt}
+	save := func() {
+		t.Helper()
+		write(t, s, func(tx inventory.Tx) error { return errors.Join(tx.SaveSiteKey(k), tx.SaveSiteKey(fingerprint)) })
+		read(t, s, func(tx inventory.Tx) error {
+			for _, want := range []inventory.SiteKey{k, fingerprint} {
+				got, err := tx.FindSiteKey(want.Name)
+				if len(got.Sealed) == 0 {
+					got.Sealed = nil
+				}
+				same(t, "key "+want.Name, want, got)
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	save()
+	k.Public, k.Sealed, k.SinceAt = "another", []byte{1}, k.SinceAt.Add(time.Hour)
+	save()
+	write(t, s, func(tx inventory.Tx) error { return tx.DeleteSiteKey("boot") })
+	refuses(t, s, inventory.NotFound, "site key boot", func(tx inventory.Tx) error { return tx.DeleteSiteKey("boot") })
+	refuses(t, s, inventory.NotFound, "site key boot", func(tx inventory.Tx) error { _, err := tx.FindSiteKey("boot"); return err })
+}
+
 // forgettingBoots keeps what sessions that are still there have, and the latest rendering of each host.
 func forgettingBoots(t *testing.T, s inventory.Store) {
 	createHosts(t, s, Host(1))

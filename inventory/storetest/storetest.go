@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 		{"what a cluster may do is kept by its UID", clusterAccess},
 		{"a join token is found by its session and state", joinTokens},
 		{"deliveries and locks are overwritten", deliveriesAndLocks},
+		{"a key of the site is overwritten, and found by its name", siteKeys},
 		{"a machine comes back as it was stored", machineRoundTrip},
 		{"a machine names what is stored, and is the only one of its owner", machineRefusals},
 		{"machines are filtered, paged and due", machineLists},

@@ -826,6 +826,14 @@ CREATE INDEX sessions_by_host ON sessions USING btree (host_id, started_at, id);
 CREATE INDEX sessions_by_start ON sessions USING btree (started_at, id);
 CREATE INDEX sessions_open ON sessions USING btree (mac, started_at) WHERE (outcome = ''::text);
 
+CREATE TABLE site_keys (
+  name TEXT COLLATE "C" NOT NULL,
+  public TEXT COLLATE "C" NOT NULL,
+  sealed BYTEA NOT NULL,
+  since_at BIGINT NOT NULL,
+  CONSTRAINT site_keys_pkey PRIMARY KEY (name)
+);
+
 CREATE TABLE subnets (
   name TEXT COLLATE "C" NOT NULL,
   cidr TEXT COLLATE "C" NOT NULL,

@@ -753,6 +753,13 @@ CREATE INDEX sessions_by_start ON sessions (started_at, id);
 
 CREATE INDEX sessions_open ON sessions (mac, started_at) WHERE outcome = '';
 
+CREATE TABLE site_keys (
+  name     TEXT    NOT NULL PRIMARY KEY,
+  public   TEXT    NOT NULL, -- certificates in PEM, or the fingerprint
+  sealed   BLOB    NOT NULL, -- the private key, by package secret; empty for a fingerprint
+  since_at INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE subnets (
   name           TEXT    NOT NULL PRIMARY KEY,
   cidr           TEXT    NOT NULL,

@@ -95,3 +95,10 @@ func (t secretTx) FindLock(name string) (inventory.Lock, error) { return t.all.F
 func (t secretTx) ListLocks() ([]inventory.Lock, error)         { return t.all.ListLocks() }
 func (t secretTx) SaveLock(l inventory.Lock) error              { return t.all.SaveLock(l) }
 func (t secretTx) DeleteLock(name string) error                 { return t.all.DeleteLock(name) }
+
+// The keys of the site are for the server itself.
+func (t secretTx) FindSiteKey(string) (inventory.SiteKey, error) {
+	return inventory.SiteKey{}, instanceTx(t).refused()
+}
+func (t secretTx) SaveSiteKey(inventory.SiteKey) error { return instanceTx(t).refused() }
+func (t secretTx) DeleteSiteKey(string) error          { return instanceTx(t).refused() }

@@ -53,6 +53,7 @@ func reads(tx inventory.Tx) map[string]func() (any, error) {
 		"revisions":     func() (any, error) { return tx.ListRevisions(inventory.RevisionOfProfile, "web", 0, 0) },
 		"secrets":       func() (any, error) { return tx.Secrets().Find("db") }, // a list leaves out what is sealed
 		"sessions":      func() (any, error) { return tx.ListSessions("", all) },
+		"site_keys":     func() (any, error) { return tx.FindSiteKey("boot") },
 		"subnets":       func() (any, error) { return tx.Subnets().List(all) },
 		"tokens":        list(tx.ListTokens),
 		"views":         func() (any, error) { return tx.ListViews("anna") },

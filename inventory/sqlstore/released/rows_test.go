@@ -286,6 +286,9 @@ func fillBoots(tx inventory.Tx) error {
 			return tx.SaveLock(inventory.Lock{Name: "init/prod", HostID: host, SessionID: session, SinceAt: then})
 		},
 		func() error {
+			return tx.SaveSiteKey(inventory.SiteKey{Name: "boot", Public: "certificate", Sealed: []byte("\x00sealed\xff"), SinceAt: then})
+		},
+		func() error {
 			return tx.SaveInstance(inventory.Instance{
 				ID: "01INSTANCE", Name: "a", Run: "01RUN", Addresses: []string{"10.1.0.1"}, Version: "0.1.0", HeartbeatN: 4, IsDrained: true, StartedAt: then, SeenAt: then,
 			})

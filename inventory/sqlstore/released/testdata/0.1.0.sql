@@ -603,6 +603,12 @@ CREATE TABLE duties (
   since_at INTEGER NOT NULL,
   reason   TEXT    NOT NULL
 , former TEXT NOT NULL DEFAULT '') STRICT;
+CREATE TABLE site_keys (
+  name     TEXT    NOT NULL PRIMARY KEY,
+  public   TEXT    NOT NULL, -- certificates in PEM, or the fingerprint
+  sealed   BLOB    NOT NULL, -- the private key, by package secret; empty for a fingerprint
+  since_at INTEGER NOT NULL
+) STRICT;
 INSERT INTO goose_db_version VALUES (1, 0, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (2, 202611210001, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (3, 202611211200, 1, '2026-11-18 11:06:40');
@@ -638,6 +644,7 @@ INSERT INTO goose_db_version VALUES (32, 202611271100, 1, '2026-11-18 11:06:40')
 INSERT INTO goose_db_version VALUES (33, 202611271600, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (34, 202611280100, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (35, 202611280400, 1, '2026-11-18 11:06:40');
+INSERT INTO goose_db_version VALUES (36, 202611280420, 1, '2026-11-18 11:06:40');
 INSERT INTO artefacts VALUES ('sha256:01aa', 8388608, 'https://files.example/linux', 1795000000123);
 INSERT INTO artefacts VALUES ('sha256:02bb', 1073741824, 'debian.qcow2', 1795000000123);
 INSERT INTO images VALUES ('debian-12', 'debian', '12', 'x86_64', '["quiet"]', 512, 1, 1795000000123, 1795000000123, 1, '[{"format":"preseed","version":"12","initrdPath":"/preseed.cfg"}]', '["url=${config}"]', '', 0, '', '', '');
@@ -719,6 +726,7 @@ INSERT INTO holdings VALUES ('name', 'web-1', 'machine/01MACHINE00001', '01MACHI
 INSERT INTO classes VALUES ('phones', '["acme*"]', '', '', '["00:04:f2"]', 3, '[{"name":"tftp-server-name","value":"phones.example"}]', '', 1795000000123, 1795000000123, 1);
 INSERT INTO instances VALUES ('01INSTANCE', 'a', '01RUN', '["10.1.0.1"]', '0.1.0', 4, 1, 1795000000123, 1795000000123, 0);
 INSERT INTO duties VALUES ('engine', '01INSTANCE', 3, 1795000000123, 'instance b stopped', '');
+INSERT INTO site_keys VALUES ('boot', 'certificate', X'007365616C6564FF', 1795000000123);
 CREATE INDEX image_files_by_digest ON image_files (digest);
 CREATE INDEX profiles_by_image ON profiles (image);
 CREATE UNIQUE INDEX hosts_by_name ON hosts (name);

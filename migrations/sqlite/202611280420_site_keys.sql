@@ -1,0 +1,11 @@
+-- What all instances of a database must have the same of: the fingerprint of secret.key, and the certificates of the listeners with their
+-- keys. The name is bound into what is sealed, so that no row opens in the place of another.
+
+-- +goose Up
+
+CREATE TABLE site_keys (
+  name     TEXT    NOT NULL PRIMARY KEY,
+  public   TEXT    NOT NULL, -- certificates in PEM, or the fingerprint
+  sealed   BLOB    NOT NULL, -- the private key, by package secret; empty for a fingerprint
+  since_at INTEGER NOT NULL
+) STRICT;
