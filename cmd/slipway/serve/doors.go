@@ -89,8 +89,8 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	follow := &followers{hub: a.hub, store: a.store, networks: a.networks, joiner: a.joiner, duties: a.member.Duties, log: a.log}
 	all := map[string]func(context.Context) error{
 		// Each entry runs until ctx is done. An error of one ends the server, so the watchers log their errors and return nil.
-		"dhcp":               dhcpDoor.Serve,
-		"dhcpv6":             dhcp6Door.Serve,
+		"dhcp":               a.answering.Around(dhcpDoor.Serve),
+		"dhcpv6":             a.answering.Around(dhcp6Door.Serve),
 		"tftp":               tftpDoor.Serve,
 		"boot http":          bootDoor.Serve,
 		"admin door":         func(ctx context.Context) error { return a.admin.Serve(ctx, tcp, socket) },

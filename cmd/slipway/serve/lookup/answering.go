@@ -40,6 +40,7 @@ type Answering struct {
 	instances atomic.Pointer[[]netip.Addr]      // the addresses of the others
 	poked     chan struct{}
 	replacing sync.Mutex // of places
+	servers   sync.WaitGroup
 }
 
 // place is a network, and how this instance stands to it.
@@ -142,12 +143,33 @@ type work struct {
 	hasEnded atomic.Bool
 }
 
-// Serve has the duties of networks until ctx ends.
+// Around returns a server whose leases are stored under the duties of networks. Serve gives the networks up after that server has ended, so
+// that it still stores what it has taken in.
+func (a *Answering) Around(serve func(context.Context) error) func(context.Context) error {
+	a.servers.Add(1)
+	return func(ctx context.Context) error {
+		defer a.servers.Done()
+		return serve(ctx)
+	}
+}
+
+// Serve has the duties of networks until ctx ends. Then it gives them up. Another instance need not wait for the other parts of this one,
+// which finish what they have begun.
 func (a *Answering) Serve(ctx context.Context) error {
-	var all sync.WaitGroup
-	defer all.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	working, end := context.WithCancel(context.WithoutCancel(ctx))
+	var works sync.WaitGroup
+	a.serve(ctx, working, &works)
+	a.servers.Wait()
+	end()
+	works.Wait()
+	if !a.cfg.Duties.IsAlone() {
+		a.cfg.Duties.Want(a.cfg.Besides...)
+	}
+	return nil
+}
+
+// serve wants networks until ctx ends, and answers on those that it has until working ends.
+func (a *Answering) serve(ctx, working context.Context, all *sync.WaitGroup) {
 	works := map[*place]*work{}
 	var told []string
 	for {
@@ -164,7 +186,7 @@ func (a *Answering) Serve(ctx context.Context) error {
 		for _, p := range wanted {
 			names = append(names, p.duty)
 			if works[p] == nil && a.Answers != nil {
-				of, stop := context.WithCancel(ctx)
+				of, stop := context.WithCancel(working)
 				w := &work{stop: stop}
 				works[p] = w
 				all.Go(func() {
@@ -180,7 +202,7 @@ func (a *Answering) Serve(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-a.poked:
 		case <-time.After(a.again()):
 		}

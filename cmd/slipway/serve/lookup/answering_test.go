@@ -84,7 +84,8 @@ type site struct {
 	answering *Answering
 	ahead     atomic.Int64 // of the clock of the test
 	paused    sync.Mutex
-	stop      func()
+	end       context.CancelFunc // of what answers
+	stop      func()             // all
 }
 
 // pausable is the store of a keeper.
@@ -115,7 +116,7 @@ func newSite(t *testing.T, store inventory.Store, id string, interfaces ...strin
 		t.Fatal(err)
 	}
 	s.answering = NewAnswering(AnsweringConfig{
-		Networks: s.networks, Duties: s.duties, Interfaces: interfaces, Log: slog.New(slog.DiscardHandler),
+		Networks: s.networks, Duties: s.duties, Besides: []string{inventory.DutyEngine}, Interfaces: interfaces, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -123,6 +124,7 @@ func newSite(t *testing.T, store inventory.Store, id string, interfaces ...strin
 	running, leave := context.WithCancel(context.Background())
 	var keeping sync.WaitGroup
 	keeping.Go(func() { _ = s.duties.Run(running) })
+	s.end = cancel
 	s.stop = sync.OnceFunc(func() { cancel(); all.Wait(); leave(); keeping.Wait() })
 	t.Cleanup(s.stop)
 	return s
@@ -389,6 +391,43 @@ func TestANetworkIsAnsweredFromTheLeasesOfTheTakeover(t *testing.T) {
 	change(func(tx inventory.Tx) error { rack.Version = 0; return tx.Subnets().Create(&rack, time.Now()) })
 	b.waits("rack1")
 	b.gives("rack1", 2)
+}
+
+// TestANetworkIsGivenUpAfterItsServersAndBeforeTheRest ends an instance whose other parts take their time.
+func TestANetworkIsGivenUpAfterItsServersAndBeforeTheRest(t *testing.T) {
+	store := openSQLite(t)
+	rackOn(t, store)
+	a := newSite(t, store, "1", "lo")
+	served := make(chan error, 1)
+	ctx, end := context.WithCancel(t.Context())
+	serve := a.answering.Around(func(ctx context.Context) error {
+		l := a.decides("rack1", 1)
+		<-ctx.Done()
+		time.Sleep(50 * time.Millisecond) // the lease is stored after the others of its group
+		return a.networks.Save(context.WithoutCancel(ctx), []inventory.Lease{l})
+	})
+	a.waits("rack1")
+	b := newSite(t, store, "2", "lo")
+	go func() { served <- serve(ctx) }()
+	time.Sleep(20 * time.Millisecond)
+	a.end()
+	end()
+	if err := <-served; err != nil {
+		t.Errorf("what was taken in before the end is not stored: %v", err)
+	}
+	for until := time.Now().Add(10 * time.Second); a.duties.Holds(inventory.NetworkDuty("rack1")); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("the network is not given up")
+		}
+	}
+	b.duties.Look()
+	b.waits("rack1")
+	if !a.duties.Holds(inventory.DutyEngine) {
+		t.Error("the engine was given up as well")
+	}
+	if mac, ok := b.networks.Holder(netip.MustParseAddr("10.0.0.10")); !ok || mac != machine("rack1", 1).MAC {
+		t.Errorf("the lease of the last moment is of %q", mac)
+	}
 }
 
 // TestADeletedLeaseThatIsBackStays is an admin's deletion of which the book hears after the machine has renewed.
