@@ -30,6 +30,7 @@ lab                 dosfstools                         its file system
 lab                 mtools                             its files
 lab                 fdisk                              its partitions
 test-postgres       postgresql                         the servers that tests start
+test-postgres       pgbouncer                          a connection pooler before them
 test-kube           curl                               switches simulated machines
 test-kube           iproute2                           network namespaces
 test-kube           ipxe                               the boot files that are served

@@ -56,7 +56,7 @@ func TestTheFirstConnectionHasNoSettingsOfNewServers(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(s.first.RuntimeParams)); !slices.Equal(got, []string{"application_name", "work_mem"}) {
 		t.Errorf("the first connection has %q", got)
 	}
-	if s.to.RuntimeParams["client_connection_check_interval"] == "" {
+	if !strings.Contains(s.setting(), "client_connection_check_interval") {
 		t.Error("the others do not have the settings of Slipway")
 	}
 }

@@ -33,26 +33,27 @@ func newServer(cfg Config) (*server, error) {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	to.ConnectTimeout = max(time.Second, cfg.Timeout/time.Duration(attemptN(to)))
-	to.ValidateConnect = isPrimary
 	to.RuntimeParams["application_name"] = "slipway"
-	first := to.Copy()
 	to.DefaultQueryExecMode, to.StatementCacheCapacity = pgx.QueryExecModeCacheStatement, statementN
 	to.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized == "WARNING" {
 			c.CustomData()[warned] = true
 		}
 	}
-	to.RuntimeParams["client_min_messages"] = "warning"
-	// Limits that an admin sets for all users would end a wait for the turn, and the connection that listens. Each answer has its own limit.
-	for _, limit := range []string{"statement_timeout", "lock_timeout", "idle_session_timeout"} {
-		to.RuntimeParams[limit] = "0"
-	}
-	// An instance that is paused in a transaction holds the turn. The server ends that transaction, and the instance finds out when it wakes.
-	// A fifth, 2 s, is less than the term of a network: the others can take its duties in time.
-	to.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(cfg.Timeout.Milliseconds()/5, 10)
-	// The server ends a wait for the turn whose instance has gone.
-	to.RuntimeParams["client_connection_check_interval"] = "2000"
-	return &server{cfg: cfg, to: to, first: first}, nil
+	s := &server{cfg: cfg, to: to, session: map[string]string{
+		"client_min_messages": "warning",
+		// Limits that an admin sets for all users would end a wait for the turn, and the connection that listens. Each answer has its own limit.
+		"statement_timeout": "0", "lock_timeout": "0", "idle_session_timeout": "0",
+		// An instance that is paused in a transaction holds the turn. The server ends that transaction, and the instance finds out when it wakes.
+		// A fifth, 2 s, is less than the term of a network: the others can take its duties in time.
+		"idle_in_transaction_session_timeout": strconv.FormatInt(cfg.Timeout.Milliseconds()/5, 10),
+		// The server ends a wait for the turn whose instance has gone.
+		"client_connection_check_interval": "2000",
+	}}
+	to.ValidateConnect, to.AfterConnect = s.welcome, s.settle
+	s.first = to.Copy()
+	s.first.ValidateConnect, s.first.AfterConnect = meet, s.refuseShared
+	return s, nil
 }
 
 // attemptN is how many servers an attempt to connect tries at most. One more is for a name with several addresses. A server that is
@@ -63,18 +64,6 @@ func attemptN(to *pgx.ConnConfig) int {
 		servers[net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))] = true
 	}
 	return len(servers) + 1
-}
-
-// isPrimary refuses a standby, which answers with old data and takes no writes. If the URL names several servers, the next one is tried.
-func isPrimary(ctx context.Context, c *pgconn.PgConn) error {
-	got := c.ExecParams(ctx, `SHOW transaction_read_only`, nil, nil, nil, nil).Read()
-	if got.Err != nil {
-		return got.Err
-	}
-	if len(got.Rows) == 1 && string(got.Rows[0][0]) == "on" {
-		return errReadOnly
-	}
-	return nil
 }
 
 // dial connects.

@@ -117,7 +117,7 @@ func (s *server) fault(err error, isOpen bool) (database.Loss, error) {
 		e.Msg, e.Hint = "the database does not exist", "make it with: CREATE DATABASE "+s.to.Database+" ENCODING 'UTF8' TEMPLATE template0"
 	case pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter"): // of pgbouncer, which has no other code for it
 		e.Kind, e.Msg = inventory.Conflict, "a connection pooler stands before the database"
-		e.Hint = "name PostgreSQL itself: a pooler hides which connection has the lock and the notifications"
+		e.Hint = "it refuses an option of the address: take that out, or name PostgreSQL itself"
 	case pg.Code == "42501":
 		e.Msg, e.Hint = "the user of the database may not do that", "let "+s.to.User+" own the database and its tables"
 	case class == "42": // a table or column is missing

@@ -34,8 +34,9 @@ type Config struct {
 type server struct {
 	cfg     Config
 	to      *pgx.ConnConfig
-	first   *pgx.ConnConfig // to, without settings that old servers do not know: these would refuse it before they say how old they are
-	dialled atomic.Int64    // counts the connections of the writer: the others follow it to another server
+	first   *pgx.ConnConfig   // to, without settings that old servers do not know: these would refuse it before they say how old they are
+	session map[string]string // settings of each other connection
+	dialled atomic.Int64      // counts the connections of the writer: the others follow it to another server
 }
 
 func (s *server) isWatched(query string) bool { return database.Changes(query, s.cfg.Watched) }

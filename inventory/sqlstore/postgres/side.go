@@ -50,8 +50,8 @@ func openSide(ctx context.Context, cfg Config, begin string) (*Side, error) {
 	s := &Side{server: to}
 	to.to.RuntimeParams["application_name"] = "slipway copy"
 	// The target is idle while the source sends nothing, and a large table is read for longer than any answer may take else.
-	to.to.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
-	to.to.RuntimeParams["statement_timeout"] = "0"
+	to.session["idle_in_transaction_session_timeout"] = "0"
+	to.session["statement_timeout"] = "0"
 	to.to.DialFunc = dialWatched
 	if err := s.server.check(); err != nil {
 		return nil, err
