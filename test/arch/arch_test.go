@@ -230,6 +230,9 @@ var owners = map[string][]string{
 	"github.com/mattn/go-sqlite3":            {"inventory/sqlstore/sqlite"},
 	"github.com/pressly/goose":               {"inventory/sqlstore/database", "inventory/sqlstore/sqlite", "inventory/sqlstore/postgres"},
 	"github.com/jackc/pgx":                   {"inventory/sqlstore/postgres"},
+	"github.com/anishathalye/porcupine":      {"test/history"}, // this and the next two are for tests only
+	"github.com/Shopify/toxiproxy":           {"test/line"},
+	"github.com/rs/zerolog":                  {"test/line"},
 	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "lab/simulate", "agent"},
 	"github.com/pires/go-proxyproto":         {"web/proxy"},
 	"github.com/beevik/etree":                {"bmc/libvirt"},

@@ -18,8 +18,11 @@ import (
 	"slipway.dev/slipway/test/postgres"
 )
 
-// workerEnv has the name of the instance and the address of the database, in a process that is one.
-const workerEnv = "SLIPWAY_TEST_WORKER"
+// workerEnv has the name of the instance and the address of the database, in a process that is one. clientsEnv has a site for clients.
+const (
+	workerEnv  = "SLIPWAY_TEST_WORKER"
+	clientsEnv = "SLIPWAY_TEST_CLIENTS"
+)
 
 var (
 	rack1  = inventory.NetworkDuty("rack1")
@@ -36,6 +39,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if of := os.Getenv(clientsEnv); of != "" {
+		fmt.Fprintln(os.Stderr, "clients ended:", ask(of))
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -78,11 +85,11 @@ func work(name, url string) error {
 	return k.Run(ctx)
 }
 
-// start runs an instance as a process of its own.
-func start(t *testing.T, name, url string) *exec.Cmd {
+// start runs an instance as a process of its own, which is told so in its environment.
+func start(t *testing.T, env string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), workerEnv+"="+name+" "+url)
+	c.Env = append(os.Environ(), env)
 	c.Stderr = os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := c.Start(); err != nil {
@@ -141,7 +148,7 @@ func TestOneInstanceAtATimeWritesOnPostgres(t *testing.T) {
 	defer s.Close()
 	processes := map[string]*exec.Cmd{}
 	for _, name := range []string{"a", "b", "c"} {
-		processes[name] = start(t, name, url)
+		processes[name] = start(t, workerEnv+"="+name+" "+url)
 	}
 	is := holder(t, s, rack1, "")
 	for n := range 4 {
@@ -169,7 +176,7 @@ func TestOneInstanceAtATimeWritesOnPostgres(t *testing.T) {
 			time.Sleep(200 * time.Millisecond) // it writes what it wanted to write
 		} else {
 			_ = p.Wait()
-			processes[is] = start(t, is, url)
+			processes[is] = start(t, workerEnv+"="+is+" "+url)
 		}
 		is = next
 	}

@@ -51,6 +51,20 @@ func (s *Server) exec(t testing.TB, sql string) {
 	}
 }
 
+// Set changes a setting of the running server, as an admin does. It returns when new statements see it.
+func (s *Server) Set(t testing.TB, name, value string) {
+	t.Helper()
+	s.exec(t, "ALTER SYSTEM SET "+name+" = '"+strings.ReplaceAll(value, "'", "''")+"'")
+	s.exec(t, "SELECT pg_reload_conf()")
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if err := s.try("DO $$ BEGIN ASSERT current_setting('" + name + "') = '" + strings.ReplaceAll(value, "'", "''") + "'; END $$"); err == nil {
+			return
+		} else if time.Now().After(until) {
+			t.Fatal(err)
+		}
+	}
+}
+
 func (s *Server) try(sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -1,0 +1,110 @@
+package history
+
+import "strconv"
+
+// The models, by the names that requests have.
+const (
+	Leases     = "leases"     // a key is an address, and its holders are MACs
+	Hosts      = "hosts"      // a key is a host, and its holders are machines
+	Machines   = "machines"   // a key is a machine, and its holders are hosts: the same claims, seen from the other side
+	Operations = "operations" // a key is a host, and its holders are open operations
+	Tokens     = "tokens"     // a key is a code that works once, and its holder is who has used it
+	Duties     = "duties"     // a key is a duty, and its register is what instances write under it
+)
+
+// state is what the program would remember of one key. Its zero value is the beginning.
+type state struct {
+	holder string // who has the thing; for a register, the instance that wrote last
+	epoch  int64
+	value  string
+}
+
+// model is what one program alone would do: pure, one request after the other, for one key. It returns the next state, and whether the
+// answer can be true in this one.
+type model func(s state, r Request, a Answer) (next state, isTrue bool)
+
+// models has the rules of each model.
+var models = map[string]model{
+	Leases:     holding(true),
+	Hosts:      holding(false),
+	Machines:   holding(false),
+	Operations: holding(false),
+	Tokens:     once,
+	Duties:     register,
+}
+
+// holding is a thing that one has at a time. Somebody takes it when it is free, and may give it back. Again says that the holder may take it
+// once more, as a machine renews its lease.
+func holding(again bool) model {
+	return func(s state, r Request, a Answer) (state, bool) {
+		can, next := s.holder == r.Who, state{}
+		if r.Do == Take {
+			can, next = s.holder == "" || can && again, state{holder: r.Who}
+		}
+		switch {
+		case a.Is == Done:
+			return next, can
+		case a.Is == Refused: // it names who has the thing at that moment
+			return s, a.Holder == s.holder
+		case can: // nobody knows. If it has changed nothing, its moment is after all others
+			return next, true
+		}
+		return s, true
+	}
+}
+
+// once is a code that works once. A refusal says that somebody has used it.
+func once(s state, r Request, a Answer) (state, bool) {
+	isLeft, used := s.holder == "", state{holder: r.Who}
+	switch {
+	case a.Is == Done:
+		return used, isLeft
+	case a.Is == Refused:
+		return s, !isLeft
+	case isLeft:
+		return used, true
+	}
+	return s, true
+}
+
+// register is a value that instances write under a duty. Each write brings the epoch in which its instance has the duty, and hears who wrote
+// before it, when, and what. An epoch belongs to one instance, and never comes again after a later one: that is what fences are for. A read
+// by any instance says what was written last, and not what it remembers.
+func register(s state, r Request, a Answer) (state, bool) {
+	sawLast := state{a.Holder, a.Epoch, a.Value} == s
+	next := state{r.Who, r.Epoch, r.Value}
+	can := r.Epoch > s.epoch || r.Epoch == s.epoch && r.Who == s.holder
+	switch {
+	case r.Do == Read:
+		return s, sawLast || a.Is == Unknown
+	case a.Is == Done:
+		return next, sawLast && can
+	case a.Is == Unknown && can:
+		return next, true
+	}
+	return s, true // also when the fence has refused it
+}
+
+// text says, for people, what a state is.
+func (s state) text() string {
+	switch {
+	case s.value != "":
+		return s.value + " by " + s.holder + " in epoch " + strconv.FormatInt(s.epoch, 10)
+	case s.holder == "":
+		return "nobody has it"
+	}
+	return s.holder + " has it"
+}
+
+// text says, for people, what was asked and answered.
+func text(r Request, a Answer) string {
+	asked := r.Who + ": " + string(r.Do) + " " + r.Key
+	if r.Do == Write {
+		asked += " " + r.Value + " in epoch " + strconv.FormatInt(r.Epoch, 10)
+	}
+	heard := " -> " + string(a.Is)
+	if a.Holder != "" || a.Value != "" {
+		heard += ", " + state{a.Holder, a.Epoch, a.Value}.text()
+	}
+	return asked + heard
+}
