@@ -20,6 +20,7 @@ type Line struct{ proxy *toxiproxy.Proxy }
 // New makes a line without a fault to host and port of a server. It ends with the test.
 func New(t testing.TB, to string) *Line {
 	t.Helper()
+	zerolog.SetGlobalLevel(zerolog.Disabled) // some faults log beside the logger that they are given
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	l := &Line{toxiproxy.NewProxy(server, t.Name(), "127.0.0.1:0", to)}
 	if err := l.proxy.Start(); err != nil {
