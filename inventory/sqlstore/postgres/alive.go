@@ -23,6 +23,9 @@ func (c *conn) isAlive() bool {
 }
 
 // hasArrived reports whether there is something to read, and does not wait for it. The error says that the connection has ended.
+//
+// It peeks by Control, because Read of a raw connection waits for its other readers. After a write that was slow, a goroutine of pgx goes on
+// reading an idle connection, until the server says something.
 func hasArrived(c net.Conn) (bool, error) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -36,9 +39,8 @@ func hasArrived(c net.Conn) (bool, error) {
 		return false, err
 	}
 	n, peekErr := 0, error(nil)
-	err = raw.Read(func(fd uintptr) bool {
+	err = raw.Control(func(fd uintptr) {
 		n, _, peekErr = syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		return true
 	})
 	switch {
 	case err != nil:
