@@ -31,6 +31,10 @@ lab                 mtools                             its files
 lab                 fdisk                              its partitions
 test-postgres       postgresql                         the servers that tests start
 test-postgres       pgbouncer                          a connection pooler before them
+test-patroni        patroni                            makes a standby the primary when that one is gone
+test-patroni        etcd-server                        keeps who the primary is
+test-patroni        python3-etcd                       lets Patroni ask etcd
+test-patroni        util-linux                         nsenter
 test-kube           curl                               switches simulated machines
 test-kube           iproute2                           network namespaces
 test-kube           ipxe                               the boot files that are served

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// guard ends a server and removes its folder when the test is done with it, or when the test process is gone, however it ended. It is a
+// guard ends a server or a cluster and removes its folder when the test is done with it, or when the test process is gone, however it ended. It is a
 // shell that waits at the end of a pipe: the kernel closes the other end with the process. There is no hook for the end of a test process
 // that also runs when somebody kills it.
 type guard struct {
@@ -16,17 +16,22 @@ type guard struct {
 	once sync.Once
 }
 
-// The server ends as after a power cut: nobody needs what it has. CONT is for one that a test has stopped with SIGSTOP.
+// The server ends as after a power cut: nobody needs what it has. CONT is for one that a test has stopped with SIGSTOP. Of a cluster, Patroni
+// ends first: it would start a server again.
 const guardScript = `
 cat >/dev/null
-if pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null); then
+for file in "$1"/*/pid; do
+	[ -e "$file" ] && kill -KILL "$(cat "$file")"
+done 2>/dev/null
+for file in "$1/data/postmaster.pid" "$1"/*/data/postmaster.pid; do
+	pid=$(head -n 1 "$file") || continue
 	kill -QUIT "$pid"; kill -CONT "$pid"
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 		kill -0 "$pid" || break
 		sleep 0.1
 	done
 	kill -KILL "$pid"
-fi 2>/dev/null
+done 2>/dev/null
 rm -rf "$1"
 `
 
