@@ -150,8 +150,8 @@ func (c *Cluster) Switchover(t testing.TB) *Member {
 	if was == nil || next == nil {
 		t.Fatal("there is no primary with a synchronous standby")
 	}
-	out, err := c.command(t.Context(), was.place, "patronictl", "-c", was.file("patroni.yml"), "switchover", "--force", "--candidate", next.Name, "slipway").CombinedOutput()
-	if err != nil {
+	args := []string{"-c", was.file("patroni.yml"), "switchover", "--force", "--candidate", next.Name, "slipway"}
+	if out, err := c.command(t.Context(), was.place, "patronictl", args...).CombinedOutput(); err != nil {
 		t.Fatalf("switchover: %v\n%s", err, out)
 	}
 	c.Await(t, "the standby is the primary", func() bool { return c.Primary(t.Context()) == next })
@@ -193,7 +193,7 @@ func (c *Cluster) member(name string) *Member {
 	return nil
 }
 
-// Database makes an empty database, and returns its address, which names all members.
+// Database makes an empty database, and returns its name.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
 	name := "test_" + strings.ToLower(rand.Text())
@@ -201,18 +201,36 @@ func (c *Cluster) Database(t testing.TB) string {
 		p := c.Primary(t.Context())
 		return p != nil && p.exec(t.Context(), `CREATE DATABASE `+name+` TEMPLATE template0`) == nil
 	})
-	var hosts []string
 	for _, m := range c.members {
 		// A client that meets a member without the database looks no further.
 		c.Await(t, "member "+m.Name+" has the database", func() bool {
 			return m.ask(t.Context(), `SELECT datname FROM pg_database WHERE datname = '`+name+`'`) != ""
 		})
+	}
+	return name
+}
+
+// URL returns the address of a database, which names all members.
+func (c *Cluster) URL(database string) string {
+	var hosts []string
+	for _, m := range c.members {
 		hosts = append(hosts, m.place.at(m.port))
 	}
-	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword("slipway", c.password), Host: strings.Join(hosts, ","), Path: "/" + name,
-		RawQuery: "sslmode=disable&target_session_attrs=read-write",
+	return c.address(strings.Join(hosts, ","), database, url.Values{"sslmode": {"disable"}})
+}
+
+// SocketURL returns the address of a database over the UNIX sockets of all members, which work from each network namespace.
+func (c *Cluster) SocketURL(database string) string {
+	var folders, ports []string
+	for _, m := range c.members {
+		folders, ports = append(folders, m.dir()), append(ports, strconv.Itoa(m.port))
 	}
+	return c.address("", database, url.Values{"host": {strings.Join(folders, ",")}, "port": {strings.Join(ports, ",")}})
+}
+
+func (c *Cluster) address(hosts, database string, more url.Values) string {
+	more.Set("target_session_attrs", "read-write")
+	u := url.URL{Scheme: "postgres", User: url.UserPassword("slipway", c.password), Host: hosts, Path: "/" + database, RawQuery: more.Encode()}
 	return u.String()
 }
 

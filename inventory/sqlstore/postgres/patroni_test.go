@@ -14,7 +14,7 @@ import (
 // TestPostgresUnderPatroniLosesNothingAcknowledged writes all the time, while an admin moves the primary and while the primary loses power.
 func TestPostgresUnderPatroniLosesNothingAcknowledged(t *testing.T) {
 	c := postgres.StartCluster(t, postgres.Here, postgres.Here, postgres.Here, postgres.Here)
-	d := open(t, c.Database(t), func(c *Config) {
+	d := open(t, c.URL(c.Database(t)), func(c *Config) {
 		c.Lost = func(n int64) { t.Errorf("%d commits are said to be lost", n) }
 	})
 	w := writeOn(t, d)
