@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// guard ends a server or a cluster and removes its folder when the test is done with it, or when the test process is gone, however it ended. It is a
-// shell that waits at the end of a pipe: the kernel closes the other end with the process. There is no hook for the end of a test process
+// guard ends a server or a cluster and removes its folder when the test is done with it, or when the test process is gone, however it
+// ended. It is a shell that waits at the end of a pipe: the kernel closes the other end with the process. There is no hook for the end of a test process
 // that also runs when somebody kills it.
 type guard struct {
 	pipe *os.File
@@ -16,8 +16,8 @@ type guard struct {
 	once sync.Once
 }
 
-// The server ends as after a power cut: nobody needs what it has. CONT is for one that a test has stopped with SIGSTOP. Of a cluster, Patroni
-// ends first: it would start a server again.
+// The server ends as after a power cut: nobody needs what it has. CONT is for one that a test has stopped with SIGSTOP. Of a cluster,
+// Patroni ends first: it would start a server again.
 const guardScript = `
 cat >/dev/null
 for file in "$1"/*/pid; do

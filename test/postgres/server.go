@@ -1,5 +1,5 @@
-// Package postgres owns PostgreSQL servers for tests: programs of Debian or of npm as processes on loopback, each with a folder, a port and a
-// password of its own. It never knows a schema, and nothing of it outlives the test process, not even when that is killed.
+// Package postgres owns PostgreSQL servers for tests: programs of Debian or of npm as processes on loopback, each with a folder, a
+// port and a password of its own. It never knows a schema, and nothing of it outlives the test process, not even when that is killed.
 package postgres
 
 import (

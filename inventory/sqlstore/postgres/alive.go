@@ -24,8 +24,8 @@ func (c *conn) isAlive() bool {
 
 // hasArrived reports whether there is something to read, and does not wait for it. The error says that the connection has ended.
 //
-// It peeks by Control, because Read of a raw connection waits for its other readers. After a write that was slow, a goroutine of pgx goes on
-// reading an idle connection, until the server says something.
+// It peeks by Control, because Read of a raw connection waits for its other readers. After a write that was slow, a goroutine of pgx
+// goes on reading an idle connection, until the server says something.
 func hasArrived(c net.Conn) (bool, error) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/test/postgres"
 )
 
-// TestPostgresUnderPatroniLosesNothingAcknowledged writes all the time, while an admin moves the primary and while the primary loses power.
+// TestPostgresUnderPatroniLosesNothingAcknowledged writes all the time: an admin moves the primary, and then it loses power.
 func TestPostgresUnderPatroniLosesNothingAcknowledged(t *testing.T) {
 	c := postgres.StartCluster(t, postgres.Here, postgres.Here, postgres.Here, postgres.Here)
 	d := open(t, c.URL(c.Database(t)), func(c *Config) {
