@@ -159,7 +159,7 @@ func (j *Joiner) record(ctx context.Context, target *inventory.JoinTarget, h *in
 	if err != nil || r.isNew {
 		return r, err
 	}
-	plain, err := j.cfg.Secrets.Unseal(label(r.token.ID), r.token.Sealed)
+	plain, err := j.cfg.Secrets.Unseal(SealedAs(r.token.ID), r.token.Sealed)
 	r.half = string(plain)
 	return r, err
 }
@@ -171,7 +171,7 @@ func (j *Joiner) drawToken(target *inventory.JoinTarget, h *inventory.Host, s in
 		return inventory.JoinToken{}, "", err
 	}
 	id, half := both[:6], both[6:]
-	sealed, err := j.cfg.Secrets.Seal(label(id), []byte(half))
+	sealed, err := j.cfg.Secrets.Seal(SealedAs(id), []byte(half))
 	if err != nil {
 		return inventory.JoinToken{}, "", err
 	}

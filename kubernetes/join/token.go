@@ -35,8 +35,8 @@ func draw(rand io.Reader, n int) (string, error) {
 	return string(out), nil
 }
 
-// label is what the secret half of a token is sealed with.
-func label(id string) string { return "join-token/" + id }
+// SealedAs is what the secret half of a token is sealed with.
+func SealedAs(id string) string { return "join-token/" + id }
 
 // secretName returns the name of a token's Secret in kube-system.
 func secretName(id string) string { return api.BootstrapTokenSecretPrefix + id }

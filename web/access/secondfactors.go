@@ -61,8 +61,8 @@ type answered struct {
 	At        time.Time `json:"t"`
 }
 
-// sealedAs is the name under which the factors of a user are sealed; none of a stored secret has a slash at its start.
-func sealedAs(user string) string { return "/second factor/" + user }
+// SealedAs is the name under which the factors of a user are sealed; none of a stored secret has a slash at its start.
+func SealedAs(user string) string { return "/second factor/" + user }
 
 // of opens the second factors of a user.
 func (s *secondFactors) of(tx inventory.Tx, name string) (u inventory.User, f factors, err error) {
@@ -74,7 +74,7 @@ func (s *secondFactors) of(tx inventory.Tx, name string) (u inventory.User, f fa
 	if !canOpen {
 		return u, f, errNoKey()
 	}
-	text, err := box.Open(sealedAs(name), u.SealedFactors)
+	text, err := box.Open(SealedAs(name), u.SealedFactors)
 	if err != nil {
 		return u, f, err
 	}
@@ -92,7 +92,7 @@ func (s *secondFactors) save(tx inventory.Tx, user string, f factors) error {
 	if s.box == nil {
 		return errNoKey()
 	}
-	sealed, err := s.box.Seal(sealedAs(user), text)
+	sealed, err := s.box.Seal(SealedAs(user), text)
 	if err != nil {
 		return err
 	}

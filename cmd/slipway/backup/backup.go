@@ -231,9 +231,3 @@ func digest(path string) (sum string, size int64, err error) {
 	}
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
-
-// Fingerprint tells keys apart without telling anything of them. It takes what serve derives from the key.
-func Fingerprint(derived []byte) string {
-	sum := sha256.Sum256(append([]byte("fingerprint of a key\x00"), derived...))
-	return hex.EncodeToString(sum[:8])
-}

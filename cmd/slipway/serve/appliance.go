@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"slipway.dev/slipway/bmc/fake"
-	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
@@ -51,6 +51,7 @@ type appliance struct {
 	log        *slog.Logger
 	db         *sqlstore.Store
 	store      inventory.Store // db, as this instance may use it
+	key        *keys.Key
 	database   *storage.Watch
 	hub        *live.Hub
 	networks   *lookup.Networks
@@ -136,11 +137,7 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// From here on a key is needed that fits the database. A wrong one stops the start, before any machine gets a secret.
-	box, reportKey, err := openSecrets(ctx, a.store, a.cfg.DataDir)
-	if err != nil {
-		return err
-	}
+	box, reportKey := a.key.Box, a.key.Reports
 	if a.certs, err = openCertificates(&a.cfg, a.log); err != nil {
 		return err
 	}
@@ -148,7 +145,7 @@ func (a *appliance) start(ctx context.Context) error {
 	if a.cfg.Confidential {
 		confidential = &delivery.Confidential{Port: a.cfg.BootTLSPort, CA: a.certs.boot.Pem}
 	}
-	a.duid = serverDUID(backup.Fingerprint(reportKey))
+	a.duid = serverDUID(a.key.Fingerprint)
 	sealed := secretsOf{vault{box, a.store}}
 	a.joiner = join.New(join.Config{Store: a.store, Secrets: sealed, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
 	nodes := node.New(node.Config{Egress: a.egress, Store: a.store, Secrets: sealed, Site: a.cfg.Site, Now: time.Now, Log: a.log})
@@ -202,7 +199,7 @@ func (a *appliance) start(ctx context.Context) error {
 	a.admin = web.New(web.Config{
 		TLS: a.certs.keeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: strings.TrimRight(a.cfg.ExternalURL, "/"), KnowsHost: a.certs.knowsHost,
 		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.health.ready, Key: keyFor("cookies of the admin door", reportKey),
-		Backups: backups{a.db, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
+		Backups: backups{a.db, a.cfg.DataDir, a.cfg.Version, a.key.Fingerprint},
 		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
 		// The checks run again for each request. a.admin is set by then: nothing serves before New has returned.
 		SelfCheck: func(ctx context.Context) []Check {
@@ -218,6 +215,7 @@ func (a *appliance) start(ctx context.Context) error {
 			}
 			_ = a.instances.Look(ctx) // the line about the database says why it cannot
 			checks = append(checks, a.instances.Checks()...)
+			checks = append(checks, a.key.Check())
 			return append(append(checks, a.artefacts.check(ctx)), a.check.checkSubnets(ctx)...)
 		},
 		Database: a.database.Wire, Duties: a.member.Duties,

@@ -81,12 +81,12 @@ func Move(ctx context.Context, o backup.MoveOptions) (out backup.Moved, err erro
 
 // keyFingerprint returns the fingerprint of the key that a server on this data directory would use, "" if it would make one.
 func keyFingerprint(dataDir string) (string, error) {
-	if _, err := os.Stat(keys.KeyPath(dataDir)); errors.Is(err, fs.ErrNotExist) {
+	key, err := keys.ReadKey(dataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
-	}
-	_, derived, err := keys.OpenBox(dataDir, 1)
-	if err != nil {
+	case err != nil:
 		return "", err
 	}
-	return backup.Fingerprint(derived), nil
+	return key.Fingerprint, nil
 }

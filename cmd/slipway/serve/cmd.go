@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -155,6 +156,9 @@ func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []
 	checks = doctor.Judge(f)
 	if cfg.storage().IsServer() && f.ServerPID == 0 { // a server that runs asks by itself
 		checks = append(checks, cfg.storage().Probe())
+	}
+	if k, ok := keys.CheckFile(cfg.DataDir); ok && f.ServerPID == 0 {
+		checks = append(checks, k)
 	}
 	if len(cfg.Interfaces) == 0 {
 		checks = append(checks, Check{Name: "interfaces", Status: warning, Detail: "none is named, so none was checked", Hint: "--interface NAME, or --config FILE as slipway serve has them"})

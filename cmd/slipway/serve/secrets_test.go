@@ -10,68 +10,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
-	"slipway.dev/slipway/inventory/secret"
 )
-
-func TestTheKeyOfTheSecretsIsKeptAndGuarded(t *testing.T) {
-	dir := t.TempDir()
-	box, reports, err := keys.OpenBox(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(filepath.Join(dir, keys.KeyFile)); err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("the key file: %v %v", info, err)
-	}
-	sealed, err := box.Seal("x", []byte("value"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	opens := func(b *secret.Box) bool {
-		plain, err := b.Open("x", sealed)
-		return err == nil && string(plain) == "value"
-	}
-	again, sameReports, err := keys.OpenBox(dir, 1)
-	if err != nil || !opens(again) || string(sameReports) != string(reports) {
-		t.Errorf("the next start: %v", err)
-	}
-	credentials := t.TempDir()
-	text, err := os.ReadFile(filepath.Join(dir, keys.KeyFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(credentials, keys.KeyCred), text, 0o400); err != nil {
-		t.Fatal(err)
-	}
-	t.Run("as a systemd credential", func(t *testing.T) {
-		t.Setenv("CREDENTIALS_DIRECTORY", credentials)
-		other := t.TempDir()
-		if b, _, err := keys.OpenBox(other, 1); err != nil || !opens(b) {
-			t.Errorf("%v", err)
-		}
-		if _, err := os.Stat(filepath.Join(other, keys.KeyFile)); err == nil {
-			t.Error("a key file was made beside it")
-		}
-	})
-	for name, spoil := range map[string]func(path string) error{
-		"missing, with secrets stored": os.Remove,
-		"readable by others":           func(path string) error { return os.Chmod(path, 0o640) },
-		"no key":                       func(path string) error { return os.WriteFile(path, []byte("no key"), 0o600) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			path := filepath.Join(dir, keys.KeyFile)
-			if err := os.WriteFile(path, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := spoil(path); err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := keys.OpenBox(dir, 1); err == nil {
-				t.Error("it starts all the same")
-			}
-		})
-	}
-}
 
 func TestTheAuthorityOutlivesARestart(t *testing.T) {
 	dir := t.TempDir()

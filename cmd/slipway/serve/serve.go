@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/pxe/door"
@@ -69,7 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 // join makes this process an instance of its database, and waits until it may serve.
 func (a *appliance) join(ctx context.Context) (err error) {
 	// A key that does not fit shows now, and not when the other instance has died.
-	if _, _, err := openSecrets(ctx, a.db, a.cfg.DataDir); err != nil {
+	if a.key, err = keys.OpenKey(ctx, a.db, a.cfg.DataDir, time.Now()); err != nil {
 		return err
 	}
 	if a.member, err = instance.Join(ctx, instance.Config{

@@ -154,11 +154,11 @@ func showTables(t *cli.TableWriter, tables []copying.Result) {
 // sayRestored says what a person has to do after a restore.
 func sayRestored(s *cli.Session, out backup.Restored, dataDir string) {
 	switch {
-	case out.Manifest.SecretN == 0:
+	case out.Manifest.Key == "":
 	case !out.HasKey:
-		s.Say("the key of its %d secrets is missing: put secret.key into %s before the server starts", out.Manifest.SecretN, dataDir)
+		s.Say("secret.key is missing: put the one with the fingerprint %s into %s before the server starts", out.Manifest.Key, dataDir)
 	case out.IsOtherKey:
-		s.Say("the key in %s is not the one that its %d secrets were sealed with: put the right secret.key there", dataDir, out.Manifest.SecretN)
+		s.Say("the key in %s is not that of this inventory: put the secret.key with the fingerprint %s there", dataDir, out.Manifest.Key)
 	}
 	if out.HeldN > 0 {
 		s.Say("%d hosts are in maintenance: nobody knows what became of them after the backup. Look them over, then: slipway host maintain NAME --off; for many: slipway host bulk maintain --off --selector SELECTOR", out.HeldN)

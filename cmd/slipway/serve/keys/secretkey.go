@@ -4,15 +4,26 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
 )
+
+// Key is the key of the secrets, and what is derived from it. A backup of the database alone opens nothing.
+type Key struct {
+	Box *secret.Box // seals and opens secrets
+	// Reports authenticates what machines report. It is derived, so that only one key has to be kept.
+	Reports []byte
+	// Fingerprint tells keys apart without telling anything of them. The database has it, so that a wrong key stops the start.
+	Fingerprint string
+}
 
 // KeyPath is where the key of the secrets lies: a systemd credential, or a file of the data directory.
 func KeyPath(dataDir string) string {
@@ -30,35 +41,51 @@ const (
 	maxKey  = 4096
 )
 
-// OpenBox returns what seals and opens secrets. Its key is a systemd credential, or a file of the data directory that the
-// first start makes. A backup of the database alone opens nothing.
-func OpenBox(dataDir string, storedN int) (*secret.Box, []byte, error) {
+// ReadKey reads the key of a data directory. It is fs.ErrNotExist where there is none.
+func ReadKey(dataDir string) (*Key, error) {
 	path := KeyPath(dataDir)
 	text, err := readKey(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		// With a new key Slipway would start, and fail later at each stored secret. The admin has to restore the old
-		// one.
-		if storedN > 0 {
-			return nil, nil, inventory.Errorf(inventory.Invalid, "the key of the secrets, %s, is missing: %d stored secrets cannot be opened without it", path, storedN).
-				WithHint("restore it from where it was kept; a new one would not open them")
-		}
-		text, err = makeKey(path)
-	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	return parseKey(path, text)
+}
+
+// Check is the line of the self-check about a key that a server has compared with its database.
+func (k *Key) Check() doctor.Check {
+	return doctor.Check{Name: KeyFile, Status: doctor.OK, Detail: "fingerprint " + k.Fingerprint + ", and the database belongs to it"}
+}
+
+// CheckFile is the line of the self-check about the key of a data directory that no server uses. It does not ask the database.
+func CheckFile(dataDir string) (c doctor.Check, ok bool) {
+	key, err := ReadKey(dataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // before the first start, or not as root
+		return c, false
+	case err != nil:
+		c = doctor.Check{Name: KeyFile, Status: doctor.Failed, Detail: inventory.Clean(err.Error(), 300)}
+		if said, ok := errors.AsType[*inventory.Error](err); ok {
+			c.Hint = said.Hint
+		}
+		return c, true
+	}
+	return doctor.Check{Name: KeyFile, Status: doctor.OK, Detail: "fingerprint " + key.Fingerprint}, true
+}
+
+func parseKey(path string, text []byte) (*Key, error) {
 	key, err := secret.ParseKey(string(text))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	box, err := secret.NewBox(key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	// The reports of machines are authenticated by a key of their own, derived so that only one has to be kept.
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte("reports of booted machines"))
-	return box, m.Sum(nil), nil
+	reports := m.Sum(nil)
+	sum := sha256.Sum256(append([]byte("fingerprint of a key\x00"), reports...))
+	return &Key{Box: box, Reports: reports, Fingerprint: hex.EncodeToString(sum[:8])}, nil
 }
 
 // readKey reads a key file that nobody else can read.
@@ -78,23 +105,22 @@ func readKey(path string) ([]byte, error) {
 }
 
 // makeKey writes a new key; it is on disk before anything is sealed with it.
-func makeKey(path string) ([]byte, error) {
-	key, err := secret.NewKey(rand.Reader)
+func makeKey(path string) (*Key, error) {
+	text, err := secret.NewKey(rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	text := []byte(key)
 	// O_EXCL: of two starts at once, one fails and does not replace the other's key.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("make the key of the secrets: %w", err)
 	}
 	defer f.Close()
-	if _, err := f.Write(append(text, '\n')); err != nil {
+	if _, err := f.WriteString(text + "\n"); err != nil {
 		return nil, fmt.Errorf("write the key of the secrets: %w", err)
 	}
 	if err := f.Sync(); err != nil {
 		return nil, fmt.Errorf("write the key of the secrets: %w", err)
 	}
-	return text, nil
+	return parseKey(path, []byte(text))
 }
