@@ -96,6 +96,7 @@ test-ui             chromium                           the browser
 test-ui             iproute2                           network namespaces
 test-ui             ipxe                               boot files that are served
 test-ui             curl                               changes what simulated machines are made of
+test-ui             postgresql                         the database of two instances
 test-ui             zbar-tools                         reads the QR codes of stickers
 pictures            chromium                           the browser
 pictures            iproute2                           network namespaces

@@ -131,6 +131,18 @@ func errText(err error) string {
 	return err.Error()
 }
 
+// other starts an instance beside this one, with its images and its key of secrets. It stands by.
+func (s *sufferer) other() *appliance {
+	s.lab.T.Helper()
+	other := &appliance{&netlab.Appliance{Lab: s.Lab, Net: s.Net, Data: s.Data + "-other", Env: append(s.Env, instanceEnv+"=other")}, s.lab}
+	other.Connect()
+	s.lab.Must("cp", "-a", s.Data, other.Data)
+	s.lab.Must("sh", "-c", "rm -f "+other.Data+"/instance.id "+other.Data+"/slipway.sock")
+	other.Launch()
+	other.Process.WaitFor("standing by: instance ... serves", 1)
+	return other
+}
+
 // TestPostgreSQLHasOneServerThatServesAndOneThatStandsBy kills the server that serves, and lets machines boot from the one that stood by.
 func TestPostgreSQLHasOneServerThatServesAndOneThatStandsBy(t *testing.T) {
 	s, _ := newServed(t)
@@ -142,12 +154,7 @@ func TestPostgreSQLHasOneServerThatServesAndOneThatStandsBy(t *testing.T) {
 	if _, err := s.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "mac"}); err != nil {
 		t.Fatal(err)
 	}
-	other := &appliance{&netlab.Appliance{Lab: s.Lab, Net: s.Net, Data: s.Data + "-other", Env: append(s.Env, instanceEnv+"=other")}, s.lab}
-	other.Connect()
-	s.lab.Must("cp", "-a", s.Data, other.Data) // with the images and the key of secrets
-	s.lab.Must("sh", "-c", "rm -f "+other.Data+"/instance.id "+other.Data+"/slipway.sock")
-	other.Launch()
-	other.Process.WaitFor("standing by: instance ... serves", 1)
+	other := s.other()
 	boots := simulate.Config{Hosts: 3, Seed: 7, Expect: simulate.StageBooted}
 	s.Good(s.Boot(ctx, boots))
 	if said := other.Process.Text(); strings.Contains(said, "answering") {

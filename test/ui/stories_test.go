@@ -32,6 +32,7 @@ func TestSSO(t *testing.T)       { stories(long(t), "sso.test.mjs") }
 func TestTLS(t *testing.T)       { stories(long(t), "tls.test.mjs") }
 func TestQuestions(t *testing.T) { stories(long(t), "questions.test.mjs") }
 func TestPlaces(t *testing.T)    { stories(long(t), "places.test.mjs") }
+func TestInstances(t *testing.T) { stories(long(t), "instances.test.mjs") }
 
 // TestLab is one machine with real firmware: a few minutes of emulation.
 func TestLab(t *testing.T) {

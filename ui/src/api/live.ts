@@ -122,6 +122,7 @@ export function nounsOf(e: Pick<Event, 'kind' | 'hostID' | 'subject'>): string[]
   if (e.hostID) nouns.push('hosts', 'operations', 'sessions', 'issues')
   const noun = e.subject?.split('/')[0]
   if (noun) nouns.push(`${noun}s`, 'issues')
+  if (noun === 'duty') nouns.push('instances')
   if (noun && ['machine', 'subnet', 'profile', 'layer'].includes(noun)) nouns.push('addresses')
   if (e.kind.startsWith('dhcp')) nouns.push('leases')
   else nouns.push('audit')

@@ -109,6 +109,13 @@ export const places: Place[] = [
     screen: screen('Audit', () => import('../screens/audit/Audit')),
   },
   {
+    path: '/instances',
+    name: 'Instances',
+    group: 'What happens',
+    key: 'e',
+    screen: screen('Instances', () => import('../screens/instances/Instances')),
+  },
+  {
     path: '/settings/*',
     name: 'Settings',
     key: 's',

@@ -1,5 +1,6 @@
 import { Card, CardBody, CardTitle } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
+import { Link } from 'react-router'
 import { api, must, type Schemas } from '../../api/client'
 import { Loaded } from '../../parts/Failure'
 import { Tag } from '../../parts/State'
@@ -37,6 +38,9 @@ function PostgreSQL({ database: d }: { database: Schemas['Database'] }) {
             <Tag color="red">waits</Tag> Each commit waits for {d.waitsFor}.
           </p>
         )}
+        <p>
+          <Link to="/instances">Instances of this database</Link>
+        </p>
         {d.standbys.map((s) => (
           <p key={`${s.name} ${s.address}`}>
             Standby {s.name} {s.address}: {s.state ? `${s.state}, ${s.sync}, ${s.lagBytes} bytes behind` : 'not known'}
