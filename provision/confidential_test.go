@@ -42,7 +42,8 @@ func TestAConfidentialSiteSendsSecretsOverTLSOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := configRack(t)
-			r.engine.cfg.Confidential = &delivery.Confidential{Port: 8443, CA: []byte("-----BEGIN CERTIFICATE-----\n")}
+			ca := func() []byte { return []byte("-----BEGIN CERTIFICATE-----\n") }
+			r.engine.cfg.Confidential = &delivery.Confidential{Port: 8443, CA: ca}
 			r.engine.outfit()
 			r.secret("token", canary)
 			r.secret("admin-hash", "$6$salt$hash")

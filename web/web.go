@@ -88,7 +88,7 @@ type Config struct {
 	// KnowsHost reports whether a name is one of the admin door's, in addition to its addresses; nil: any is.
 	KnowsHost func(name string) bool
 	// RotateAuthority prepares the authority that comes after that of a door, admin or boot, or puts it in force; nil: there is none.
-	RotateAuthority func(door string, isFinish bool) error
+	RotateAuthority func(ctx context.Context, door string, isFinish bool) error
 	// FactorFrom is the least role whose users need a second factor in addition to their password, "" for none.
 	FactorFrom inventory.UserRole
 	Ready      func() []ReadyPart // of the doors; nil: only the admin door is known

@@ -14,8 +14,8 @@ import (
 
 // Confidential makes a site send secrets over TLS only: level L2 of docs/secrets.md.
 type Confidential struct {
-	Port int    // of the boot listener over TLS
-	CA   []byte // certificate that signs the door's, PEM
+	Port int           // of the boot listener over TLS
+	CA   func() []byte // certificate that signs the door's, PEM; an admin may replace it
 }
 
 // base is our boot server over TLS, as it is reached at the address of the plain one.
@@ -58,7 +58,7 @@ func (c *Confidential) firstStage(k Keys, d *delivery, doc inventory.RenderedDoc
 	out.Ignition.Version = ignition.SpecOf([]byte(doc.Text))
 	out.Ignition.Config.Merge = []source{{k.ConfigURL(c.base(d.Base), &d.session, doc.Name)}}
 	out.Ignition.Security.TLS.CertificateAuthorities = []source{
-		{"data:;base64," + base64.StdEncoding.EncodeToString(c.CA)},
+		{"data:;base64," + base64.StdEncoding.EncodeToString(c.CA())},
 	}
 	b, err := json.Marshal(out)
 	if err != nil {

@@ -19,7 +19,7 @@ type Config struct {
 	Database func() wire.Database
 	TLS      TLSKeeper // of the certificate of the admin listener; nil: it speaks without TLS
 	// RotateAuthority prepares the authority that comes after that of a listener, admin or boot, or puts it in force; nil: there is none.
-	RotateAuthority func(door string, isFinish bool) error
+	RotateAuthority func(ctx context.Context, door string, isFinish bool) error
 }
 
 // Server answers these requests.
@@ -32,7 +32,7 @@ type Server struct {
 type TLSKeeper interface {
 	TLSState() wire.TLSState
 	// SetTLS checks and stores a certificate and its key, both PEM; they are in force at once.
-	SetTLS(cert, key []byte) error
+	SetTLS(ctx context.Context, cert, key []byte) error
 	// DropTLS takes what SetTLS stored away.
-	DropTLS() error
+	DropTLS(ctx context.Context) error
 }

@@ -36,11 +36,11 @@ func (s *Server) addTLS() {
 		Method: http.MethodPut, Path: "/tls", ID: "put-tls", Tag: "tls",
 		Summary: "Upload a certificate for the admin listener", Needs: inventory.Admin,
 		About: "It is in force for the next connection.", Errors: []int{http.StatusConflict},
-	}, func(_ *rest.Request, in *struct{ Body TLSPair }) (*rest.One[wire.TLSState], error) {
+	}, func(r *rest.Request, in *struct{ Body TLSPair }) (*rest.One[wire.TLSState], error) {
 		if s.cfg.TLS == nil {
 			return nil, errNoTLS()
 		}
-		if err := s.cfg.TLS.SetTLS([]byte(in.Body.Certificate), []byte(in.Body.Key)); err != nil {
+		if err := s.cfg.TLS.SetTLS(r, []byte(in.Body.Certificate), []byte(in.Body.Key)); err != nil {
 			return nil, err
 		}
 		return &rest.One[wire.TLSState]{Body: s.cfg.TLS.TLSState()}, nil
@@ -49,11 +49,11 @@ func (s *Server) addTLS() {
 		Method: http.MethodDelete, Path: "/tls", ID: "delete-tls", Tag: "tls",
 		Summary: "Take an uploaded certificate away", Needs: inventory.Admin,
 		About: "The site's own authority signs for the admin listener again.", Status: http.StatusNoContent, Errors: []int{http.StatusConflict, http.StatusNotFound},
-	}, func(*rest.Request, *struct{}) (*struct{}, error) {
+	}, func(r *rest.Request, _ *struct{}) (*struct{}, error) {
 		if s.cfg.TLS == nil {
 			return nil, errNoTLS()
 		}
-		return nil, s.cfg.TLS.DropTLS()
+		return nil, s.cfg.TLS.DropTLS(r)
 	})
 }
 
@@ -64,7 +64,7 @@ func (s *Server) addAuthorities() {
 		Summary: "Replace this site's own authority of a listener", Needs: inventory.Admin,
 		About:  "In two steps. The first makes the next authority, for clients to trust it. With isFinish it is in force, and the old one is deleted.",
 		Errors: []int{http.StatusConflict}, Status: http.StatusNoContent,
-	}, func(_ *rest.Request, in *struct {
+	}, func(r *rest.Request, in *struct {
 		Body struct {
 			Door     string `json:"door" enum:"admin,boot"`
 			IsFinish bool   `json:"isFinish,omitempty" doc:"Put it in force"`
@@ -74,7 +74,7 @@ func (s *Server) addAuthorities() {
 		if s.cfg.RotateAuthority == nil {
 			return nil, errNoTLS()
 		}
-		return nil, s.cfg.RotateAuthority(in.Body.Door, in.Body.IsFinish)
+		return nil, s.cfg.RotateAuthority(r, in.Body.Door, in.Body.IsFinish)
 	})
 }
 

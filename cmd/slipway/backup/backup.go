@@ -113,7 +113,6 @@ func describe(ctx context.Context, cfg Config) (Manifest, error) {
 		Format: format, Slipway: cfg.Version, At: cfg.Now.UTC().Truncate(time.Second), Key: cfg.Key, Artefacts: []ArtefactRef{},
 		NotInIt: []string{
 			"secret.key, without which the sealed secrets cannot be opened", "artefacts/, the files of images",
-			"ca.crt and ca.key, if boot TLS is used", "admin.crt and admin.key, if somebody uploaded a certificate for the admin listener",
 		},
 	}
 	err := cfg.Store.Read(ctx, func(tx inventory.Tx) error {

@@ -94,7 +94,7 @@ func TestJudges(t *testing.T) {
 		"one signed by SHA-1":             {certificate(x509.RSA, x509.SHA1WithRSA, 1), Failed, "SHA1", "RSA"},
 		"an elliptic key, signed by RSA":  {certificate(x509.ECDSA, x509.SHA256WithRSA, 1), Failed, "key of kind ECDSA", "RSA"},
 		"one that is not valid yet":       {Certificate("ca.crt", &x509.Certificate{PublicKeyAlgorithm: x509.RSA, SignatureAlgorithm: x509.SHA256WithRSA, NotBefore: now.AddDate(0, 0, 1), NotAfter: now.AddDate(1, 0, 0)}, now), Failed, "not valid before", "clock"},
-		"one that has run out":            {certificate(x509.RSA, x509.SHA256WithRSA, -1), Failed, "has run out", "start the server again"},
+		"one that has run out":            {certificate(x509.RSA, x509.SHA256WithRSA, -1), Failed, "has run out", "slipway tls rotate"},
 		"no other DHCP server":            {OtherServers("eth1", nil, nil), OK, "none heard", ""},
 		"another one":                     {OtherServers("eth1", []netip.Addr{addr("10.0.0.2")}, nil), Warning, "10.0.0.2", "--mode full"},
 		"a network that cannot be asked":  {OtherServers("eth1", nil, errors.New("not permitted")), Warning, "not permitted", ""},

@@ -306,7 +306,7 @@ func Certificate(name string, c *x509.Certificate, now time.Time) Check {
 	other := "iPXE up to 1.21 takes RSA keys with SHA-256 only: make the authority again with such a key"
 	switch {
 	case now.After(c.NotAfter):
-		k.Status, k.Detail, k.Hint = Failed, "has run out on "+c.NotAfter.UTC().Format(time.DateOnly), "move ca.crt and ca.key away and start the server again: it makes others, which the machines' loaders must trust"
+		k.Status, k.Detail, k.Hint = Failed, "has run out on "+c.NotAfter.UTC().Format(time.DateOnly), "slipway tls rotate --door boot makes another, which the loaders of machines must trust; --finish puts it in force"
 	case now.Before(c.NotBefore):
 		k.Status, k.Detail, k.Hint = Failed, "is not valid before "+c.NotBefore.UTC().Format(time.RFC3339), "look at the clock of this machine"
 	case c.PublicKeyAlgorithm != x509.RSA:

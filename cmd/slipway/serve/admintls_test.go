@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
+	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/web/system"
 )
 
@@ -56,7 +57,16 @@ type tlsDoor struct {
 func newTLSDoor(t *testing.T, given keys.Pair) *tlsDoor {
 	t.Helper()
 	c := &Config{AdminListen: "0.0.0.0:8067", DataDir: t.TempDir(), AdminTLSCert: given.Cert, AdminTLSKey: given.Key}
-	door, err := openAdminTLS(c, slog.New(slog.DiscardHandler))
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(c.DataDir, "slipway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	key, err := keys.OpenKey(t.Context(), s, c.DataDir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, err := openAdminTLS(t.Context(), c, &keys.Vault{Store: s, Box: key.Box, Dir: c.DataDir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +174,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	if k := checkTLS(d.AdminTLS); k.Status != warning || !strings.Contains(k.Detail, "in 9 days") {
 		t.Errorf("%+v", k)
 	}
-	if err := d.SetTLS(cert, key); err == nil {
+	if err := d.SetTLS(t.Context(), cert, key); err == nil {
 		t.Error("an uploaded one goes before the files that the settings name")
 	}
 }
@@ -172,22 +182,22 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 func TestACertificateIsUploadedAndTakenAway(t *testing.T) {
 	d := newTLSDoor(t, keys.Pair{})
 	cert, key := signed(t, "up.example", time.Now().Add(90*24*time.Hour))
-	if err := d.SetTLS(cert, key); err != nil {
+	if err := d.SetTLS(t.Context(), cert, key); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.names(t); got[0] != "up.example" || d.TLSState().From != system.TLSUploaded || d.TLSState().CA != "" {
 		t.Errorf("%s %+v", got, d.TLSState())
 	}
-	if i, err := os.Stat(filepath.Join(d.dir, keys.AdminKey)); err != nil || i.Mode().Perm() != 0o600 {
-		t.Errorf("the key: %v %v", i.Mode(), err)
+	if files, err := filepath.Glob(filepath.Join(d.dir, "*.key")); err != nil || len(files) != 1 {
+		t.Errorf("keys in the data directory: %v %v, want only that of the secrets", files, err)
 	}
-	if err := d.DropTLS(); err != nil {
+	if err := d.DropTLS(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.names(t); d.TLSState().From != system.TLSSite || got[len(got)-1] != "127.0.0.1" {
 		t.Errorf("%s %+v", got, d.TLSState())
 	}
-	if err := d.DropTLS(); err == nil {
+	if err := d.DropTLS(t.Context()); err == nil {
 		t.Error("what is gone is taken away again")
 	}
 }
@@ -209,7 +219,7 @@ func TestACertificateThatCannotBeShownIsRefused(t *testing.T) {
 		"no name in it": {nameless, namelessKey, "names no host"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := d.SetTLS(c.cert, c.key); err == nil || !strings.Contains(err.Error(), c.says) {
+			if err := d.SetTLS(t.Context(), c.cert, c.key); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
 			}
 			if d.TLSState().From != system.TLSSite {

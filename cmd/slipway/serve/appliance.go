@@ -138,12 +138,12 @@ func (a *appliance) start(ctx context.Context) error {
 		return err
 	}
 	box, reportKey := a.key.Box, a.key.Reports
-	if a.certs, err = openCertificates(&a.cfg, a.log); err != nil {
+	if a.certs, err = openCertificates(ctx, &a.cfg, &keys.Vault{Store: a.db, Box: box, Dir: a.cfg.DataDir, Log: a.log}, a.store); err != nil {
 		return err
 	}
 	var confidential *delivery.Confidential
 	if a.cfg.Confidential {
-		confidential = &delivery.Confidential{Port: a.cfg.BootTLSPort, CA: a.certs.boot.Pem}
+		confidential = &delivery.Confidential{Port: a.cfg.BootTLSPort, CA: a.certs.boot.CA}
 	}
 	a.duid = serverDUID(a.key.Fingerprint)
 	sealed := secretsOf{vault{box, a.store}}

@@ -63,19 +63,22 @@ func (c *Config) foreign(ctx context.Context, iface string) ([]netip.Addr, error
 
 // checkAuthority says whether iPXE takes certificates of this site's authority, where the boot door speaks TLS.
 func (c *Config) checkAuthority(now time.Time) []Check {
-	text, err := os.ReadFile(filepath.Join(c.DataDir, keys.BootCA.Cert))
+	text, err := os.ReadFile(filepath.Join(c.DataDir, keys.BootCA.Files.Cert))
 	if c.BootTLSPort == 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	broken := Check{Name: "certificate " + keys.BootCA.Files.Cert, Status: failed, Hint: "start the server: it writes the file again"}
 	block, _ := pem.Decode(text)
 	if err != nil || block == nil {
-		return []Check{{Name: "certificate " + keys.BootCA.Cert, Status: failed, Detail: "cannot be read", Hint: "put it back from a backup of the data directory"}}
+		broken.Detail = "cannot be read"
+		return []Check{broken}
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return []Check{{Name: "certificate " + keys.BootCA.Cert, Status: failed, Detail: err.Error(), Hint: "put it back from a backup of the data directory"}}
+		broken.Detail = err.Error()
+		return []Check{broken}
 	}
-	return []Check{doctor.Certificate(keys.BootCA.Cert, cert, now)}
+	return []Check{doctor.Certificate(keys.BootCA.Files.Cert, cert, now)}
 }
 
 // Check is one line of the self-check.

@@ -154,6 +154,9 @@ func (a *appliance) serve(ctx context.Context) error {
 	behind.Go(func() error { return a.engine.Serve(behindCtx) })
 	behind.Go(func() error { return a.hub.Serve(behindCtx) })
 	behind.Go(func() error { return a.member.Stay(behindCtx) })
+	if a.cfg.storage().IsServer() { // other instances may use the database
+		behind.Go(func() error { return a.certs.follow(behindCtx) })
+	}
 	for _, work := range []func(context.Context) error{a.joiner.Serve, a.attacher.Serve, a.keeper.Serve} {
 		behind.Go(func() error { return a.onEngine(behindCtx, work) })
 	}

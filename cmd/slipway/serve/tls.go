@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,46 +19,76 @@ import (
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/web/system"
 )
 
 // certificates are those of the listeners.
 type certificates struct {
 	cfg   *Config
+	log   *slog.Logger
 	boot  *keys.Authority // nil: the boot listener speaks without TLS
 	admin *keys.AdminTLS  // nil: the admin listener does
 }
 
-// openCertificates reads the certificates, or makes them at the first start.
-func openCertificates(cfg *Config, log *slog.Logger) (*certificates, error) {
-	c := &certificates{cfg: cfg}
+// openCertificates reads the certificates from the database, or makes them at the first start. Any instance may do so, and one wins.
+// Later changes go to store, which takes them from the instance that has the duty of the engine.
+func openCertificates(ctx context.Context, cfg *Config, v *keys.Vault, store inventory.Store) (*certificates, error) {
+	c := &certificates{cfg: cfg, log: v.Log}
 	var err error
 	if cfg.BootTLSPort != 0 {
-		if c.boot, err = keys.OpenAuthority(cfg.DataDir, keys.BootCA, time.Now()); err != nil {
+		if c.boot, err = keys.OpenAuthority(ctx, v, keys.BootCA, time.Now()); err != nil {
 			return nil, err
 		}
 	}
-	c.admin, err = openAdminTLS(cfg, log)
+	c.admin, err = openAdminTLS(ctx, cfg, v)
+	v.Store = store
 	return c, err
 }
 
+// certificatesEvery is how soon an instance sees a certificate that another one has changed.
+const certificatesEvery = 5 * time.Second
+
+// follow reads the certificates again until ctx ends, because other instances change them, too.
+func (c *certificates) follow(ctx context.Context) error {
+	said := ""
+	for sleep.For(ctx, certificatesEvery) == nil {
+		err := c.look(ctx)
+		if err == nil || ctx.Err() != nil {
+			said = ""
+		} else if now := err.Error(); now != said {
+			said = now
+			c.log.Warn("certificates not read again; those from before stay in force", "err", err)
+		}
+	}
+	return nil
+}
+
+func (c *certificates) look(ctx context.Context) error {
+	var errs []error
+	if c.boot != nil {
+		errs = append(errs, c.boot.Look(ctx))
+	}
+	if c.admin != nil {
+		errs = append(errs, c.admin.Site.Look(ctx), c.admin.Follow(ctx))
+	}
+	return errors.Join(errs...)
+}
+
 // openAdminTLS returns what the admin door shows, nil where it speaks without TLS: on loopback, unless files are given.
-func openAdminTLS(c *Config, log *slog.Logger) (*keys.AdminTLS, error) {
+func openAdminTLS(ctx context.Context, c *Config, v *keys.Vault) (*keys.AdminTLS, error) {
 	// On loopback TLS protects nothing: root can read the memory of both ends, and other users cannot listen in.
 	if c.AdminTLSCert == "" && !beyondLoopback(c.AdminListen) {
 		return nil, nil
 	}
-	site, err := keys.OpenAuthority(c.DataDir, keys.AdminCA, time.Now())
+	site, err := keys.OpenAuthority(ctx, v, keys.AdminCA, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	t := &keys.AdminTLS{
-		Given:    keys.Pair{Cert: c.AdminTLSCert, Key: c.AdminTLSKey},
-		Uploaded: keys.Pair{Cert: filepath.Join(c.DataDir, keys.AdminCert), Key: filepath.Join(c.DataDir, keys.AdminKey)},
-		Site:     site, Now: time.Now, Log: log,
+	t := &keys.AdminTLS{Given: keys.Pair{Cert: c.AdminTLSCert, Key: c.AdminTLSKey}, Vault: v, Site: site, Now: time.Now, Log: v.Log}
+	if err := t.Open(ctx); err != nil {
+		return nil, err
 	}
-	// Read at once, so that a wrong file stops the start and not the first browser.
-	t.Look()
 	// Files that were given must work: a silent fallback to the site's own authority would look like an attack to browsers.
 	if t.Given.Cert != "" && t.Current == nil {
 		return nil, inventory.Errorf(inventory.Invalid, "the certificate of the admin listener cannot be used: %s", t.Refused).
@@ -90,7 +122,7 @@ func (c *certificates) adminURL(at net.Addr) string {
 	s := c.admin.TLSState()
 	if s.From == system.TLSSite {
 		// No browser knows the site's own authority. The fingerprint lets the person compare it.
-		ca := filepath.Join(c.cfg.DataDir, keys.AdminCA.Cert)
+		ca := filepath.Join(c.cfg.DataDir, keys.AdminCA.Files.Cert)
 		return fmt.Sprintf("https://%s (its authority is %s, SHA-256 %s)", at, ca, s.Fingerprint)
 	}
 	return "https://" + at.String()
@@ -99,11 +131,17 @@ func (c *certificates) adminURL(at net.Addr) string {
 // checkTLS looks at the certificate of the admin door.
 func checkTLS(t *keys.AdminTLS) Check {
 	s := t.TLSState()
+	authority, _, _ := t.Site.Trusted()
 	left := s.NotAfter.Sub(t.Now())
 	// A refused file comes first, because an admin believes that it is in force.
 	switch {
 	case s.Refused != "":
 		return Check{Name: "admin TLS", Status: failed, Detail: "the newest certificate is not in force: " + s.Refused, Hint: "give a certificate and the key it was made for"}
+	case s.From == system.TLSSite && t.Now().After(authority.NotAfter):
+		return Check{
+			Name: "admin TLS", Status: failed, Detail: "the authority has ended on " + authority.NotAfter.Format(time.DateOnly),
+			Hint: "slipway tls rotate, then: slipway tls rotate --finish",
+		}
 	case s.From != system.TLSSite && left < keys.TlsWarnFor:
 		return Check{Name: "admin TLS", Status: warning, Detail: fmt.Sprintf("the certificate ends on %s, in %d days", s.NotAfter.Format(time.DateOnly), int(left.Hours()/24)), Hint: "renew it: slipway tls set --cert FILE --key FILE"}
 	}
@@ -112,7 +150,7 @@ func checkTLS(t *keys.AdminTLS) Check {
 
 // rotate prepares or puts in force the authority that comes after that of a listener. In between, clients need both:
 // prepared early enough, they have the new one before the first certificate is signed by it.
-func (c *certificates) rotate(door string, isFinish bool) error {
+func (c *certificates) rotate(ctx context.Context, door string, isFinish bool) error {
 	of := c.boot
 	if door == "admin" && c.admin != nil {
 		of = c.admin.Site
@@ -123,9 +161,9 @@ func (c *certificates) rotate(door string, isFinish bool) error {
 	case of == nil:
 		return inventory.Errorf(inventory.Conflict, "the %s listener speaks without TLS", door).WithHint("--admin-listen beyond loopback or --boot-tls-port make it speak TLS")
 	case isFinish:
-		return of.Rotate(time.Now())
+		return of.Rotate(ctx, time.Now())
 	}
-	return of.Prepare(time.Now())
+	return of.Prepare(ctx, time.Now())
 }
 
 // knowsHost reports whether a name is one of the admin door's: this machine's own, that of the external URL, one of adminHosts,

@@ -92,7 +92,7 @@ func (c *tlsRotate) Run(s *cli.Session, api *client.Client) error {
 	}
 	switch {
 	case c.Finish && c.Door == "boot":
-		s.Say("the new authority signs for the boot listener; restart the server, so that new boots get it")
+		s.Say("the new authority signs for the boot listener")
 	case c.Finish:
 		s.Say("the new authority signs for the admin listener")
 	case c.Door == "boot":

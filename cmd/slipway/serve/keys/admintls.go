@@ -1,13 +1,12 @@
 package keys
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -15,34 +14,36 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/system"
 	"slipway.dev/slipway/web/wire"
 )
 
-// AdminTLS has the certificate of the admin listener. The pair of files that the settings name wins over an uploaded pair,
+// AdminTLS has the certificate of the admin listener. The pair of files that the settings name wins over an uploaded pair in the database,
 // and that over what Slipway's own authority signs. It checks the files every few seconds, so that a renewed certificate
 // needs no restart. A pair that does not fit leaves the former one in force, and Refused has the reason.
 type AdminTLS struct {
-	Given, Uploaded Pair
-	Site            *Authority
-	Now             func() time.Time
-	Log             *slog.Logger
+	Given Pair
+	Vault *Vault
+	Site  *Authority
+	Now   func() time.Time
+	Log   *slog.Logger
 
 	mu      sync.Mutex
 	at      time.Time // of the last look
-	seen    string    // what the files looked like then
+	seen    string    // what the files looked like then, or the uploaded certificate
 	Current *tls.Certificate
 	from    string // system.TLSFiles, TLSUploaded or TLSSite
 	Refused string // why the newest files are not in force
 }
 
-const (
-	AdminCert, AdminKey = "admin.crt", "admin.key" // in the data directory, when uploaded
-	lookEvery           = 5 * time.Second
-)
+// uploaded is the name of the uploaded pair in the database.
+const uploaded = "uploaded"
+
+// oldUpload are its files in the data directory of an older version.
+var oldUpload = Pair{"admin.crt", "admin.key"}
+
+const lookEvery = 5 * time.Second
 
 func (t *AdminTLS) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: t.certificate}
@@ -68,34 +69,67 @@ func (t *AdminTLS) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 	return t.Site.certificate(hello)
 }
 
-// Look reads the files again when they have changed. The caller holds the lock, or is alone.
+// Look reads the given files again when they have changed. The caller holds the lock, or is alone.
 func (t *AdminTLS) Look() {
 	now := t.Now()
-	if !t.at.IsZero() && now.Sub(t.at) < lookEvery {
+	if t.Given.Cert == "" || !t.at.IsZero() && now.Sub(t.at) < lookEvery {
 		return
 	}
 	t.at = now
-	files, from := t.Given, system.TLSFiles
-	if files.Cert == "" {
-		files, from = t.Uploaded, system.TLSUploaded
+	t.judge(t.Given.stamp(), system.TLSFiles, func() (*tls.Certificate, error) { return t.Given.load(now) })
+}
+
+// Follow reads the uploaded pair again, which another instance may have changed. After an error, the former one stays in force.
+func (t *AdminTLS) Follow(ctx context.Context) error {
+	if t.Given.Cert != "" {
+		return nil
 	}
-	seen := files.stamp()
-	// Each change of the files is judged once, so that a bad pair is logged once and not every five seconds.
+	p, err := t.Vault.load(ctx, uploaded)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.isNone() { // nothing was uploaded, or DropTLS has removed it: the authority signs again
+		t.Current, t.from, t.Refused, t.seen = nil, system.TLSSite, "", ""
+		return nil
+	}
+	t.judge(string(p.cert), system.TLSUploaded, func() (*tls.Certificate, error) { return checkPair(p.cert, p.key, t.Now()) })
+	return nil
+}
+
+// judge checks each new pair once, so that a bad one is logged once and not every five seconds.
+func (t *AdminTLS) judge(seen, from string, load func() (*tls.Certificate, error)) {
 	if seen == t.seen {
 		return
 	}
 	t.seen = seen
-	c, err := files.load(now)
-	switch {
-	// Nothing was uploaded, or DropTLS has removed it: the authority signs again.
-	case errors.Is(err, fs.ErrNotExist) && from == system.TLSUploaded:
-		t.Current, t.from, t.Refused = nil, system.TLSSite, ""
-	case err != nil:
+	c, err := load()
+	if err != nil {
 		t.Refused = err.Error()
 		t.Log.Warn("certificate of the admin listener not taken", "err", err)
-	default:
-		t.Current, t.from, t.Refused = c, from, ""
+		return
 	}
+	t.Current, t.from, t.Refused = c, from, ""
+}
+
+// Open reads the uploaded pair. The first start takes that of an older version from the data directory.
+func (t *AdminTLS) Open(ctx context.Context) error {
+	old, err := readPair(t.Vault.Dir, oldUpload)
+	if err != nil {
+		return err
+	}
+	if !old.isNone() {
+		stored, err := t.Vault.keep(ctx, uploaded, old, t.Now())
+		if err != nil {
+			return err
+		}
+		t.Vault.setAside(oldUpload, stored)
+	}
+	t.from = system.TLSSite
+	// Read at once, so that a wrong file stops the start and not the first browser.
+	t.Look()
+	return t.Follow(ctx)
 }
 
 // stamp changes when the files do. It needs no reading: the handshakes wait for it.
@@ -170,38 +204,32 @@ func NamesOf(c *x509.Certificate) (names []string) {
 }
 
 // SetTLS implements system.TLSKeeper.
-func (t *AdminTLS) SetTLS(cert, key []byte) error {
+func (t *AdminTLS) SetTLS(ctx context.Context, cert, key []byte) error {
 	if t.Given.Cert != "" {
 		return inventory.Errorf(inventory.Conflict, "the settings name the certificate's files").WithHint("write the new one to %s; it is read within seconds", t.Given.Cert)
 	}
 	if _, err := checkPair(cert, key, t.Now()); err != nil {
 		return err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	// Between the two a pair that does not fit is seen, and the one before stays in force.
-	if err := renameio.WriteFile(t.Uploaded.Key, key, 0o600); err != nil {
+	err := t.Vault.Store.Write(ctx, func(tx inventory.Tx) error { return t.Vault.save(tx, uploaded, pairText{cert, key}, t.Now()) })
+	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(t.Uploaded.Cert, cert, 0o644); err != nil {
-		return err
-	}
-	t.at, t.seen = time.Time{}, ""
-	t.Look()
-	return nil
+	t.Vault.forget(oldUpload)
+	return t.Follow(ctx)
 }
 
 // DropTLS implements system.TLSKeeper.
-func (t *AdminTLS) DropTLS() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.from != system.TLSUploaded {
+func (t *AdminTLS) DropTLS(ctx context.Context) error {
+	err := t.Vault.Store.Write(ctx, func(tx inventory.Tx) error { return tx.DeleteSiteKey(uploaded) })
+	if inventory.IsKind(err, inventory.NotFound) {
 		return inventory.Errorf(inventory.NotFound, "no certificate was uploaded").WithHint("slipway tls show says which is in force")
 	}
-	err := errors.Join(os.Remove(t.Uploaded.Cert), os.Remove(t.Uploaded.Key))
-	t.at, t.seen = time.Time{}, ""
-	t.Look()
-	return err
+	if err != nil {
+		return err
+	}
+	t.Vault.forget(oldUpload)
+	return t.Follow(ctx)
 }
 
 // TlsWarnFor is how long before its end a certificate that nobody renews by itself is complained about.

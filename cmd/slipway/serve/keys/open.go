@@ -73,7 +73,7 @@ func mayMake(ctx context.Context, store inventory.Store, path string) error {
 
 func noKey(path string) error {
 	return inventory.Errorf(inventory.Conflict, "the database belongs to a key of the secrets that is not here: %s is missing", path).
-		WithHint("copy secret.key from another instance, or from where it was kept; slipway instance join sets a new instance up")
+		WithHint("copy secret.key from another instance, or from where it was kept, and start again")
 }
 
 // check compares the key with the fingerprint in the database, and writes it where there is none.

@@ -22,6 +22,11 @@ var rules = map[string]func(t *testing.T, open func(t *testing.T) inventory.Stor
 	"a database belongs to one key":               oneKey,
 	"of two first starts one wins":                firstStarts,
 	"an old database takes the key that opens it": oldDatabases,
+	"all instances have the same authority":       sameAuthority,
+	"the next authority is known before it signs": nextAuthority,
+	"the database takes over old files":           oldFiles,
+	"a damaged authority is an error":             damagedAuthority,
+	"an uploaded certificate is that of all":      sameUpload,
 }
 
 func TestKeys(t *testing.T) {
