@@ -73,6 +73,11 @@ func (a *appliance) join(ctx context.Context) (err error) {
 	if a.key, err = keys.OpenKey(ctx, a.db, a.cfg.DataDir, time.Now()); err != nil {
 		return err
 	}
+	if a.cfg.storage().IsServer() {
+		if err := instance.CheckSite(ctx, a.db, a.cfg.DataDir, a.cfg.Site); err != nil {
+			return err
+		}
+	}
 	if a.member, err = instance.Join(ctx, instance.Config{
 		Store: a.db, DataDir: a.cfg.DataDir, Name: a.cfg.Instance, Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version,
 		IsAlone: !a.cfg.storage().IsServer(), Out: a.cfg.Out, Log: a.log,
