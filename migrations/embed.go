@@ -14,3 +14,8 @@ var SQLite embed.FS
 //
 //go:embed postgres/2*.sql
 var Postgres embed.FS
+
+// PostgresSchema is what the migrations for PostgreSQL make together.
+//
+//go:embed postgres/schema.sql
+var PostgresSchema string

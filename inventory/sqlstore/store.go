@@ -65,14 +65,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		s.backup = func(ctx context.Context, path string) error {
 			return moving.Backup(ctx, moving.Database{URL: cfg.URL, Password: cfg.Password}, path)
 		}
-		files, err := fs.Sub(migrations.Postgres, "postgres")
+		to, err := serverOf(cfg.URL, cfg.Password)
 		if err != nil {
 			return nil, err
 		}
-		s.DB, err = postgres.Open(ctx, postgres.Config{
-			URL: cfg.URL, Password: cfg.Password, Migrations: files, Watched: settingTables, Lost: cfg.Lost,
-			Log: cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN, ReaderN: cfg.ReaderN,
-		})
+		to.Watched, to.Lost, to.Log = settingTables, cfg.Lost, cfg.Log
+		to.QueueN, to.BatchN, to.ReaderN = cfg.QueueN, cfg.BatchN, cfg.ReaderN
+		s.DB, err = postgres.Open(ctx, to)
 		return s, err
 	}
 	s.hints = hint.New()
@@ -86,6 +85,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	})
 	s.DB, s.backup = db, db.Backup
 	return s, err
+}
+
+// serverOf is a database on a PostgreSQL server with the schema of this version.
+func serverOf(url, password string) (postgres.Config, error) {
+	files, err := fs.Sub(migrations.Postgres, "postgres")
+	return postgres.Config{URL: url, Password: password, Migrations: files, Schema: migrations.PostgresSchema}, err
+}
+
+// Look asks the PostgreSQL server of a database, and changes nothing. The error is a Conflict when somebody has changed the schema by hand.
+func Look(url, password string) (postgres.Health, error) {
+	cfg, err := serverOf(url, password)
+	if err != nil {
+		return postgres.Health{}, err
+	}
+	return postgres.Look(cfg)
 }
 
 // Backup writes a copy of the inventory, as it is at this moment, to a new SQLite file at path. Reads and writes go on meanwhile. The

@@ -35,6 +35,7 @@ type DB struct {
 	// Why readers and the writer have no connection.
 	noReader, noWriter outage
 	writing            *writing
+	slow               []string      // indexes that were missing at the start
 	heard              chan struct{} // closed when listen has ended
 	closed             sync.Once
 }
@@ -60,6 +61,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err := d.migrate(ctx); err != nil {
 		return nil, err
 	}
+	if err := d.compareOnce(); err != nil {
+		return nil, err
+	}
 	for range cfg.ReaderN {
 		d.readers <- nil
 	}
@@ -70,6 +74,22 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	d.Writer = database.NewWriter(d.writing, database.WriterConfig{Log: d.cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN})
 	go d.listen()
 	return d, nil
+}
+
+// compareOnce looks at the start whether somebody has changed the schema by hand.
+func (d *DB) compareOnce() error {
+	c, err := d.dial()
+	if err != nil {
+		return d.said(err)
+	}
+	defer func() { _ = c.close() }()
+	if d.slow, err = d.compare(c); err != nil {
+		return d.said(err)
+	}
+	for _, index := range d.slow {
+		d.cfg.Log.Warn("the database lacks an index: some answers take long", "missing", index, "hint", MissingHint)
+	}
+	return nil
 }
 
 // Close finishes the writes that wait, ends the writer and the connections. Later writes are Unavailable. It is for the end of the program:

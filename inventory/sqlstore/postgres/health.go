@@ -22,6 +22,7 @@ type Health struct {
 	SynchronousCommit     string
 	StandbyNames          string // synchronous_standby_names
 	Standbys              []Standby
+	Slow                  []string // indexes of the schema that are missing, as far as somebody has looked
 }
 
 // Standby is a server that copies the changes.
@@ -71,6 +72,7 @@ func (d *DB) Health(ctx context.Context) (h Health, err error) {
 		c = nil
 		return h, d.said(err)
 	}
+	h.Slow = d.slow
 	return h, nil
 }
 
@@ -90,6 +92,9 @@ func Look(cfg Config) (h Health, err error) {
 	}
 	defer func() { _ = c.close() }()
 	if h, err = inquire(c); err != nil {
+		return h, d.said(err)
+	}
+	if h.Slow, err = d.compare(c); err != nil {
 		return h, d.said(err)
 	}
 	return h, nil

@@ -18,6 +18,8 @@ type Config struct {
 	URL, Password string
 	// Migrations are the files that bring the schema up to date, as goose names them; nil leaves the schema as it is.
 	Migrations fs.FS
+	// Schema is what they make together, to find out what somebody has taken away by hand; "" compares nothing.
+	Schema string
 	// Watched are the tables whose changes database.Tx.Changes counts.
 	Watched []string
 	// Lost is called when commits that were acknowledged are gone, as after a failover to a standby that did not have them. Nil only logs.

@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/inventory/sqlstore/postgres"
 )
 
@@ -19,7 +20,7 @@ func (s Settings) Probe() doctor.Check {
 	if err != nil {
 		return failure(err)
 	}
-	h, err := postgres.Look(postgres.Config{URL: s.URL, Password: password})
+	h, err := sqlstore.Look(s.URL, password)
 	if err != nil {
 		return failure(err)
 	}
@@ -54,6 +55,9 @@ func (s Settings) judge(h *postgres.Health) doctor.Check {
 	}
 	for _, r := range h.Risks(a.ServerN) {
 		warn(r.Cause, r.Hint)
+	}
+	for _, index := range h.Slow {
+		warn(index+" is missing: some answers take long", postgres.MissingHint)
 	}
 	if what := h.WaitsFor(); what != "" {
 		warn("commits wait for "+what, "start the standby, or take it out of synchronous_standby_names")

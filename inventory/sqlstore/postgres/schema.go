@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/database"
+)
+
+// The schema is compared by the names of what it has. Each version of PostgreSQL says definitions in other words, and an admin may add
+// indexes and tables.
+
+const (
+	isMadeSQL = `SELECT to_regclass('goose_db_version') IS NOT NULL`
+	// schemaSQL is the number of the newest migration that the database has.
+	schemaSQL = `SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied`
+)
+
+// missingSQL returns those lines of its argument that the catalogue does not have. An index that could not be made to its end is not there.
+const missingSQL = `WITH class AS (SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema())
+SELECT line FROM unnest(string_to_array($1, chr(10))) WITH ORDINALITY AS wanted (line, n) WHERE line NOT IN (
+  SELECT 'table ' || relname FROM class WHERE relkind IN ('r', 'p')
+  UNION ALL SELECT 'column ' || attname || ' of table ' || relname FROM pg_attribute JOIN class ON class.oid = attrelid
+    WHERE attnum > 0 AND NOT attisdropped
+  UNION ALL SELECT 'constraint ' || conname || ' of table ' || relname FROM pg_constraint JOIN class ON class.oid = conrelid
+  UNION ALL SELECT CASE WHEN indisunique THEN 'unique ' ELSE '' END || 'index ' || relname FROM pg_index JOIN class ON class.oid = indexrelid
+    WHERE indisvalid
+  UNION ALL SELECT 'trigger ' || tgname FROM pg_trigger JOIN class ON class.oid = tgrelid WHERE tgenabled <> 'D'
+) ORDER BY n`
+
+// wanted reads the names out of the text of a schema, as migrations/postgres/schema.sql has it.
+func wanted(schema string) (all []string) {
+	table := ""
+	for line := range strings.Lines(schema) {
+		w := strings.Fields(line)
+		switch {
+		case len(w) < 2:
+		case w[0] == "CREATE" && w[1] == "TABLE":
+			table = w[2]
+			all = append(all, "table "+table)
+		case w[0] == "CREATE" && w[1] == "UNIQUE":
+			all = append(all, "unique index "+w[3])
+		case w[0] == "CREATE" && w[1] == "INDEX":
+			all = append(all, "index "+w[2])
+		case w[0] == "CREATE" && w[1] == "TRIGGER":
+			all = append(all, "trigger "+w[2])
+		case strings.HasPrefix(line, ");"), strings.HasPrefix(line, "CREATE"):
+			table = ""
+		case table != "" && w[0] == "CONSTRAINT":
+			all = append(all, "constraint "+w[1]+" of table "+table)
+		case table != "" && strings.HasPrefix(line, "  "):
+			all = append(all, "column "+w[0]+" of table "+table)
+		}
+	}
+	return all
+}
+
+// MissingHint is what to do about an index.
+const MissingHint = "make it again with the statement in migrations/postgres/schema.sql of this version"
+
+// compare looks for what the database lacks of the schema. Without a table, a column, a constraint or a trigger, answers would be wrong: that
+// is a Conflict. Without an index they are only slow: slow names these. It compares nothing while the database has another version.
+func (s *server) compare(c *conn) (slow []string, err error) {
+	newest, err := newestOf(s.cfg.Migrations)
+	if err != nil || newest == 0 || s.cfg.Schema == "" {
+		return nil, err
+	}
+	var isMade bool
+	if err := c.Each(isMadeSQL, nil, func(scan database.Scan) error { return scan(&isMade) }); err != nil || !isMade {
+		return nil, err
+	}
+	var has int64
+	if err := c.Each(schemaSQL, nil, func(scan database.Scan) error { return scan(&has) }); err != nil || has != newest {
+		return nil, err
+	}
+	var wrong []string
+	err = c.Each(missingSQL, []any{strings.Join(wanted(s.cfg.Schema), "\n")}, func(scan database.Scan) error {
+		var line string
+		if err := scan(&line); err != nil {
+			return err
+		}
+		if strings.HasPrefix(line, "index ") {
+			slow = append(slow, line)
+		} else {
+			wrong = append(wrong, line)
+		}
+		return nil
+	})
+	if err != nil || len(wrong) == 0 {
+		return slow, err
+	}
+	more := ""
+	if n := len(wrong) - 1; n > 0 {
+		more = fmt.Sprintf(", and %d more", n)
+	}
+	return slow, inventory.Errorf(inventory.Conflict, "the tables of the database are not those of this version: %s is missing%s", wrong[0], more).
+		WithHint("somebody has changed them by hand: put it back, or restore a backup")
+}
+
+// newestOf is the number of the newest migration.
+func newestOf(files fs.FS) (newest int64, err error) {
+	if files == nil {
+		return 0, nil
+	}
+	names, err := fs.Glob(files, "*.sql")
+	for _, name := range names {
+		number, _, _ := strings.Cut(name, "_")
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+			newest = max(newest, n)
+		}
+	}
+	return newest, err
+}
