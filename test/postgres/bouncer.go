@@ -34,7 +34,8 @@ func (s *Server) Bouncer(t testing.TB, database, mode string, more ...string) st
 		fmt.Sprintf("listen_port = %d", at.Port), "unix_socket_dir =", "auth_type = scram-sha-256", "auth_file = " + s.file(name+".users"),
 		"logfile = " + s.file(name+".log"), "pool_mode = " + mode,
 	}, more...)
-	for file, text := range map[string]string{name + ".ini": strings.Join(conf, "\n") + "\n", name + ".users": fmt.Sprintf("%q %q\n", "slipway", s.password)} {
+	users := fmt.Sprintf("%q %q\n", "slipway", s.password)
+	for file, text := range map[string]string{name + ".ini": strings.Join(conf, "\n") + "\n", name + ".users": users} {
 		if err := s.write(file, text); err != nil {
 			t.Fatal(err)
 		}

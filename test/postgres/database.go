@@ -57,9 +57,11 @@ func (s *Server) Set(t testing.TB, name, value string) {
 	s.exec(t, "ALTER SYSTEM SET "+name+" = '"+strings.ReplaceAll(value, "'", "''")+"'")
 	s.exec(t, "SELECT pg_reload_conf()")
 	for until := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if err := s.try("DO $$ BEGIN ASSERT current_setting('" + name + "') = '" + strings.ReplaceAll(value, "'", "''") + "'; END $$"); err == nil {
+		err := s.try("DO $$ BEGIN ASSERT current_setting('" + name + "') = '" + strings.ReplaceAll(value, "'", "''") + "'; END $$")
+		if err == nil {
 			return
-		} else if time.Now().After(until) {
+		}
+		if time.Now().After(until) {
 			t.Fatal(err)
 		}
 	}

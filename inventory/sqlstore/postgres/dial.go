@@ -42,10 +42,11 @@ func newServer(cfg Config) (*server, error) {
 	}
 	s := &server{cfg: cfg, to: to, session: map[string]string{
 		"client_min_messages": "warning",
-		// Limits that an admin sets for all users would end a wait for the turn, and the connection that listens. Each answer has its own limit.
+		// Limits that an admin sets for all users would end a wait for the turn, and the connection that listens. Each answer has a limit of
+		// its own.
 		"statement_timeout": "0", "lock_timeout": "0", "idle_session_timeout": "0",
-		// An instance that is paused in a transaction holds the turn. The server ends that transaction, and the instance finds out when it wakes.
-		// A fifth, 2 s, is less than the term of a network: the others can take its duties in time.
+		// An instance that is paused in a transaction holds the turn. The server ends that transaction, and the instance finds out when it
+		// wakes. A fifth, 2 s, is less than the term of a network: the others can take its duties in time.
 		"idle_in_transaction_session_timeout": strconv.FormatInt(cfg.Timeout.Milliseconds()/5, 10),
 		// The server ends a wait for the turn whose instance has gone.
 		"client_connection_check_interval": "2000",

@@ -20,14 +20,15 @@ const (
 )
 
 // missingSQL returns those lines of its argument that the catalogue does not have. An index that could not be made to its end is not there.
-const missingSQL = `WITH class AS (SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema())
+const missingSQL = `WITH class AS (
+  SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema())
 SELECT line FROM unnest(string_to_array($1, chr(10))) WITH ORDINALITY AS wanted (line, n) WHERE line NOT IN (
   SELECT 'table ' || relname FROM class WHERE relkind IN ('r', 'p')
   UNION ALL SELECT 'column ' || attname || ' of table ' || relname FROM pg_attribute JOIN class ON class.oid = attrelid
     WHERE attnum > 0 AND NOT attisdropped
   UNION ALL SELECT 'constraint ' || conname || ' of table ' || relname FROM pg_constraint JOIN class ON class.oid = conrelid
-  UNION ALL SELECT CASE WHEN indisunique THEN 'unique ' ELSE '' END || 'index ' || relname FROM pg_index JOIN class ON class.oid = indexrelid
-    WHERE indisvalid
+  UNION ALL SELECT CASE WHEN indisunique THEN 'unique ' ELSE '' END || 'index ' || relname
+    FROM pg_index JOIN class ON class.oid = indexrelid WHERE indisvalid
   UNION ALL SELECT 'trigger ' || tgname FROM pg_trigger JOIN class ON class.oid = tgrelid WHERE tgenabled <> 'D'
 ) ORDER BY n`
 
@@ -61,8 +62,8 @@ func wanted(schema string) (all []string) {
 // MissingHint is what to do about an index.
 const MissingHint = "make it again with the statement in migrations/postgres/schema.sql of this version"
 
-// compare looks for what the database lacks of the schema. Without a table, a column, a constraint or a trigger, answers would be wrong: that
-// is a Conflict. Without an index they are only slow: slow names these. It compares nothing while the database has another version.
+// compare looks for what the database lacks of the schema. Without a table, a column, a constraint or a trigger, answers would be wrong:
+// that is a Conflict. Without an index they are only slow: slow names these. It compares nothing while the database has another version.
 func (s *server) compare(c *conn) (slow []string, err error) {
 	newest, err := newestOf(s.cfg.Migrations)
 	if err != nil || newest == 0 || s.cfg.Schema == "" {
@@ -96,7 +97,8 @@ func (s *server) compare(c *conn) (slow []string, err error) {
 	if n := len(wrong) - 1; n > 0 {
 		more = fmt.Sprintf(", and %d more", n)
 	}
-	return slow, inventory.Errorf(inventory.Conflict, "the tables of the database are not those of this version: %s is missing%s", wrong[0], more).
+	return slow, inventory.Errorf(inventory.Conflict,
+		"the tables of the database are not those of this version: %s is missing%s", wrong[0], more).
 		WithHint("somebody has changed them by hand: put it back, or restore a backup")
 }
 

@@ -73,8 +73,8 @@ func (s *server) refuseShared(ctx context.Context, c *pgconn.PgConn) error {
 	isShared, err := s.isShared(ctx, c)
 	if err == nil && isShared {
 		err = inventory.Errorf(inventory.Conflict, "a connection pooler stands before the database, and lets connections share sessions").
-			WithHint("set pool_mode = session for this database in PgBouncer, or name PostgreSQL itself: notifications, prepared statements " +
-				"and limits belong to a session")
+			WithHint("set pool_mode = session for this database in PgBouncer, or name PostgreSQL itself: notifications, prepared " +
+				"statements and limits belong to a session")
 	}
 	return err
 }
