@@ -45,7 +45,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	}
 	t.Cleanup(n.Close)
 	v := &victim{t: t, net: n, binary: build(t), data: filepath.Join(t.TempDir(), "data")}
-	prepare(t, v.data)
+	prepare(t, v.data, v.store())
 	v.start()
 	t.Cleanup(v.kill)
 
@@ -152,40 +152,54 @@ func (v *victim) said() string {
 	return string(b[max(0, len(b)-4000):])
 }
 
+// store is the database of the server.
+func (v *victim) store() sqlstore.Config {
+	return sqlstore.Config{Path: filepath.Join(v.data, "slipway.db")}
+}
+
 // checkLeases compares what machines were told with what is on disk while no server runs.
 func (v *victim) checkLeases(told *ledger) {
 	v.t.Helper()
-	store, err := sqlstore.Open(v.t.Context(), sqlstore.Config{Path: filepath.Join(v.data, "slipway.db")})
-	if err != nil {
-		v.t.Fatalf("after kill %d the database does not open: %v", v.kills, err)
-	}
-	defer store.Close()
-	onDisk := map[netip.Addr]inventory.Lease{}
-	err = store.Read(v.t.Context(), func(tx inventory.Tx) error {
-		all, err := tx.ListLeases("", inventory.Page{})
-		for _, l := range all {
-			onDisk[l.Address] = l
-		}
-		return err
-	})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	for _, l := range told.all() {
-		got, ok := onDisk[l.Address]
-		switch {
-		case !ok:
-			v.t.Errorf("after kill %d: %s was told that it has %s, which is not on disk", v.kills, l.MAC, l.Address)
-		case string(got.MAC) != l.MAC:
-			v.t.Errorf("after kill %d: %s was told that it has %s, which is %s's on disk", v.kills, l.MAC, l.Address, got.MAC)
-		case got.ExpiresAt.Before(l.Until.Add(-2 * time.Second)):
-			v.t.Errorf("after kill %d: %s may use %s until %s, on disk it ends at %s", v.kills, l.MAC, l.Address,
-				l.Until.UTC().Format(time.DateTime), got.ExpiresAt.UTC().Format(time.DateTime))
-		}
+	for _, missing := range missingLeases(v.t, v.store(), told) {
+		v.t.Errorf("after kill %d: %s", v.kills, missing)
 	}
 	if v.t.Failed() {
 		v.t.Fatalf("the server said at last:\n%s", v.said())
 	}
+}
+
+// missingLeases says which leases machines were told of, and the database has not as they were told.
+func missingLeases(t *testing.T, of sqlstore.Config, told *ledger) (missing []string) {
+	t.Helper()
+	store, err := sqlstore.Open(t.Context(), of)
+	if err != nil {
+		t.Fatalf("the database does not open: %v", err)
+	}
+	defer store.Close()
+	stored := map[netip.Addr]inventory.Lease{}
+	err = store.Read(t.Context(), func(tx inventory.Tx) error {
+		all, err := tx.ListLeases("", inventory.Page{})
+		for _, l := range all {
+			stored[l.Address] = l
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range told.all() {
+		got, ok := stored[l.Address]
+		switch {
+		case !ok:
+			missing = append(missing, fmt.Sprintf("%s was told that it has %s, which is not stored", l.MAC, l.Address))
+		case string(got.MAC) != l.MAC:
+			missing = append(missing, fmt.Sprintf("%s was told that it has %s, which is stored as that of %s", l.MAC, l.Address, got.MAC))
+		case got.ExpiresAt.Before(l.Until.Add(-2 * time.Second)):
+			missing = append(missing, fmt.Sprintf("%s may use %s until %s, and it is stored until %s", l.MAC, l.Address,
+				l.Until.UTC().Format(time.DateTime), got.ExpiresAt.UTC().Format(time.DateTime)))
+		}
+	}
+	return missing
 }
 
 // ledger is what machines were told, the latest for each address.
@@ -248,12 +262,12 @@ func TestMain(m *testing.M) {
 
 // prepare fills a data directory as an admin would before a rack is switched on: an image, a profile for everyone, and
 // a rule that accepts every machine.
-func prepare(t *testing.T, data string) {
+func prepare(t *testing.T, data string, to sqlstore.Config) {
 	t.Helper()
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(data, "slipway.db")})
+	store, err := sqlstore.Open(t.Context(), to)
 	if err != nil {
 		t.Fatal(err)
 	}

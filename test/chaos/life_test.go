@@ -41,9 +41,10 @@ func TestARackIsInstalledAndWipedWhileTheServerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.Close)
-	k := &rack{t: t, hosts: hostsWanted(), acts: map[string][]simulate.Act{}}
+	k := &rack{t: t, hosts: hostsWanted(), seed: lifeSeed, power: powerDoor, acts: map[string][]simulate.Act{}}
 	k.victim = &victim{t: t, net: n, binary: build(t), data: filepath.Join(t.TempDir(), "data")}
-	prepare(t, k.victim.data)
+	k.store = k.victim.store()
+	prepare(t, k.victim.data, k.store)
 	k.furnish()
 	k.victim.start()
 	t.Cleanup(k.victim.kill)
@@ -102,6 +103,9 @@ func hostsWanted() int {
 type rack struct {
 	t      *testing.T
 	hosts  int
+	seed   uint64 // of the machines
+	power  string // where their controllers answer
+	store  sqlstore.Config
 	victim *victim
 	api    *client.Client
 	names  []string // of machines
@@ -128,7 +132,7 @@ func (k *rack) killN() int {
 // and one in twenty not accepted.
 func (k *rack) furnish() {
 	k.t.Helper()
-	store, err := sqlstore.Open(k.t.Context(), sqlstore.Config{Path: filepath.Join(k.victim.data, "slipway.db")})
+	store, err := sqlstore.Open(k.t.Context(), k.store)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -173,7 +177,7 @@ func (k *rack) furnish() {
 }
 
 func (k *rack) furnishHost(tx inventory.Tx, i int, now time.Time) error {
-	id := simulate.NewIdentity(lifeSeed, i)
+	id := simulate.NewIdentity(k.seed, i)
 	mac := id.MACText()
 	h := inventory.Host{
 		ID: inventory.HostID(fmt.Sprintf("01930000-0000-7000-8000-%012d", i)), Name: fmt.Sprintf("h%03d", i), State: inventory.Available,
@@ -189,11 +193,11 @@ func (k *rack) furnishHost(tx inventory.Tx, i int, now time.Time) error {
 	if err := tx.CreateHost(&h, now); err != nil {
 		return err
 	}
-	b := inventory.BMC{HostID: h.ID, Driver: inventory.Webhook, Address: "http://" + powerDoor, System: mac, Options: simulate.PowerOptions()}
+	b := inventory.BMC{HostID: h.ID, Driver: inventory.Webhook, Address: "http://" + k.power, System: mac, Options: simulate.PowerOptions()}
 	if err := tx.SaveBMC(&b, now); err != nil {
 		return err
 	}
-	return tx.SaveInspection(&inventory.Inspection{HostID: h.ID, At: now, Hardware: simulate.HardwareOf(lifeSeed, i)})
+	return tx.SaveInspection(&inventory.Inspection{HostID: h.ID, At: now, Hardware: simulate.HardwareOf(k.seed, i)})
 }
 
 // torment kills the server and starts it again.

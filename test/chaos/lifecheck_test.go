@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -82,7 +81,7 @@ func (k *rack) areGone(ctx context.Context) (missing string, err error) {
 // check compares what machines lived through with what is on disk, while no server runs.
 func (k *rack) check() {
 	k.t.Helper()
-	store, err := sqlstore.Open(k.t.Context(), sqlstore.Config{Path: filepath.Join(k.victim.data, "slipway.db")})
+	store, err := sqlstore.Open(k.t.Context(), k.store)
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -108,9 +108,10 @@ func newDay(t *testing.T) *day {
 	if out, err := n.Command(t.Context(), n.Client, "ip", "addr", "add", ownAddress+"/32", "dev", "lo").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	d := &day{rack: &rack{t: t, hosts: soakHosts, acts: map[string][]simulate.Act{}}, over: make(chan simulate.Result, 1)}
+	d := &day{rack: &rack{t: t, hosts: soakHosts, seed: lifeSeed, power: powerDoor, acts: map[string][]simulate.Act{}}, over: make(chan simulate.Result, 1)}
 	d.victim = &victim{t: t, net: n, binary: build(t), data: filepath.Join(t.TempDir(), "data"), flags: []string{"--keep-history", "1h", "--range", soakRange}}
-	prepare(t, d.victim.data)
+	d.store = d.victim.store()
+	prepare(t, d.victim.data, d.store)
 	d.furnish()
 	d.ctx, d.stop = context.WithTimeout(t.Context(), soakFor)
 	t.Cleanup(d.stop)
