@@ -30,6 +30,10 @@ type Config struct {
 	Loaders   *Loaders       // that there are; nil: none
 	Egress    *egress.Policy // which addresses may be fetched from; nil: all
 
+	// Share gives other instances the files before an image or an upload is registered, and notes what it does. Its error is that of ctx.
+	// nil: there are no others.
+	Share func(ctx context.Context, files []inventory.Artefact, note func(string, ...any)) error
+
 	HTTP       http.RoundTripper // a transport with proxy settings from the environment and timeouts for each step
 	MaxBytes   int64             // largest file: 20 GiB
 	StallFor   time.Duration     // a download without a byte for so long is tried again: 60 s
@@ -67,15 +71,15 @@ func New(cfg Config) (*Cache, error) {
 	cfg.TriesN = cmp.Or(cfg.TriesN, 5)
 	cfg.Checkpoint = cmp.Or(cfg.Checkpoint, 64<<20)
 	c := &Cache{cfg: cfg, client: newClient(cfg.HTTP), pinned: map[inventory.Digest]int{}, loading: map[string]chan struct{}{}}
-	for _, dir := range []string{filepath.Join(cfg.Dir, "sha256"), c.partialDir()} {
+	for _, dir := range []string{filepath.Join(cfg.Dir, "sha256"), c.PartialDir()} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return nil, fmt.Errorf("make artefact folder: %w", err)
 		}
 	}
 	// What was whole but not in place yet is fetched again; those here belonged to a process that was killed.
-	stale, err := filepath.Glob(filepath.Join(c.partialDir(), tempPrefix+"*"))
+	stale, err := filepath.Glob(filepath.Join(c.PartialDir(), tempPrefix+"*"))
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", c.partialDir(), err)
+		return nil, fmt.Errorf("list %s: %w", c.PartialDir(), err)
 	}
 	for _, name := range stale {
 		if err := os.Remove(name); err != nil {
@@ -116,7 +120,8 @@ func (c *Cache) path(d inventory.Digest) string {
 	return filepath.Join(c.cfg.Dir, "sha256", h[:2], h)
 }
 
-func (c *Cache) partialDir() string { return filepath.Join(c.cfg.Dir, "partial") }
+// PartialDir is the folder of files that are not complete. New removes those whose names begin with temp-.
+func (c *Cache) PartialDir() string { return filepath.Join(c.cfg.Dir, "partial") }
 
 // place moves a complete file into the folder under its digest, or drops it when a healthy one is there. The artefact
 // is pinned, so that Prune leaves it alone, until unpin.
@@ -127,6 +132,15 @@ func (c *Cache) place(ctx context.Context, temp string, d inventory.Digest, size
 		c.unpin(d)
 	}
 	return err
+}
+
+// Keep takes in a complete file of another instance, whose content the caller has checked and synced.
+func (c *Cache) Keep(ctx context.Context, temp string, d inventory.Digest, size int64) error {
+	if err := c.place(ctx, temp, d, size); err != nil {
+		return err
+	}
+	c.unpin(d)
+	return nil
 }
 
 func (c *Cache) placePinned(ctx context.Context, temp string, d inventory.Digest, size int64) error {
@@ -140,18 +154,18 @@ func (c *Cache) placePinned(ctx context.Context, temp string, d inventory.Digest
 		return os.Remove(temp)
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
-		return diskError("make artefact folder", err)
+		return DiskError("make artefact folder", err)
 	}
 	if err := os.Chmod(temp, 0o440); err != nil {
-		return diskError("finish artefact", err)
+		return DiskError("finish artefact", err)
 	}
 	if err := os.Rename(temp, target); err != nil {
-		return diskError("finish artefact", err)
+		return DiskError("finish artefact", err)
 	}
 	// The rename is on disk when both folders are: the new name, and the new two-digit folder in its parent.
 	for _, dir := range []string{filepath.Dir(target), filepath.Join(c.cfg.Dir, "sha256")} {
 		if err := syncDir(dir); err != nil {
-			return diskError("finish artefact", err)
+			return DiskError("finish artefact", err)
 		}
 	}
 	return nil
@@ -226,8 +240,8 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// diskError says what a full or failing disk means to the person who imports.
-func diskError(doing string, err error) error {
+// DiskError says what a full or failing disk means to the person whose file is stored.
+func DiskError(doing string, err error) error {
 	e := &inventory.Error{Kind: inventory.Unavailable, Err: err}
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -243,11 +257,11 @@ func diskError(doing string, err error) error {
 	return e
 }
 
-// checkSpace refuses a download that cannot fit, before it fills the disk that leases are written to.
-func (c *Cache) checkSpace(need int64) error {
+// CheckSpace refuses a file of so many bytes that cannot fit, before it fills the disk that leases are written to.
+func (c *Cache) CheckSpace(need int64) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(c.cfg.Dir, &st); err != nil {
-		return diskError("read free space", err)
+		return DiskError("read free space", err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; need > free-reserveBytes {
 		e := inventory.Errorf(inventory.Unavailable, "%s more are needed, and the disk of the artefact folder has %s free",

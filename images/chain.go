@@ -80,7 +80,7 @@ func (c *Chain) line(signers []pxe.Signer, a inventory.Arch, loaders *Loaders) s
 }
 
 // chainLine says of what an import brought how it fits the chain.
-func (c *Cache) chainLine(p *plan) string {
+func (p *plan) chainLine(c *Cache) string {
 	if p.chain == nil {
 		return ""
 	}

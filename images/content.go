@@ -177,7 +177,7 @@ func ends(f io.ReaderAt, size int64) (head, tail []byte, err error) {
 		_, err = f.ReadAt(tail, size-int64(len(tail)))
 	}
 	if err != nil && err != io.EOF {
-		return nil, nil, diskError("read the file", err)
+		return nil, nil, DiskError("read the file", err)
 	}
 	return head, tail, nil
 }
@@ -259,7 +259,7 @@ func checkWindow(name string, in *io.SectionReader) error {
 	first := make([]byte, zstd.HeaderMaxSize)
 	n, err := in.ReadAt(first, 0)
 	if err != nil && err != io.EOF {
-		return diskError("read the file", err)
+		return DiskError("read the file", err)
 	}
 	var h zstd.Header
 	if err := h.Decode(first[:n]); err != nil {

@@ -53,7 +53,7 @@ type downloadMark struct {
 // which the caller owns and must place or remove. After an error the partial file stays for the next import.
 func (c *Cache) fetch(ctx context.Context, rawURL string, want inventory.Digest, t *tracker) (temp string, d inventory.Digest, size int64, err error) {
 	key := sha256.Sum256([]byte(rawURL))
-	name := filepath.Join(c.partialDir(), hex.EncodeToString(key[:16]))
+	name := filepath.Join(c.PartialDir(), hex.EncodeToString(key[:16]))
 	release, err := c.lockDownload(ctx, name)
 	if err != nil {
 		return "", "", 0, err
@@ -62,7 +62,7 @@ func (c *Cache) fetch(ctx context.Context, rawURL string, want inventory.Digest,
 	dl := &download{cache: c, url: rawURL, want: want, name: name, hash: sha256.New(), track: t}
 	dl.file, err = os.OpenFile(dl.name, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
-		return "", "", 0, diskError("open download", err)
+		return "", "", 0, DiskError("open download", err)
 	}
 	defer dl.file.Close()
 	if err := dl.takeOver(ctx); err != nil {
@@ -73,19 +73,19 @@ func (c *Cache) fetch(ctx context.Context, rawURL string, want inventory.Digest,
 		return "", "", 0, err
 	}
 	// Off to a name of its own: the next download of this URL may end, with the same bytes, before this one is put in place.
-	own, err := os.CreateTemp(c.partialDir(), tempPrefix+"*")
+	own, err := os.CreateTemp(c.PartialDir(), tempPrefix+"*")
 	if err != nil {
-		return "", "", 0, diskError("finish download", err)
+		return "", "", 0, DiskError("finish download", err)
 	}
 	_ = own.Close() // nothing was written
 	temp = own.Name()
 	// If the process dies between this rename and the removal of the note, the note describes a file that is gone.
 	// takeOver notices that the file is shorter than SyncedBytes, and starts from zero.
 	if err := os.Rename(dl.name, temp); err != nil {
-		return "", "", 0, diskError("finish download", err)
+		return "", "", 0, DiskError("finish download", err)
 	}
 	if err := os.Remove(dl.name + ".json"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", "", 0, diskError("finish download", err)
+		return "", "", 0, DiskError("finish download", err)
 	}
 	return temp, d, dl.bytes, nil
 }
@@ -128,7 +128,7 @@ func (d *download) run(ctx context.Context) (inventory.Digest, error) {
 			return "", err
 		}
 		if err := d.file.Sync(); err != nil {
-			return "", diskError("write download", err)
+			return "", DiskError("write download", err)
 		}
 		got := digestOf(d.hash.Sum(nil))
 		if d.want == "" || got == d.want {
@@ -171,7 +171,7 @@ func (d *download) takeOver(ctx context.Context) error {
 		return d.restart()
 	}
 	if err := d.file.Truncate(keep); err != nil {
-		return diskError("resume download", err)
+		return DiskError("resume download", err)
 	}
 	d.track.step(StepCheck)
 	d.track.at(0, keep, "")
@@ -180,7 +180,7 @@ func (d *download) takeOver(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return stopped(ctx)
 		}
-		return diskError("resume download", err)
+		return DiskError("resume download", err)
 	}
 	d.bytes, d.isResumed = keep, true
 	d.track.step(StepFetch)
@@ -213,7 +213,7 @@ func (d *download) restart() error {
 		}
 	}
 	if err != nil {
-		return diskError("start download", err)
+		return DiskError("start download", err)
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func (d *download) restart() error {
 // bytes and still holds.
 func (d *download) checkpoint() error {
 	if err := d.file.Sync(); err != nil {
-		return diskError("write download", err)
+		return DiskError("write download", err)
 	}
 	d.mark.SyncedBytes = d.bytes
 	text, err := json.Marshal(d.mark)
@@ -231,7 +231,7 @@ func (d *download) checkpoint() error {
 		return fmt.Errorf("write note of download: %w", err)
 	}
 	if err := renameio.WriteFile(d.name+".json", text, 0o640); err != nil {
-		return diskError("write download", err)
+		return DiskError("write download", err)
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func (d *download) accept(resp *http.Response) error {
 	if total > d.cache.cfg.MaxBytes {
 		return d.cache.tooLarge(redactString(d.url))
 	}
-	if err := d.cache.checkSpace(total - d.bytes); err != nil {
+	if err := d.cache.CheckSpace(total - d.bytes); err != nil {
 		return err
 	}
 	d.mark.TotalBytes = total
@@ -362,7 +362,7 @@ func (d *download) copy(body io.Reader) error {
 				// keeps a true prefix.
 				d.hash.Write(buf[:wn])
 				d.bytes += int64(wn)
-				return diskError("write download", err)
+				return DiskError("write download", err)
 			}
 			d.hash.Write(buf[:n])
 			d.bytes += int64(n)
@@ -379,7 +379,7 @@ func (d *download) copy(body io.Reader) error {
 				return err
 			}
 			// A body of unknown length must not fill the disk that leases are written to.
-			if err := d.cache.checkSpace(d.cache.cfg.Checkpoint); err != nil {
+			if err := d.cache.CheckSpace(d.cache.cfg.Checkpoint); err != nil {
 				return err
 			}
 		}

@@ -301,7 +301,7 @@ func TestDownloadsOfAwkwardServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.wantArtefact(t, c.result)
-			if left, err := os.ReadDir(f.partialDir()); err != nil || len(left) > 0 {
+			if left, err := os.ReadDir(f.PartialDir()); err != nil || len(left) > 0 {
 				t.Errorf("left over: %v %v", left, err)
 			}
 		})
@@ -349,11 +349,11 @@ func TestSecretsInAddressesAreNotStoredOrShown(t *testing.T) {
 	if all := strings.Join(append(shown, e.Msg, e.Hint), " "); strings.Contains(all, "hunter2") {
 		t.Errorf("the password is in %q", all)
 	}
-	if left, err := os.ReadDir(f.partialDir()); err != nil {
+	if left, err := os.ReadDir(f.PartialDir()); err != nil {
 		t.Fatal(err)
 	} else {
 		for _, l := range left {
-			text, err := os.ReadFile(filepath.Join(f.partialDir(), l.Name()))
+			text, err := os.ReadFile(filepath.Join(f.PartialDir(), l.Name()))
 			if err != nil || bytes.Contains(text, []byte("hunter2")) {
 				t.Errorf("the password is in the note %s: %v", text, err)
 			}

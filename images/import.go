@@ -57,7 +57,7 @@ func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(P
 		// The pins last until the image is registered or the import has failed: deferred in the loop, they all run at
 		// the end.
 		defer c.unpin(a.Digest)
-		if err := c.checkSHA512(ctx, f, a.Digest, t); err != nil {
+		if err := f.checkSHA512(ctx, c, a.Digest, t); err != nil {
 			return inventory.Image{}, err
 		}
 		if err := c.checkFile(ctx, &p, f, a.Digest, t); err != nil {
@@ -70,8 +70,14 @@ func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(P
 	if err := c.fit(ctx, &p); err != nil {
 		return inventory.Image{}, err
 	}
+	if c.cfg.Share != nil {
+		t.step(StepShare)
+		if err := c.cfg.Share(ctx, artefacts, t.note); err != nil {
+			return inventory.Image{}, stopped(ctx)
+		}
+	}
 	t.step(StepStore)
-	if line := c.chainLine(&p); line != "" {
+	if line := p.chainLine(c); line != "" {
 		t.note("%s", line)
 	}
 	return c.register(ctx, p.image, artefacts)
@@ -97,7 +103,7 @@ func (c *Cache) resolve(ctx context.Context, p *plan, t *tracker) error {
 		}
 	}
 	for i := range p.files {
-		if err := c.nameUploaded(ctx, &p.files[i]); err != nil {
+		if err := p.files[i].nameUploaded(ctx, c.cfg.Store); err != nil {
 			return err
 		}
 	}
@@ -118,11 +124,11 @@ func (c *Cache) resolve(ctx context.Context, p *plan, t *tracker) error {
 }
 
 // nameUploaded finds what an uploaded file was called, which is the name that a checksum list has.
-func (c *Cache) nameUploaded(ctx context.Context, f *planned) error {
+func (f *planned) nameUploaded(ctx context.Context, store inventory.Store) error {
 	if f.listed == isNoneOfList || !f.sources[0].isHere {
 		return nil
 	}
-	return c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	return store.Read(ctx, func(tx inventory.Tx) error {
 		a, err := tx.FindArtefact(f.want)
 		if name, ok := strings.CutPrefix(a.Source, uploadPrefix); err == nil && ok {
 			f.sources[0].path = name
@@ -190,7 +196,7 @@ func (f *planned) take(sum Sum) error {
 }
 
 // checkSHA512 reads a file again and compares the sum that only a list of SHA-512 sums has.
-func (c *Cache) checkSHA512(ctx context.Context, f planned, d inventory.Digest, t *tracker) error {
+func (f planned) checkSHA512(ctx context.Context, c *Cache, d inventory.Digest, t *tracker) error {
 	if f.sha512 == "" {
 		return nil
 	}
@@ -206,7 +212,7 @@ func (c *Cache) checkSHA512(ctx context.Context, f planned, d inventory.Digest, 
 		if ctx.Err() != nil {
 			return stopped(ctx)
 		}
-		return diskError("read the file", err)
+		return DiskError("read the file", err)
 	}
 	// The file is already in the folder under its SHA-256. Nothing registers it, so Prune removes it after an hour.
 	if got := hex.EncodeToString(h.Sum(nil)); got != f.sha512 {
@@ -305,12 +311,12 @@ func (c *Cache) copyLocal(ctx context.Context, name string, want inventory.Diges
 	if info.Size() > c.cfg.MaxBytes {
 		return "", "", 0, c.tooLarge(name)
 	}
-	if err := c.checkSpace(info.Size()); err != nil {
+	if err := c.CheckSpace(info.Size()); err != nil {
 		return "", "", 0, err
 	}
-	out, err := os.CreateTemp(c.partialDir(), tempPrefix+"*")
+	out, err := os.CreateTemp(c.PartialDir(), tempPrefix+"*")
 	if err != nil {
-		return "", "", 0, diskError("copy "+name, err)
+		return "", "", 0, DiskError("copy "+name, err)
 	}
 	defer func() {
 		out.Close()
@@ -327,7 +333,7 @@ func (c *Cache) copyLocal(ctx context.Context, name string, want inventory.Diges
 	case ctx.Err() != nil:
 		return "", "", 0, stopped(ctx)
 	case w.err != nil:
-		return "", "", 0, diskError("copy "+name, w.err)
+		return "", "", 0, DiskError("copy "+name, w.err)
 	case err != nil:
 		return "", "", 0, &inventory.Error{
 			Kind: inventory.Unavailable, Err: err, Msg: name + " cannot be read to its end",
@@ -345,7 +351,7 @@ func (c *Cache) copyLocal(ctx context.Context, name string, want inventory.Diges
 		return "", "", 0, wrongSum(name, want, d)
 	}
 	if err := out.Sync(); err != nil {
-		return "", "", 0, diskError("copy "+name, err)
+		return "", "", 0, DiskError("copy "+name, err)
 	}
 	return out.Name(), d, size, nil
 }

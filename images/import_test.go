@@ -269,7 +269,7 @@ func TestManyImportsOfTheSameContentAgree(t *testing.T) {
 	if found, err := f.onDisk(); err != nil || len(found) != 2 {
 		t.Errorf("in the folder: %v %v", found, err)
 	}
-	left, err := os.ReadDir(f.partialDir())
+	left, err := os.ReadDir(f.PartialDir())
 	if err != nil || len(left) > 0 {
 		t.Errorf("left over: %v %v", left, err)
 	}
@@ -350,8 +350,8 @@ func TestPruneKeepsWhatIsUsedRecentOrOnItsWay(t *testing.T) {
 		}
 	}
 	unregistered := bytesOf(4, 700)
-	stray := filepath.Join(f.partialDir(), "stray")
-	for name, content := range map[string][]byte{stray: unregistered, filepath.Join(f.partialDir(), "old"): unregistered} {
+	stray := filepath.Join(f.PartialDir(), "stray")
+	for name, content := range map[string][]byte{stray: unregistered, filepath.Join(f.PartialDir(), "old"): unregistered} {
 		if err := os.WriteFile(name, content, 0o640); err != nil {
 			t.Fatal(err)
 		}
@@ -411,7 +411,7 @@ func TestAStoppedImportSaysSo(t *testing.T) {
 	_, err := f.Import(ctx, debianFrom(folder(t, map[string][]byte{"linux": bytesOf(1, 10), "initrd.gz": bytesOf(2, 10)})), nil)
 	wantError(t, err, inventory.Unavailable, "was stopped")
 	f.wantNothing(t)
-	if left, err := os.ReadDir(f.partialDir()); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(f.PartialDir()); err != nil || len(left) > 0 {
 		t.Errorf("left over: %v %v", left, err)
 	}
 }

@@ -62,7 +62,7 @@ func TestAKilledServerGoesOnWithItsDownload(t *testing.T) {
 	<-reached
 	// Until its first checkpoint is on disk it has promised nothing.
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if notes, err := filepath.Glob(filepath.Join(f.partialDir(), "*.json")); err == nil && len(notes) > 0 {
+		if notes, err := filepath.Glob(filepath.Join(f.PartialDir(), "*.json")); err == nil && len(notes) > 0 {
 			break
 		}
 		if time.Now().After(deadline) {

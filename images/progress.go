@@ -13,6 +13,7 @@ const (
 	StepResolve Step = "resolve" // reading checksum lists, finding the files
 	StepFetch   Step = "fetch"   // copying one file
 	StepCheck   Step = "check"   // hashing what is here already
+	StepShare   Step = "share"   // giving the files to another instance
 	StepStore   Step = "store"   // registering the image
 )
 

@@ -75,7 +75,7 @@ func TestOnlySyncedBytesAreResumed(t *testing.T) {
 	if _, err := f.Import(t.Context(), m.kernel(""), nil); err == nil {
 		t.Fatal("the import succeeded")
 	}
-	notes, err := filepath.Glob(filepath.Join(f.partialDir(), "*.json"))
+	notes, err := filepath.Glob(filepath.Join(f.PartialDir(), "*.json"))
 	if err != nil || len(notes) != 1 {
 		t.Fatalf("notes: %v %v", notes, err)
 	}
@@ -118,7 +118,7 @@ func TestAnyBrokenNoteIsHarmless(t *testing.T) {
 			if _, err := f.Import(t.Context(), m.kernel(""), nil); err == nil {
 				t.Fatal("the import succeeded")
 			}
-			notes, err := filepath.Glob(filepath.Join(f.partialDir(), "*.json"))
+			notes, err := filepath.Glob(filepath.Join(f.PartialDir(), "*.json"))
 			if err != nil || len(notes) != 1 {
 				t.Fatalf("notes: %v %v", notes, err)
 			}
@@ -191,10 +191,10 @@ func TestAFullOrFailingDiskIsToldApart(t *testing.T) {
 		"cannot be written": &os.PathError{Op: "open", Path: "/x", Err: syscall.EROFS},
 		"reports an error":  &os.PathError{Op: "write", Path: "/x", Err: syscall.EIO},
 	} {
-		wantError(t, diskError("write", err), inventory.Unavailable, part)
+		wantError(t, DiskError("write", err), inventory.Unavailable, part)
 	}
 	f := newFixture(t)
-	wantError(t, f.checkSpace(1<<60), inventory.Unavailable, "are needed, and the disk of the artefact folder has")
+	wantError(t, f.CheckSpace(1<<60), inventory.Unavailable, "are needed, and the disk of the artefact folder has")
 }
 
 // TestADiskIsNeverFilledToItsEnd needs a file system of its own, and so root.

@@ -186,6 +186,46 @@ func (c *Cache) pruneOne(ctx context.Context, d inventory.Digest, out *Pruned) e
 	return nil
 }
 
+// TidyUp removes files that were pruned on another instance: those that the store does not know, and that came or were last used over an
+// hour ago. It gives up old partial downloads, too. It changes nothing in the store.
+func (c *Cache) TidyUp(ctx context.Context) error {
+	artefacts, _, err := c.registered(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[inventory.Digest]bool{}
+	for _, a := range artefacts {
+		known[a.Digest] = true
+	}
+	onDisk, err := c.onDisk()
+	if err != nil {
+		return err
+	}
+	for _, d := range onDisk {
+		if known[d] {
+			continue
+		}
+		if err := c.removeUnknown(d); err != nil {
+			return err
+		}
+	}
+	return c.prunePartial(&Pruned{})
+}
+
+// removeUnknown removes a file that the store does not know. It holds the lock on pins, as pruneOne does.
+func (c *Cache) removeUnknown(d inventory.Digest) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info, err := os.Stat(c.path(d))
+	if err != nil || c.pinned[d] > 0 || c.cfg.Now().Sub(info.ModTime()) < pruneAfter {
+		return ignoreMissing(err)
+	}
+	if err := ignoreMissing(os.Remove(c.path(d))); err != nil {
+		return fmt.Errorf("remove artefact %s: %w", d, err)
+	}
+	return nil
+}
+
 // onDisk returns the digests of the files in the folder.
 func (c *Cache) onDisk() ([]inventory.Digest, error) {
 	var found []inventory.Digest
@@ -206,14 +246,14 @@ func (c *Cache) onDisk() ([]inventory.Digest, error) {
 
 // prunePartial removes downloads that were given up.
 func (c *Cache) prunePartial(out *Pruned) error {
-	entries, err := os.ReadDir(c.partialDir())
+	entries, err := os.ReadDir(c.PartialDir())
 	if err != nil {
 		return fmt.Errorf("list partial downloads: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range entries {
-		name := filepath.Join(c.partialDir(), e.Name())
+		name := filepath.Join(c.PartialDir(), e.Name())
 		info, err := e.Info()
 		// The note goes with its file: a resumed download writes both often, so that both are old only when nobody
 		// resumes it.

@@ -23,7 +23,7 @@ func (c *Cache) Take(ctx context.Context, in io.Reader, name string, size int64)
 	if size > c.cfg.MaxBytes {
 		return a, c.tooLarge("the file")
 	}
-	if err := c.checkSpace(max(size, 0)); err != nil {
+	if err := c.CheckSpace(max(size, 0)); err != nil {
 		return a, err
 	}
 	temp, d, n, err := c.takeTemp(ctx, in) // hashed while it arrives: the digest is its name
@@ -38,6 +38,11 @@ func (c *Cache) Take(ctx context.Context, in io.Reader, name string, size int64)
 	}
 	defer c.unpin(d) // until the row is stored, prune must not take the file
 	a = inventory.Artefact{Digest: d, SizeBytes: n, Source: uploadPrefix + name, CreatedAt: c.cfg.Now().UTC()}
+	if c.cfg.Share != nil {
+		if err := c.cfg.Share(ctx, []inventory.Artefact{a}, func(string, ...any) {}); err != nil {
+			return a, stopped(ctx)
+		}
+	}
 	return a, c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		// The same bytes may be here already. The first source and time stay, because images refer to the row by its digest.
 		old, err := tx.FindArtefact(d)
@@ -54,9 +59,9 @@ func (c *Cache) Take(ctx context.Context, in io.Reader, name string, size int64)
 
 // takeTemp writes what arrives into partial/.
 func (c *Cache) takeTemp(ctx context.Context, in io.Reader) (temp string, d inventory.Digest, n int64, err error) {
-	out, err := os.CreateTemp(c.partialDir(), tempPrefix+"*")
+	out, err := os.CreateTemp(c.PartialDir(), tempPrefix+"*")
 	if err != nil {
-		return "", "", 0, diskError("store the file", err)
+		return "", "", 0, DiskError("store the file", err)
 	}
 	defer func() {
 		out.Close()
@@ -68,7 +73,7 @@ func (c *Cache) takeTemp(ctx context.Context, in io.Reader) (temp string, d inve
 	d, n, err = hashAll(ctx, io.TeeReader(io.LimitReader(in, c.cfg.MaxBytes+1), w), func(int64) {})
 	switch {
 	case w.err != nil:
-		return "", "", 0, diskError("store the file", w.err)
+		return "", "", 0, DiskError("store the file", w.err)
 	case err != nil:
 		return "", "", 0, &inventory.Error{
 			Kind: inventory.Unavailable, Err: err, Msg: fmt.Sprintf("the file was cut off after %s", FormatBytes(n)), Hint: "send it again",
@@ -77,7 +82,7 @@ func (c *Cache) takeTemp(ctx context.Context, in io.Reader) (temp string, d inve
 		return "", "", 0, c.tooLarge("the file")
 	}
 	if err := out.Sync(); err != nil {
-		return "", "", 0, diskError("store the file", err)
+		return "", "", 0, DiskError("store the file", err)
 	}
 	return out.Name(), d, n, nil
 }

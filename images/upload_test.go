@@ -59,7 +59,7 @@ func TestAFileThatIsCutOffOrTooLargeLeavesNothing(t *testing.T) {
 	if _, err := f.Take(t.Context(), strings.NewReader("x"), "a\nb", -1); err == nil {
 		t.Error("a hostile name is taken")
 	}
-	left, err := os.ReadDir(f.partialDir())
+	left, err := os.ReadDir(f.PartialDir())
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v %v is left", left, err)
 	}

@@ -44,6 +44,9 @@ func (s *Server) sendArtefact(x *exchange) int {
 		return s.refuse(x, err)
 	}
 	f, a, err := s.cfg.Artefacts.Open(digest)
+	if inventory.IsKind(err, inventory.Unavailable) {
+		return s.refuse(x, err) // it comes from another instance, and the machine asks again: no transfer has failed
+	}
 	if err != nil {
 		s.cfg.Boots.Transferred(pxe.Transfer{Session: x.session, Source: x.source, Proto: proto, Name: x.name, Err: forPeople(err)})
 		return s.refuse(x, err)

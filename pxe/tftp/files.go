@@ -47,9 +47,13 @@ type ForLoaders struct {
 type later struct {
 	wait  time.Duration
 	place int
+	why   error // nil: the link is full
 }
 
 func (l *later) Error() string {
+	if l.why != nil {
+		return l.why.Error()
+	}
 	return fmt.Sprintf("too many machines load images now; this one is number %d in line, for about %s", l.place, l.wait)
 }
 
@@ -111,6 +115,9 @@ func (f *ForLoaders) artefact(ctx context.Context, s inventory.SessionID, source
 		return nil, err
 	}
 	file, a, err := f.Artefacts.Open(d)
+	if inventory.IsKind(err, inventory.Unavailable) { // it comes from another instance
+		return nil, &later{why: err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +139,7 @@ func (f *ForLoaders) admit(file File, err error, s inventory.SessionID, base str
 	}
 	leave, wait, place := f.Admission.Enter(serverOf(base), string(s), file.Size())
 	if wait > 0 {
-		return nil, errors.Join(&later{wait, place}, file.Close())
+		return nil, errors.Join(&later{wait: wait, place: place}, file.Close())
 	}
 	return &admitted{file, sync.OnceFunc(leave)}, nil
 }

@@ -242,7 +242,7 @@ func (s *Server) refuse(g *gate, t *transfer, err error) {
 	s.running.remove(t)
 	if wait := (*later)(nil); errors.As(err, &wait) {
 		s.count(queued)
-		s.cfg.Log.Debug("download waits", "addr", t.client.Addr().String(), "place", wait.place, "seconds", wait.wait.Seconds())
+		s.cfg.Log.Debug("download waits", "addr", t.client.Addr().String(), "place", wait.place, "reason", wait.Error())
 		return
 	}
 	if s.refused.Allow() { // some ask many times a second

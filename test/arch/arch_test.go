@@ -32,7 +32,7 @@ var floors = map[string]int{
 	"machineconfig/address":   1,
 	"inventory/sqlstore":      2, "inventory/sqlstore/column": 1, "inventory/sqlstore/hint": 1, "inventory/sqlstore/sqlite": 2, "inventory/sqlstore/database": 2, "inventory/sqlstore/copying": 1, "inventory/sqlstore/moving": 2, "inventory/sqlstore/postgres": 2,
 	"agent": 2, "agent/host": 2, "agent/inspect": 2, "agent/burn": 2, "agent/disk": 2, "agent/wipe": 2, "agent/write": 2, "agent/efi": 2, "agent/seed": 2, "agent/kexec": 2, "agent/disk/fat": 2, "agent/write/fetch": 2, "agent/write/qcow2": 1,
-	"images/ramdisk": 3, "images/agentimage": 3, "pxe/ear": 3, "pxe/door": 3, "pxe/metric": 3, "inventory/logbook": 4, "provision/allowance": 1,
+	"images/ramdisk": 3, "images/agentimage": 3, "images/copies": 3, "pxe/ear": 3, "pxe/door": 3, "pxe/metric": 3, "inventory/logbook": 4, "provision/allowance": 1,
 	"provision": 3, "provision/session": 3, "provision/recorder": 3, "bmc/trial": 3, "images": 3, "images/authenticode": 3, "inventory/live": 3, "web/proxy": 3, "web/weak": 1, "web/scoped": 3, "web/totp": 3, "web/securitykey": 3, "web/wire": 3,
 	"provision/ledger": 3, "provision/configuration": 3, "provision/watch": 3, "provision/delivery": 3, "provision/power": 3, "provision/strangers": 3, "provision/operation": 3, "provision/claim": 3,
 	"provision/boot": 3, "provision/hosts": 3, "provision/duty": 3,
@@ -49,6 +49,7 @@ var floors = map[string]int{
 
 // sameFloor lists the imports between neighbours that are allowed, and why.
 var sameFloor = map[string]string{
+	"images/copies -> images":                                    "a copy is a file of the cache",
 	"images -> images/authenticode":                              "an import asks who has signed a kernel",
 	"web -> web/rest":                                            "the server wires operations to the frame",
 	"web -> web/access":                                          "the server wires who may come in",
