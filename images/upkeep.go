@@ -186,8 +186,8 @@ func (c *Cache) pruneOne(ctx context.Context, d inventory.Digest, out *Pruned) e
 	return nil
 }
 
-// TidyUp removes files that were pruned on another instance: those that the store does not know, and that came or were last used over an
-// hour ago. It gives up old partial downloads, too. It changes nothing in the store.
+// TidyUp removes files that another instance has pruned: the store does not know them, and they came over an hour ago. It removes old
+// partial downloads, too. It changes nothing in the store.
 func (c *Cache) TidyUp(ctx context.Context) error {
 	artefacts, _, err := c.registered(ctx)
 	if err != nil {

@@ -84,6 +84,8 @@ type Config struct {
 	Wire     watch.Wire
 	Ours     func() []netip.Addr
 	BootPort int
+	// Others returns the addresses of other instances that live. Machines on their networks load files from them, too. nil: there are none.
+	Others func() []netip.Addr
 	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
 	KeepHistory time.Duration
 	// Knows says whether a MAC belongs to an accepted host or a reservation; what others may make the server store is bounded.

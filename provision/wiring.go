@@ -74,6 +74,7 @@ func (e *Engine) outfit() {
 			Policy: cfg.Policy, Quirks: cfg.Quirks, Loaders: cfg.Loaders, Signatures: cfg.Signatures, BootMenu: cfg.BootMenu,
 		},
 		Breaker: cfg.Breaker, NewID: cfg.NewID, Vendor: cfg.Vendor, HasPower: cfg.OpenBMC != nil, Neighbour: cfg.Neighbour,
+		Others: cfg.Others,
 	})
 	e.Editor.Configure(hosts.Config{
 		Now: cfg.Now, NewID: cfg.NewID, Vendor: cfg.Vendor, Ledger: e.Ledger, Operator: e.Operator,
@@ -133,6 +134,7 @@ func (e wiring) operation() {
 		Ledger: e.Ledger, Admission: e.Admission, Gate: e.Gate, Recorder: e.recorder,
 		Tasks: operation.NewTasks(op, operation.TasksConfig{
 			Ledger: e.Ledger, Configurer: e.Configurer, Bootstrapper: e.Bootstrapper, Keys: e.Admission.Keys, Plan: e.Plan,
+			Others: cfg.Others,
 		}),
 		Reports: operation.NewReports(op, operation.ReportsConfig{
 			Ledger: e.Ledger, Sessions: e.sessions, Recorder: e.recorder, Gate: e.Gate, AddNIC: e.AddNIC, CheckHints: e.CheckHints,

@@ -144,7 +144,17 @@ func (g *grub) image(i *inventory.Image, p *inventory.Profile) error {
 	}
 	g.say(g.in.hostName() + " boots " + i.Name)
 	g.why()
-	words := []string{"if linux", g.file(kernel)}
+	at, indent, isShared := g.file, "", false
+	if server := g.in.Client.Server; server.IsValid() && len(g.in.Others) > 0 {
+		roots := []string{"for slipway_at in"}
+		for _, a := range Sources(g.in.of(), server, g.in.Others) {
+			roots = append(roots, grubQuote(grubRoot(a)))
+		}
+		// GRUB has no ||: the loop tries all files at one instance, and then all at the next.
+		g.line(strings.Join(roots, " ") + "; do")
+		at, indent, isShared = func(path string) string { return `"$slipway_at"` + grubQuote(path) }, "  ", true
+	}
+	words := []string{indent + "if linux", at(kernel)}
 	for _, a := range args {
 		for _, w := range strings.Fields(a) {
 			if strings.ContainsAny(w, `'"\`) {
@@ -156,15 +166,22 @@ func (g *grub) image(i *inventory.Image, p *inventory.Profile) error {
 	}
 	g.line(strings.Join(words, " ") + "; then")
 	if len(initrds) > 0 {
-		words = []string{"  if initrd"}
+		words = []string{indent + "  if initrd"}
 		for _, f := range initrds {
-			words = append(words, g.file(f))
+			if f == archiveFile(g.in.Session) { // secrets come from the instance that answers the machine
+				words = append(words, g.file(f))
+				continue
+			}
+			words = append(words, at(f))
 		}
 		g.line(strings.Join(words, " ") + "; then boot; fi")
 	} else {
-		g.line("  boot")
+		g.line(indent + "  boot")
 	}
-	g.line("fi")
+	g.line(indent + "fi")
+	if isShared {
+		g.line("done")
+	}
 	g.say("could not load or start " + i.Name + "; the line above says why")
 	g.report(ReportProgress, "GRUB could not load or start "+i.Name+"; with Secure Boot on, its kernel must be signed by "+trustedWords(g.in.Plan, g.in.Client.Arch))
 	g.wait(AskAgain)

@@ -32,6 +32,7 @@ func scriptCases() map[string]ScriptInput {
 			in.Client.Choice = ChoiceMenu
 			all["the menu itself"] = in
 		}
+		all[string(b)+" with two other instances"] = beside(in, "10.0.0.2", "10.0.0.3")
 		in.Plan.Config = &ConfigOffer{HasInitrd: true}
 		all[string(b)+" with a configuration"] = in
 	}
@@ -101,6 +102,13 @@ func TestWhatGRUBIsGivenForAnImage(t *testing.T) {
 		if !strings.Contains(string(script), want) {
 			t.Errorf("no %s in\n%s", want, script)
 		}
+	}
+	for name, others := range map[string][]string{"grub-one-other": {"10.0.0.2"}, "grub-two-others": {"10.0.0.2", "10.0.0.3"}} {
+		script, err := Script(beside(in, others...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, script)
 	}
 	in.Plan.Image.KernelArgs = []string{`quote="it"`}
 	if _, err := Script(in); err == nil {

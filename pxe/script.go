@@ -3,6 +3,7 @@ package pxe
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ type ScriptInput struct {
 	Decision Decision
 	Session  inventory.SessionID
 	Base     string // our boot server as that machine reaches it, such as http://10.0.0.1
+	// Others are the addresses of other instances on the network of the machine. It loads the files of its image there, too.
+	Others   []netip.Addr
 	AgentKey string // for BootAgent: what proves that a report is of this boot's agent
 }
 
@@ -175,10 +178,14 @@ func (s *script) image(i *inventory.Image, p *inventory.Profile) error {
 	if err != nil {
 		return err
 	}
-	var kernel string
-	var initrds, names []string
+	var kernel []string // each of these is one file, at one address after the other
+	var initrds [][]string
+	var names []string
 	for _, f := range i.Files {
-		get := "--name " + f.Name + " " + ArtefactURL(s.in.Base, s.in.Session, f)
+		var get []string
+		for _, base := range s.in.bases() {
+			get = append(get, "--name "+f.Name+" "+ArtefactURL(base, s.in.Session, f))
+		}
 		switch f.Role {
 		case inventory.RoleKernel:
 			kernel = get
@@ -188,7 +195,7 @@ func (s *script) image(i *inventory.Image, p *inventory.Profile) error {
 		}
 	}
 	if c := s.in.Plan.Config; c != nil && c.HasInitrd {
-		initrds = append(initrds, "--name "+ConfigArchive+" "+URL(cmp.Or(c.Base, s.in.Base), s.in.Session, ConfigArchive))
+		initrds = append(initrds, []string{"--name " + ConfigArchive + " " + URL(cmp.Or(c.Base, s.in.Base), s.in.Session, ConfigArchive)})
 		names = append(names, "initrd="+ConfigArchive)
 	}
 	if s.in.Client.Firmware != inventory.BIOS {
@@ -197,9 +204,12 @@ func (s *script) image(i *inventory.Image, p *inventory.Profile) error {
 	s.say(s.in.hostName() + " boots " + i.Name)
 	s.why()
 	s.line("imgfree")
-	s.line("kernel", kernel, strings.Join(args, " "), "|| goto failed")
+	for n := range kernel {
+		kernel[n] += " " + strings.Join(args, " ")
+	}
+	s.load("kernel", kernel)
 	for _, get := range initrds {
-		s.line("initrd", get, "|| goto failed")
+		s.load("initrd", get)
 	}
 	if usesShim(s.in, i) { // iPXE 2.0: the distribution's shim checks the kernel
 		if w := shimFor(s.in, i); w != "" {
@@ -214,6 +224,11 @@ func (s *script) image(i *inventory.Image, p *inventory.Profile) error {
 	s.sleep(AskAgain)
 	s.chain(URL(s.in.Base, s.in.Session, "ask"))
 	return nil
+}
+
+// load loads one file, from the next place if the one before fails.
+func (s *script) load(command string, places []string) {
+	s.line(command, strings.Join(places, " || "+command+" "), "|| goto failed")
 }
 
 // wait shows why nothing boots, and asks again after a while.

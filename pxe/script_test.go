@@ -62,6 +62,14 @@ func withMenu(in ScriptInput) ScriptInput {
 	return in
 }
 
+// beside adds other instances on the network of the machine.
+func beside(in ScriptInput, others ...string) ScriptInput {
+	for _, a := range others {
+		in.Others = append(in.Others, netip.MustParseAddr(a))
+	}
+	return in
+}
+
 func TestScripts(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -72,6 +80,8 @@ func TestScripts(t *testing.T) {
 		{"image-config-url", configured(asking(uefi()), ConfigOffer{Name: "preseed.cfg", Args: []string{"quiet"}})},
 		{"image-config-initrd", configured(asking(uefi()), ConfigOffer{Name: "preseed.cfg", HasInitrd: true})},
 		{"image-config-tls", configured(asking(bios()), ConfigOffer{HasInitrd: true, Base: "https://10.0.0.1:8443"})},
+		{"image-one-other", beside(configured(asking(uefi()), ConfigOffer{HasInitrd: true}), "10.0.0.2")},
+		{"image-two-others", beside(configured(asking(bios()), ConfigOffer{HasInitrd: true}), "10.0.0.2", "10.0.0.3")},
 		{"wait", input(asking(uefi()), Decision{Boot: BootWait, Reason: "not accepted", Hint: "slipway host accept web1", Again: AskAgain})},
 		{"park", input(asking(uefi()), Decision{Boot: BootPark, Reason: "quarantined: 5 boots in vain", Hint: "slipway host release web1", Again: ParkFor})},
 		{"disk-exit", input(asking(uefi()), Decision{Boot: BootDisk, Disk: inventory.DiskExit, Reason: "installed: it boots from its own disk"})},

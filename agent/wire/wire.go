@@ -110,10 +110,12 @@ const (
 
 // ImageFile is a disk image to be fetched.
 type ImageFile struct {
-	URL       string `json:"url"`    // below the session, or of a registry: oci://
-	Digest    string `json:"digest"` // sha256:<hex> of the file as it is fetched
-	SizeBytes int64  `json:"sizeBytes"`
-	Format    string `json:"format"` // raw, raw.gz, raw.zst, raw.xz, qcow2
+	URL string `json:"url"` // below the session, or of a registry: oci://
+	// Elsewhere is the same file at other instances of the server, in the order in which the agent tries them when URL fails.
+	Elsewhere []string `json:"elsewhere,omitempty"`
+	Digest    string   `json:"digest"` // sha256:<hex> of the file as it is fetched
+	SizeBytes int64    `json:"sizeBytes"`
+	Format    string   `json:"format"` // raw, raw.gz, raw.zst, raw.xz, qcow2
 	// DiskBytes is how large the unpacked image is; 0 when not known.
 	DiskBytes int64 `json:"diskBytes,omitempty"`
 }

@@ -22,7 +22,9 @@ type image struct {
 // open finds out how large the disk must be, as far as that can be known before writing. An image that does not fit
 // must fail while the old system still exists.
 func (w *Writer) open(ctx context.Context, file wire.ImageFile) (*image, error) {
-	img := &image{file: file, source: &fetch.Source{Client: w.cfg.Client, URL: file.URL, Name: "the image", Wait: w.cfg.Wait, Tries: w.cfg.Tries}}
+	img := &image{file: file, source: &fetch.Source{
+		Client: w.cfg.Client, URL: file.URL, Elsewhere: file.Elsewhere, Name: "the image", Wait: w.cfg.Wait, Tries: w.cfg.Tries,
+	}}
 	if isOCI(file.URL) {
 		// From here the task means one layer by its digest, even if somebody moves the tag while the disk is written.
 		if err := img.resolve(ctx, w.cfg.Client); err != nil {

@@ -149,7 +149,7 @@ func (x *arrival) ask(ctx context.Context) error {
 				liars[name] = true
 				x.copies.cfg.Log.Error("another instance sends a damaged file: it is refused", "instance", name, "digest", x.file.Digest)
 			default:
-				x.copies.cfg.Log.Warn("file of another instance not complete", "instance", name, "digest", x.file.Digest, "bytes", x.bytes.Load(), "err", err)
+				x.copies.cfg.Log.Warn("file of another instance not complete", "instance", name, "digest", x.file.Digest, "err", err)
 			}
 			problems = append(problems, fmt.Errorf("instance %s: %w", name, err))
 		}
@@ -168,7 +168,8 @@ func (x *arrival) nobody(askedN, lackN int, problems []error) error {
 		}
 		return inventory.Errorf(inventory.NotFound, "no other instance has the file %s", x.file.Digest)
 	}
-	return inventory.Errorf(inventory.Unavailable, "the file %s does not come from another instance: %w", x.file.Digest, errors.Join(problems...)).
+	all := errors.Join(problems...)
+	return inventory.Errorf(inventory.Unavailable, "the file %s does not come from another instance: %w", x.file.Digest, all).
 		WithHint("it is tried again; slipway instance list shows which instances live")
 }
 

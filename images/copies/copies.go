@@ -1,7 +1,7 @@
 // Package copies keeps the files of images on all instances of a database: each instance fetches from the others what it lacks, by digest.
 //
 // Nobody gets a byte of such a file before all of it is here and its SHA-256 is right. The bytes go to a file in partial/, which package
-// images takes in afterwards. Meanwhile machines are asked to wait. The content goes by its digest, so any instance may send any part.
+// images takes in afterwards. Meanwhile the listeners ask machines to wait. Any instance may send any part of a file.
 //
 // Start reading at Copies.Open, which the listeners call. arrival.go fetches one file. share.go gives a new file to the others, and mend.go
 // looks for what is missing here.
@@ -94,12 +94,15 @@ func New(cfg Config) *Copies {
 	cfg.WaitFor = cmp.Or(cfg.WaitFor, 2*time.Second)
 	cfg.AgainFor = cmp.Or(cfg.AgainFor, 5*time.Second)
 	cfg.GoneFor = cmp.Or(cfg.GoneFor, 10*time.Second)
-	c := &Copies{cfg: cfg, room: make(chan struct{}, fetches), running: map[inventory.Digest]*arrival{}, failed: map[inventory.Digest]failure{}}
+	c := &Copies{
+		cfg: cfg, room: make(chan struct{}, fetches),
+		running: map[inventory.Digest]*arrival{}, failed: map[inventory.Digest]failure{},
+	}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }
 
-// Close ends all fetches. What has arrived stays, and the next fetch goes on there.
+// Close ends all fetches. The next fetch of a file goes on behind the bytes that are here.
 func (c *Copies) Close() {
 	c.end()
 	c.works.Wait()

@@ -286,7 +286,8 @@ func TestAnInstanceThatSendsSomethingElseIsLeftForTheNext(t *testing.T) {
 				t.Fatalf("%d bytes, %v\n%s", len(got), err, s.logged())
 			}
 			isLie := strings.Contains(name, "wrong") || name == "too many bytes" || name == "endless"
-			if isSaid := strings.Contains(s.logged(), `level=ERROR msg="another instance sends a damaged file: it is refused" instance=b`); isSaid != isLie {
+			said := `level=ERROR msg="another instance sends a damaged file: it is refused" instance=b`
+			if strings.Contains(s.logged(), said) != isLie {
 				t.Errorf("logged: %s", s.logged())
 			}
 		})
@@ -343,6 +344,20 @@ func TestAFileGoesOnWithTheNextInstance(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
 	if want := []string{"b 0", fmt.Sprint("c ", size/2), "c 0"}; !slices.Equal(s.fetches(), want) {
+		t.Errorf("asked %v, want %v", s.fetches(), want)
+	}
+}
+
+// An instance with a damaged file is not asked again for it, however often others break off.
+func TestADamagedFileIsNotFetchedAgain(t *testing.T) {
+	s := newSite(t, "a", "b", "c")
+	content, f := s.put("b", size)
+	s.place("c", content, f)
+	s.sends["b"], s.sends["c"] = hostile["wrong bytes"], hostile["cut"]
+	if got, err := s.nodes["a"].opened(f.Digest); err != nil || got != string(content) {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	if want := []string{"b 0", "c 0", fmt.Sprint("c ", size/2)}; !slices.Equal(s.fetches(), want) {
 		t.Errorf("asked %v, want %v", s.fetches(), want)
 	}
 }
@@ -447,7 +462,8 @@ func TestAMachineWaitsForALargeFile(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		return b, nil
 	}
-	if _, err := a.opened(f.Digest); !inventory.IsKind(err, inventory.Unavailable) || !strings.Contains(err.Error(), "comes from another instance") {
+	_, err := a.opened(f.Digest)
+	if !inventory.IsKind(err, inventory.Unavailable) || !strings.Contains(err.Error(), "comes from another instance") {
 		t.Fatal(err)
 	}
 	for until := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -504,7 +520,8 @@ func (s *site) share(files ...File) (notes string) {
 	for _, f := range files {
 		all = append(all, inventory.Artefact{Digest: f.Digest, SizeBytes: f.SizeBytes})
 	}
-	if err := s.nodes["a"].Share(s.t.Context(), all, func(text string, args ...any) { notes += fmt.Sprintf(text, args...) + "\n" }); err != nil {
+	note := func(text string, args ...any) { notes += fmt.Sprintf(text, args...) + "\n" }
+	if err := s.nodes["a"].Share(s.t.Context(), all, note); err != nil {
 		s.t.Error(err)
 	}
 	return notes
@@ -568,7 +585,8 @@ func TestMissingAndDamagedFilesComeFromOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.place("a", bytes.Repeat([]byte{7}, size), f)
-	left := s.nodes["a"].Mend(t.Context(), []images.Fault{{Digest: f.Digest, Problem: "damaged"}, {Digest: gone.Digest, Problem: "missing"}})
+	faults := []images.Fault{{Digest: f.Digest, Problem: "damaged"}, {Digest: gone.Digest, Problem: "missing"}}
+	left := s.nodes["a"].Mend(t.Context(), faults)
 	if len(left) != 1 || left[0].Digest != gone.Digest {
 		t.Errorf("left: %+v", left)
 	}

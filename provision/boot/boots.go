@@ -41,6 +41,8 @@ type Config struct {
 	HasPower bool                         // controllers can be asked for the power of their hosts
 	// Neighbour returns the MAC that uses an address on our own network, where the kernel knows one; nil knows none.
 	Neighbour func(netip.Addr) (inventory.MAC, bool)
+	// Others returns the addresses of other instances that live; nil: there are none.
+	Others func() []netip.Addr
 }
 
 // Boots are the boots of all machines, by what is done with them. Their methods may be called from many goroutines, once they
@@ -75,7 +77,7 @@ func (b *Boots) Configure(cfg Config) {
 	*b.Judge = Judge{f, cfg.HasPower, r.Power, r.Configurer, r.Operator}
 	*b.Timeline = Timeline{f, cfg.Neighbour, r.Signs}
 	*b.Offers = Offers{f, b.Planner, b.Registry, b.Timeline, r.Gate}
-	decider := &Decider{f.Now, cfg.Breaker, b.Planner, r.Configurer, r.Admission, r.Bootstrapper, r.Deliverer, r.Operator}
+	decider := &Decider{f.Now, cfg.Breaker, b.Planner, r.Configurer, r.Admission, r.Bootstrapper, r.Deliverer, r.Operator, cfg.Others}
 	decisions := &Decisions{f, b.Judge, b.Timeline, r.Configurer, r.Bootstrapper, r.Signs}
 	*b.Scripts = Scripts{f, decider, decisions, b.Registry, b.Judge, b.Timeline, r.Gate, r.Admission, r.Signs}
 	*b.Explainer = Explainer{f.Store, decider}

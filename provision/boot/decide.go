@@ -2,6 +2,7 @@ package boot
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"time"
 
@@ -25,6 +26,7 @@ type Decider struct {
 	bootstraps *delivery.Bootstrapper
 	deliverer  *delivery.Deliverer
 	operator   *operation.Operator
+	others     func() []netip.Addr // of other instances
 }
 
 // answer is a decision with its script, and what has to be in the store before the machine gets it.
@@ -66,6 +68,11 @@ func (d *Decider) decide(tx inventory.Tx, q *question, mayRender bool) (a answer
 		a.Decision = held(&q.host, q.verdict)
 	}
 	in := pxe.ScriptInput{Client: q.c, Host: &q.host, Plan: a.plan, Decision: a.Decision, Session: q.session.ID, Base: q.base}
+	if a.Boot == pxe.BootImage || a.Boot == pxe.BootAgent {
+		if in.Others, err = operation.OnNetwork(tx, d.others, q.session.Subnet); err != nil {
+			return a, err
+		}
+	}
 	if a.script, err = d.script(in); err != nil {
 		// A script that cannot be written must not leave the machine without an answer: it waits, and the issue says why.
 		a.Decision = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: ledger.PublicMessage(err), Refs: inventory.RefsOf(err)}

@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,32 @@ type TasksConfig struct {
 	Keys           delivery.Keys
 	// Plan is what a host in a subnet would boot.
 	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
+	// Others returns the addresses of other instances that live; nil: there are none.
+	Others func() []netip.Addr
+}
+
+// OnNetwork returns those addresses of other instances that are on a subnet: a machine there reaches them as it reaches ours.
+func OnNetwork(tx inventory.Tx, others func() []netip.Addr, subnet string) (on []netip.Addr, err error) {
+	if others == nil || subnet == "" {
+		return nil, nil
+	}
+	all := others()
+	if len(all) == 0 {
+		return nil, nil
+	}
+	s, err := tx.Subnets().Find(subnet)
+	if inventory.IsKind(err, inventory.NotFound) { // it was deleted after the boot began
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read subnet: %w", err)
+	}
+	for _, a := range all {
+		if s.CIDR.Contains(a.Unmap()) {
+			on = append(on, a)
+		}
+	}
+	return on, nil
 }
 
 // Tasks are what our agent is to do.
@@ -219,7 +246,11 @@ func (j taskStep) writeTask(t, idle wire.Task, s inventory.BootSession, base str
 	if err := j.o.cfg.Ledger.CloseIssue(j.Tx, BootRefused(j.Host.ID, s.Subnet, pxe.Decision{}), "what it is to become can be rendered"); err != nil {
 		return idle, err
 	}
-	file, err := imageFile(j.Tx, plan.Image, s.ID, base)
+	others, err := OnNetwork(j.Tx, j.t.cfg.Others, s.Subnet)
+	if err != nil {
+		return idle, err
+	}
+	file, err := imageFile(j.Tx, plan.Image, s.ID, pxe.Bases(string(j.Host.ID), base, others))
 	if err != nil {
 		return idle, err
 	}
@@ -263,7 +294,8 @@ func (j taskStep) writeTask(t, idle wire.Task, s inventory.BootSession, base str
 // problemAgain is how often it is tried again to render what cannot be rendered.
 const problemAgain = 10 * time.Second
 
-func imageFile(tx inventory.Tx, i *inventory.Image, s inventory.SessionID, base string) (wire.ImageFile, error) {
+// imageFile says where the agent fetches an image: at the first of the boot servers, or else at the next.
+func imageFile(tx inventory.Tx, i *inventory.Image, s inventory.SessionID, bases []string) (wire.ImageFile, error) {
 	f := wire.ImageFile{Format: i.DiskFormat, DiskBytes: i.DiskBytes}
 	if i.Remote != "" {
 		f.URL = i.Remote
@@ -276,7 +308,8 @@ func imageFile(tx inventory.Tx, i *inventory.Image, s inventory.SessionID, base 
 	if err != nil {
 		return f, fmt.Errorf("read artefact of image %s: %w", i.Name, err)
 	}
-	f.URL, f.Digest, f.SizeBytes = pxe.ArtefactURL(base, s, file), string(file.Digest), a.SizeBytes
+	f.URL, f.Digest, f.SizeBytes = pxe.ArtefactURL(bases[0], s, file), string(file.Digest), a.SizeBytes
+	f.Elsewhere = pxe.Elsewhere(bases, s, file)
 	if f.Format == "raw" && f.DiskBytes == 0 {
 		f.DiskBytes = f.SizeBytes
 	}

@@ -63,8 +63,8 @@ type Loaders interface {
 
 // Artefacts opens files of images by digest.
 type Artefacts interface {
-	// Open returns the file, which the caller closes. Its error is *inventory.Error: NotFound for a file that nobody has, Unavailable for one
-	// that is on its way here.
+	// Open returns the file, which the caller closes. Its error is *inventory.Error: NotFound for a file that nobody
+	// has, Unavailable for one that is on its way here.
 	Open(d inventory.Digest) (*os.File, inventory.Artefact, error)
 }
 

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -22,9 +23,10 @@ import (
 
 // Source is a file on a server. Its zero values have defaults; only URL is required. Several goroutines may use it.
 type Source struct {
-	Client *http.Client // http.DefaultClient when nil
-	URL    string
-	Name   string // for people: "the image"
+	Client    *http.Client // http.DefaultClient when nil
+	URL       string
+	Elsewhere []string // the same file at other servers: a try that brings nothing is followed by one at the next
+	Name      string   // for people: "the image"
 
 	// Tries is how many tries in a row may bring no data before the fetch fails; 0 means 10.
 	Tries int
@@ -32,6 +34,16 @@ type Source struct {
 	StallFor time.Duration
 	// Wait sleeps; tests need not.
 	Wait func(ctx context.Context, d time.Duration) error
+
+	failed atomic.Uint32 // tries: it chooses the server of the next one
+}
+
+// url is where the next try goes.
+func (s *Source) url() string {
+	if n := s.failed.Load() % uint32(1+len(s.Elsewhere)); n > 0 {
+		return s.Elsewhere[n-1]
+	}
+	return s.URL
 }
 
 // The longest pause between two tries, and the longest that a server may ask for.
@@ -82,7 +94,7 @@ func (s *Source) stall() time.Duration {
 // for the header; the readers of the body have one of their own.
 func (s *Source) get(ctx context.Context, off, last int64, etag string) (*answer, error) {
 	ctx, stop := context.WithCancel(ctx)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url(), nil)
 	if err != nil {
 		stop()
 		return nil, &refusal{isFinal: true, why: inventory.Errorf(inventory.Invalid, "the address of %s cannot be read", s.name())}
@@ -156,8 +168,13 @@ func (s *Source) again(ctx context.Context, n int, err error) error {
 	}
 	var r *refusal
 	isRefusal := errors.As(err, &r)
-	if isRefusal && r.isFinal {
+	// A refusal is final when all servers have given one in a row.
+	if isRefusal && r.isFinal && n > len(s.Elsewhere) {
 		return r.why
+	}
+	s.failed.Add(1)
+	if n <= len(s.Elsewhere) {
+		return nil // the next server need not be spared
 	}
 	if n >= s.tries() {
 		if isRefusal {

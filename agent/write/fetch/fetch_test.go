@@ -109,6 +109,41 @@ func TestAFileThatChangesMeanwhileIsNotMixed(t *testing.T) {
 	}
 }
 
+// A server that refuses, breaks off or is gone is followed by the next. Only when all have refused is that final.
+func TestAFileComesFromTheNextServer(t *testing.T) {
+	content := strings.Repeat("0123456789", 1000)
+	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(content))
+	}))
+	defer good.Close()
+	lacks := httptest.NewServer(http.NotFoundHandler())
+	defer lacks.Close()
+	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+		_, _ = io.WriteString(w, content[:4000])
+	}))
+	defer cut.Close()
+	for name, urls := range map[string][]string{
+		"404": {lacks.URL, good.URL}, "cut": {cut.URL, good.URL}, "gone": {"http://127.0.0.1:1", good.URL},
+		"two are bad": {lacks.URL, "http://127.0.0.1:1", good.URL}, "the first is good": {good.URL, lacks.URL},
+	} {
+		s := &Source{URL: urls[0], Elsewhere: urls[1:], Wait: func(context.Context, time.Duration) error { return nil }}
+		st, err := s.Stream(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, err := io.ReadAll(st); err != nil || string(got) != content {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		st.Close()
+	}
+	s := &Source{URL: lacks.URL, Elsewhere: []string{lacks.URL, lacks.URL}, Wait: func(context.Context, time.Duration) error { return nil }}
+	if _, err := s.Stream(t.Context()); !inventory.IsKind(err, inventory.NotFound) {
+		t.Errorf("all lack it: %v", err)
+	}
+}
+
 func TestASilentConnectionIsGivenUp(t *testing.T) {
 	var n atomic.Int64
 	release := make(chan bool)
