@@ -72,9 +72,9 @@ func (e *Engine) outfit() {
 		},
 		Defaults: boot.Defaults{
 			Policy: cfg.Policy, Quirks: cfg.Quirks, Loaders: cfg.Loaders, Signatures: cfg.Signatures, BootMenu: cfg.BootMenu,
+			Others: cfg.Others,
 		},
 		Breaker: cfg.Breaker, NewID: cfg.NewID, Vendor: cfg.Vendor, HasPower: cfg.OpenBMC != nil, Neighbour: cfg.Neighbour,
-		Others: cfg.Others,
 	})
 	e.Editor.Configure(hosts.Config{
 		Now: cfg.Now, NewID: cfg.NewID, Vendor: cfg.Vendor, Ledger: e.Ledger, Operator: e.Operator,

@@ -41,8 +41,6 @@ type Config struct {
 	HasPower bool                         // controllers can be asked for the power of their hosts
 	// Neighbour returns the MAC that uses an address on our own network, where the kernel knows one; nil knows none.
 	Neighbour func(netip.Addr) (inventory.MAC, bool)
-	// Others returns the addresses of other instances that live; nil: there are none.
-	Others func() []netip.Addr
 }
 
 // Boots are the boots of all machines, by what is done with them. Their methods may be called from many goroutines, once they

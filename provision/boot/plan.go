@@ -2,6 +2,7 @@ package boot
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -21,6 +22,8 @@ type Defaults struct {
 	Signatures pxe.Signatures
 	// BootMenu is how long people may choose at the consoles of accepted hosts; 0: there is no menu.
 	BootMenu time.Duration
+	// Others returns the addresses of other instances that live; nil: there are none.
+	Others func() []netip.Addr
 }
 
 // Planner finds out what hosts would boot: their profile, their image, and what is being done with them.
