@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,51 @@ func (in ScriptInput) hostName() string {
 		return in.Host.Name
 	}
 	return in.Client.MAC.Hyphens()
+}
+
+// of is who a script is for.
+func (in ScriptInput) of() string {
+	if in.Host != nil && in.Host.ID != "" {
+		return string(in.Host.ID)
+	}
+	return string(in.Client.MAC)
+}
+
+// bases are the URLs of Sources. There is only our own while no other instance is on the network, and over TLS.
+func (in ScriptInput) bases() []string { return Bases(in.of(), in.Base, in.Others) }
+
+// Bases returns the boot servers at which a host loads large files, as Sources has them. All instances use the same port.
+func Bases(of, base string, others []netip.Addr) (bases []string) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" || len(others) == 0 {
+		return []string{base}
+	}
+	ours, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		return []string{base}
+	}
+	port := 80
+	if p := u.Port(); p != "" {
+		if port, err = strconv.Atoi(p); err != nil {
+			return []string{base}
+		}
+	}
+	for _, a := range Sources(of, ours, others) {
+		if a == ours.Unmap().WithZone("") {
+			bases = append(bases, base)
+			continue
+		}
+		bases = append(bases, BaseURL(a, port))
+	}
+	return bases
+}
+
+// Elsewhere returns where else a host fetches a file than at the first of Bases.
+func Elsewhere(bases []string, s inventory.SessionID, f inventory.ImageArtefact) (urls []string) {
+	for _, b := range bases[1:] {
+		urls = append(urls, ArtefactURL(b, s, f))
+	}
+	return urls
 }
 
 // script is a script being written. Only verbs that iPXE has had since 2019 are used: Debian 12's build lacks poweroff,
