@@ -18,7 +18,8 @@ import (
 
 // arrival is a file that comes from other instances. done is closed when err is set.
 type arrival struct {
-	copies  *Copies
+	cfg     *Config
+	room    chan struct{} // a place for each fetch that runs
 	file    File
 	missing error // what NotFound says
 	done    chan struct{}
@@ -56,12 +57,12 @@ func (x *arrival) wait(ctx context.Context, atMost time.Duration) bool {
 // run fetches the file, checks it, and gives it to the cache.
 func (x *arrival) run(ctx context.Context) error {
 	select {
-	case x.copies.room <- struct{}{}:
-		defer func() { <-x.copies.room }()
+	case x.room <- struct{}{}:
+		defer func() { <-x.room }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	name := filepath.Join(x.copies.cfg.Cache.PartialDir(), "copy-"+x.file.Digest.Hex())
+	name := filepath.Join(x.cfg.Cache.PartialDir(), "copy-"+x.file.Digest.Hex())
 	out, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
 		return images.DiskError("fetch a file of another instance", err)
@@ -71,7 +72,7 @@ func (x *arrival) run(ctx context.Context) error {
 	if err := x.takeOver(); err != nil {
 		return err
 	}
-	if err := x.copies.cfg.Cache.CheckSpace(x.file.SizeBytes - x.bytes.Load()); err != nil {
+	if err := x.cfg.Cache.CheckSpace(x.file.SizeBytes - x.bytes.Load()); err != nil {
 		return err
 	}
 	if err := x.ask(ctx); err != nil {
@@ -80,7 +81,7 @@ func (x *arrival) run(ctx context.Context) error {
 	if err := out.Sync(); err != nil {
 		return images.DiskError("store a file of another instance", err)
 	}
-	return x.copies.cfg.Cache.Keep(ctx, name, x.file.Digest, x.file.SizeBytes)
+	return x.cfg.Cache.Keep(ctx, name, x.file.Digest, x.file.SizeBytes)
 }
 
 // takeOver reads what a former run has left. A power failure may have damaged it. The sum of the whole file shows that, and the fetch then
@@ -125,7 +126,7 @@ func (x *arrival) ask(ctx context.Context) error {
 		if x.isRight() {
 			return nil
 		}
-		names, err := x.copies.cfg.Peers.Live(ctx)
+		names, err := x.cfg.Peers.Live(ctx)
 		if err != nil {
 			return err
 		}
@@ -147,9 +148,9 @@ func (x *arrival) ask(ctx context.Context) error {
 				lackN++
 			case errors.Is(err, errWrong):
 				liars[name] = true
-				x.copies.cfg.Log.Error("another instance sends a damaged file: it is refused", "instance", name, "digest", x.file.Digest)
+				x.cfg.Log.Error("another instance sends a damaged file: it is refused", "instance", name, "digest", x.file.Digest)
 			default:
-				x.copies.cfg.Log.Warn("file of another instance not complete", "instance", name, "digest", x.file.Digest, "err", err)
+				x.cfg.Log.Warn("file of another instance not complete", "instance", name, "digest", x.file.Digest, "err", err)
 			}
 			problems = append(problems, fmt.Errorf("instance %s: %w", name, err))
 		}
@@ -204,12 +205,12 @@ var errStalled = errors.New("sent too little for some time")
 func (x *arrival) receive(ctx context.Context, name string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stall := time.AfterFunc(x.copies.cfg.StallFor, func() { cancel(errStalled) })
+	stall := time.AfterFunc(x.cfg.StallFor, func() { cancel(errStalled) })
 	defer stall.Stop()
 	if x.bytes.Load() == x.file.SizeBytes { // of a former run
 		return nil
 	}
-	body, err := x.copies.cfg.Peers.Fetch(ctx, name, x.file.Digest, x.bytes.Load())
+	body, err := x.cfg.Peers.Fetch(ctx, name, x.file.Digest, x.bytes.Load())
 	if err != nil {
 		return causeOf(ctx, err)
 	}
@@ -226,11 +227,11 @@ func (x *arrival) receive(ctx context.Context, name string) error {
 		}
 		if enough += int64(n); enough >= least {
 			enough = 0
-			stall.Reset(x.copies.cfg.StallFor)
+			stall.Reset(x.cfg.StallFor)
 		}
 		if spaced += int64(n); spaced >= spaceEvery {
 			spaced = 0
-			if err := x.copies.cfg.Cache.CheckSpace(x.file.SizeBytes - x.bytes.Load()); err != nil {
+			if err := x.cfg.Cache.CheckSpace(x.file.SizeBytes - x.bytes.Load()); err != nil {
 				return ours{err}
 			}
 		}
