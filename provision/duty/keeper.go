@@ -51,6 +51,7 @@ type Keeper struct {
 	former    map[string]int64 // duties, with their epochs, of the run before this one
 	formerAt  time.Duration    // when that run gave its last sign of life, or earlier
 	isDrained bool
+	undrains  bool // see Undrain
 	isCutOff  bool // the last heartbeat failed
 }
 
@@ -79,6 +80,9 @@ func New(cfg Config) *Keeper {
 	k.seen.Store(&seen{})
 	return k
 }
+
+// Undrain has Register end a drain of this instance. It is for when no other instance is left that could.
+func (k *Keeper) Undrain() { k.undrains = true }
 
 // Want says which duties the instance would do, in place of those it wanted before.
 func (k *Keeper) Want(names ...string) {

@@ -60,7 +60,7 @@ func (k *Keeper) mayDrain(tx inventory.Tx, i inventory.Instance) error {
 	}
 	return inventory.Errorf(inventory.Conflict,
 		"instance %s cannot be drained: no other instance is alive to take its duties%s", i.Name, listed(others)).
-		WithHint("start another instance, or undrain one: slipway instance list. An instance that has just started is known after %s",
+		WithHint("start another instance, or undrain one; slipway instance list shows all. One that has just started is known after %s",
 			inventory.Duration(SilentAfter))
 }
 

@@ -94,7 +94,7 @@ func (t *turn) register() (other *inventory.Instance, err error) {
 	t.self.Name, t.self.Addresses, t.self.Version = k.cfg.Name, slices.Clone(*k.reached.Load()), k.cfg.Version
 	t.self.Run, t.self.StartedAt, t.self.SeenAt = k.run, t.now, t.now
 	t.self.HeartbeatN++
-	if k.cfg.IsAlone { // the row may come from a database with other instances
+	if k.cfg.IsAlone || k.undrains { // with IsAlone, the row may come from a database with other instances
 		t.self.IsDrained, t.self.DrainedAt = false, time.Time{}
 	}
 	if err := t.tx.SaveInstance(t.self); err != nil {

@@ -11,9 +11,6 @@ func (k *Keeper) show(others []inventory.Instance) {
 	k.seen.Store(&seen{at: k.cfg.Elapsed(), signs: maps.Clone(k.watch), others: others})
 }
 
-// ID returns the id of this instance.
-func (k *Keeper) ID() string { return k.cfg.ID }
-
 // IsAlone reports whether no other process can use the database.
 func (k *Keeper) IsAlone() bool { return k.cfg.IsAlone }
 

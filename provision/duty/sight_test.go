@@ -144,6 +144,20 @@ func TestAnInstanceIsDrainedOnlyWhenAnotherTakesItsDuties(t *testing.T) {
 		}
 		b.stop()
 		<-b.ended
+		// Nobody is left who could undrain it.
+		a = w.server("1", "a").runs(t, rack1)
+		time.Sleep(20 * time.Second)
+		if a.Holds(rack1) {
+			t.Error("a drained instance takes a duty")
+		}
+		a.stop()
+		<-a.ended
+		a = w.server("1", "a")
+		a.Undrain()
+		a.runs(t, rack1)
+		until(t, "a has it", a.has(rack1))
+		a.stop()
+		<-a.ended
 	})
 }
 

@@ -21,6 +21,7 @@ type Cmd struct {
 	DataDir         string              `help:"Database, artefacts and socket (default /var/lib/slipway)." placeholder:"DIR"`
 	Database        string              `help:"URL of a PostgreSQL database (default: SQLite in the data directory)." placeholder:"URL"`
 	Instance        string              `help:"Name of this server among those that share a database (default: its host name)." placeholder:"NAME"`
+	Undrain         bool                `help:"Hold duties again, although an admin has drained this instance; for when no other is left."`
 	PasswordFile    string              `name:"database-password-file" help:"File with its password." placeholder:"FILE"`
 	AdminListen     string              `help:"Address of the admin listener (default 127.0.0.1:8067), or fd:N; beyond loopback it speaks TLS." placeholder:"ADDR"`
 	AdminTLSCert    string              `name:"admin-tls-cert" help:"Certificate of the admin listener, a PEM file (default: signed by this site's own authority, beyond loopback)." placeholder:"FILE"`
@@ -117,6 +118,7 @@ func (c *Cmd) merged(version string) (Config, error) {
 	}
 	// A flag can switch this on and not off: a bool that is not given looks like false.
 	cfg.Confidential = cfg.Confidential || c.Confidential
+	cfg.Undrain = c.Undrain
 	if c.KeepHistory != nil {
 		cfg.KeepHistory = *c.KeepHistory
 	}

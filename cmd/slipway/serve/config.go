@@ -54,6 +54,7 @@ type Config struct {
 	Database   string   `yaml:"database"`   // URL of a PostgreSQL database; empty: SQLite, in the data directory
 	// DatabasePasswordFile is empty for the systemd credential database-password, if there is one.
 	DatabasePasswordFile string `yaml:"databasePasswordFile"`
+	Undrain              bool   `yaml:"-"`        // end a drain of this instance: for one start only, so it is no key of the file
 	Instance             string `yaml:"instance"` // name of this server among those that share a database; empty: its host name
 
 	AdminListen  string `yaml:"adminListen"`  // address of the admin door, or fd:N for an open listener

@@ -79,8 +79,8 @@ func (a *appliance) join(ctx context.Context) (err error) {
 		}
 	}
 	if a.member, err = instance.Join(ctx, instance.Config{
-		Store: a.db, DataDir: a.cfg.DataDir, Name: a.cfg.Instance, Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version,
-		IsAlone: !a.cfg.storage().IsServer(), Out: a.cfg.Out, Log: a.log,
+		Store: a.db, DataDir: a.cfg.DataDir, Name: a.cfg.Instance, Undrain: a.cfg.Undrain,
+		Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version, IsAlone: !a.cfg.storage().IsServer(), Out: a.cfg.Out, Log: a.log,
 	}); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type Config struct {
 	Name      string       // "" is the host name
 	Addresses []netip.Addr // where other instances and machines reach it
 	Version   string       // of the program
+	Undrain   bool         // hold duties again, although an admin has drained it
 	IsAlone   bool         // no other process uses the database: it is a file of SQLite in the locked data directory
 	Out       io.Writer    // gets who serves while this instance stands by
 	Log       *slog.Logger

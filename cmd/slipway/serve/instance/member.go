@@ -26,6 +26,9 @@ func Join(ctx context.Context, cfg Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Undrain {
+		duties.Undrain()
+	}
 	duties.Want(inventory.DutyEngine)
 	if err := duties.Register(ctx); err != nil {
 		return nil, err
@@ -85,7 +88,7 @@ func (m *Member) standBy(ctx context.Context) error {
 			return err
 		case <-time.After(2 * time.Second):
 		}
-		if now := whoServes(ctx, m.cfg.Store); now != told {
+		if now := m.whoServes(ctx); now != told {
 			told = now
 			fmt.Fprintf(m.cfg.Out, "standing by: %s\n", now)
 			m.cfg.Log.Info("standing by", "reason", now)
@@ -94,23 +97,31 @@ func (m *Member) standBy(ctx context.Context) error {
 }
 
 // whoServes says, for people, why an instance stands by.
-func whoServes(ctx context.Context, store inventory.Store) (text string) {
-	err := store.Read(ctx, func(tx inventory.Tx) error {
-		d, err := tx.FindDuty(inventory.DutyEngine)
-		if err != nil {
-			return err
-		}
-		all, err := tx.ListInstances()
-		text = "no instance serves, and this one may not: was it drained?"
-		for _, i := range all {
-			if i.ID == d.Holder {
-				text = fmt.Sprintf("instance %s serves; this one goes on if that one dies or stops", i.Name)
-			}
-		}
+func (m *Member) whoServes(ctx context.Context) (text string) {
+	err := m.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		r, err := m.Duties.Roster(tx)
+		text = standing(r)
 		return err
 	})
 	if err != nil {
 		return fmt.Sprint("the database does not answer: ", err)
 	}
 	return text
+}
+
+// standing says why the instance whose roster this is has not the engine.
+func standing(r duty.Roster) string {
+	isDrained := false
+	for _, p := range r.Peers {
+		switch {
+		case p.IsSelf:
+			isDrained = p.IsDrained
+		case p.IsLeader && p.Life != duty.Silent && p.Life != duty.Stopped:
+			return fmt.Sprintf("instance %s serves; this one goes on if that one dies or stops", p.Name)
+		}
+	}
+	if isDrained {
+		return "no instance serves, and an admin has drained this one; slipway serve --undrain lets it serve"
+	}
+	return "no instance serves; this one goes on within seconds"
 }

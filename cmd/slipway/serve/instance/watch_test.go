@@ -220,3 +220,21 @@ func TestTheSelfCheckSpeaksOfInstances(t *testing.T) {
 		}
 	}
 }
+
+func TestAnInstanceSaysWhyItStandsBy(t *testing.T) {
+	self := duty.Peer{Instance: inventory.Instance{Name: "a"}, IsSelf: true}
+	drained := self
+	drained.IsDrained = true
+	leader := func(life duty.Life) duty.Peer {
+		return duty.Peer{Instance: inventory.Instance{Name: "b"}, IsLeader: true, Sight: duty.Sight{Life: life}}
+	}
+	for want, peers := range map[string][]duty.Peer{
+		"instance b serves; this one": {drained, leader(duty.Unknown)}, "instance b serves": {self, leader(duty.Alive)},
+		"no instance serves; this one goes on within seconds":       {self, leader(duty.Silent)},
+		"no instance serves, and an admin has drained this one; sl": {drained, leader(duty.Silent)},
+	} {
+		if got := standing(duty.Roster{Peers: peers}); !strings.HasPrefix(got, want) {
+			t.Errorf("%+v: %s, want %s", peers, got, want)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func NewIdentity(key []byte) (Identity, error) {
 	private := ed25519.NewKeyFromSeed(key)
 	// The peer compares the public key alone. So the certificate has no name, and no end: clocks of instances may be an hour apart.
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "slipway instance"},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "instance of slipway"},
 		NotBefore: time.Unix(0, 0).UTC(), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
