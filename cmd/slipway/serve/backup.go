@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/moving"
 	"slipway.dev/slipway/web/files"
 )
 
@@ -77,6 +79,35 @@ func Move(ctx context.Context, o backup.MoveOptions) (out backup.Moved, err erro
 	out, err = backup.Move(ctx, o)
 	out.IsInUse = isInUse
 	return out, err
+}
+
+// NewKey is "slipway database new-key": it makes a database belong to the key of a data directory. No server may use either.
+func NewKey(ctx context.Context, cfg Config) (out keys.Replaced, err error) {
+	if err := makeDataDir(cfg.DataDir); err != nil {
+		return out, err
+	}
+	unlock, err := lockDataDir(cfg.DataDir)
+	if err != nil {
+		return out, err
+	}
+	defer unlock()
+	at := cfg.storage()
+	if at.IsServer() {
+		server, err := at.Server()
+		if err != nil {
+			return out, err
+		}
+		// An instance that runs would go on to seal with the former key.
+		if err := moving.CheckAlone(ctx, server); err != nil {
+			return out, err
+		}
+	}
+	store, err := at.Open(ctx, slog.New(slog.DiscardHandler), func(int64) {})
+	if err != nil {
+		return out, err
+	}
+	defer store.Close()
+	return keys.Replace(ctx, store, cfg.DataDir, time.Now())
 }
 
 // keyFingerprint returns the fingerprint of the key that a server on this data directory would use, "" if it would make one.

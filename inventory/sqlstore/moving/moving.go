@@ -155,6 +155,15 @@ func alone(f postgres.Facts) error {
 		WithHint("stop all its instances first; nothing was changed")
 }
 
+// CheckAlone refuses a PostgreSQL database that instances of Slipway are connected to.
+func CheckAlone(ctx context.Context, db Database) error {
+	s, _, err := openSource(ctx, db, true)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
 // newestOf returns the version of the newest migration.
 func newestOf(files fs.FS, folder string) (newest int64) {
 	names, _ := fs.Glob(files, folder+"/*.sql")

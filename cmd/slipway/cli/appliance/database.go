@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -15,7 +16,53 @@ import (
 
 // DatabaseCommand is slipway database.
 type DatabaseCommand struct {
-	Move MoveCommand `cmd:"" help:"Move the inventory into a PostgreSQL database, or back into a file."`
+	Move   MoveCommand   `cmd:"" help:"Move the inventory into a PostgreSQL database, or back into a file."`
+	NewKey NewKeyCommand `cmd:"" help:"Give the inventory another secret.key, after the former one was lost."`
+}
+
+// NewKeyCommand is slipway database new-key.
+type NewKeyCommand struct {
+	Config  string `help:"The configuration file of the server, which says where its inventory is." placeholder:"FILE"`
+	DataDir string `help:"Of the server (default /var/lib/slipway), which must be stopped." placeholder:"DIR"`
+	Yes     bool   `help:"Do it: secrets of the former key are lost."`
+}
+
+// Help says what is lost.
+func (*NewKeyCommand) Help() string {
+	return "Stop all servers first, and run this as the user that they run as. The inventory then belongs to the secret.key in the data directory. " +
+		"If there is none, the command makes one. Secrets that the key does not open stay, but nobody can use them: set them again. " +
+		"The command deletes certificate authorities that it does not open. Clients then have to trust new ones."
+}
+
+// Run makes the inventory belong to the key of the data directory.
+func (c *NewKeyCommand) Run(s *cli.Session) error {
+	if !c.Yes {
+		return inventory.Errorf(inventory.Invalid, "secrets and certificate authorities of the former key are lost").
+			WithHint("look for secret.key on the other servers and in your copies first; then: slipway database new-key --yes")
+	}
+	cfg := serve.Default()
+	if c.Config != "" {
+		if err := cfg.ReadFile(c.Config); err != nil {
+			return err
+		}
+	}
+	cfg.DataDir = cmp.Or(c.DataDir, cfg.DataDir)
+	out, err := serve.NewKey(s.Ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if out.LostN > 0 {
+		s.Say("the key does not open %d secrets: set them again", out.LostN)
+	}
+	if len(out.Deleted) > 0 {
+		s.Say("the next start makes new authorities. Remove their old certificates (ca.crt, admin-ca.crt) from %s first", cfg.DataDir)
+	}
+	return s.Show(out, func(t *cli.TableWriter) {
+		t.Field("fingerprint", out.Fingerprint)
+		t.Field("before", out.Former)
+		t.Field("lost secrets", fmt.Sprint(out.LostN))
+		t.Field("deleted certificates", strings.Join(out.Deleted, ", "))
+	})
 }
 
 // MoveCommand is slipway database move.

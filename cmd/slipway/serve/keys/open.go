@@ -65,7 +65,7 @@ func mayMake(ctx context.Context, store inventory.Store, path string) error {
 		}
 		if len(all) > 0 {
 			return inventory.Errorf(inventory.Invalid, "the key of the secrets, %s, is missing: %d stored secrets need it", path, len(all)).
-				WithHint("restore it from where it was kept; a new one would not open them")
+				WithHint("restore it from where it was kept; a new one would not open them. If it is lost: slipway database new-key")
 		}
 		return nil
 	})
@@ -73,7 +73,7 @@ func mayMake(ctx context.Context, store inventory.Store, path string) error {
 
 func noKey(path string) error {
 	return inventory.Errorf(inventory.Conflict, "the database belongs to a key of the secrets that is not here: %s is missing", path).
-		WithHint("copy secret.key from another instance, or from where it was kept, and start again")
+		WithHint("copy secret.key from another instance, or from where it was kept; if it is lost: slipway database new-key")
 }
 
 // check compares the key with the fingerprint in the database, and writes it where there is none.
@@ -95,7 +95,7 @@ func (k *Key) check(ctx context.Context, store inventory.Store, path string, now
 	if has != k.Fingerprint {
 		return inventory.Errorf(inventory.Conflict, "%s is not the key of this database: its fingerprint is %s, the database belongs to %s",
 			path, k.Fingerprint, has).
-			WithHint("copy secret.key from another instance, or from where it was kept; or name the database that this key belongs to")
+			WithHint("copy secret.key from another instance, or name the database of this key; if the key is lost: slipway database new-key")
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (k *Key) take(tx inventory.Tx, path string, now time.Time) error {
 	}
 	if !opens {
 		return inventory.Errorf(inventory.Invalid, "%s opens none of the %d secrets in this database", path, len(all)).
-			WithHint("copy secret.key from another instance, or from where it was kept")
+			WithHint("copy secret.key from another instance, or from where it was kept; if it is lost: slipway database new-key")
 	}
 	return tx.SaveSiteKey(inventory.SiteKey{Name: keyRow, Public: k.Fingerprint, SinceAt: now})
 }

@@ -26,6 +26,7 @@ var rules = map[string]func(t *testing.T, open func(t *testing.T) inventory.Stor
 	"the next authority is known before it signs": nextAuthority,
 	"the database takes over old files":           oldFiles,
 	"a damaged authority is an error":             damagedAuthority,
+	"a lost key is replaced":                      lostKey,
 	"an uploaded certificate is that of all":      sameUpload,
 }
 
