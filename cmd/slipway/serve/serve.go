@@ -74,6 +74,9 @@ func (a *appliance) join(ctx context.Context) (err error) {
 		return err
 	}
 	if a.cfg.storage().IsServer() {
+		if err := instance.CheckClock(ctx, a.db, time.Now); err != nil {
+			return err
+		}
 		if err := instance.CheckSite(ctx, a.db, a.cfg.DataDir, a.cfg.Site); err != nil {
 			return err
 		}

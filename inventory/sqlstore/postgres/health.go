@@ -17,6 +17,7 @@ type Health struct {
 	Version   string
 	Note      string        // what an admin may want to know of this version; mostly empty
 	RoundTrip time.Duration // of a statement that does nothing
+	Ahead     time.Duration // the clock of this machine is ahead of the server's by that, or behind; half a round trip is not certain
 	// Settings are those in force for our connections: the server, the database and the user may set them.
 	FSync, FullPageWrites bool
 	SynchronousCommit     string
@@ -38,7 +39,7 @@ type Standby struct {
 
 // The user of Slipway sees the states of standbys only with pg_read_all_stats. Copies for logical replication and backups are no standbys.
 const (
-	nothingSQL  = `SELECT 1`
+	clockSQL    = `SELECT ` + nowMS
 	settingsSQL = `SELECT current_setting('server_version'), current_setting('server_version_num')::BIGINT, current_setting('fsync'),
 current_setting('full_page_writes'), current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`
 	standbysSQL = `SELECT
@@ -103,11 +104,12 @@ func Look(cfg Config) (h Health, err error) {
 // inquire runs three statements. If the user of the connection may not run one of them, its error says which.
 func inquire(c *conn) (h Health, err error) {
 	h.Server = c.c.PgConn().Conn().RemoteAddr().String()
-	began := time.Now()
-	if _, err := c.Exec(nothingSQL, nil); err != nil {
+	began, ms := time.Now(), int64(0)
+	if err := c.Each(clockSQL, nil, func(s database.Scan) error { return s(&ms) }); err != nil {
 		return h, err
 	}
 	h.RoundTrip = time.Since(began)
+	h.Ahead = began.Add(h.RoundTrip / 2).Sub(time.UnixMilli(ms))
 	err = c.Each(settingsSQL, nil, func(s database.Scan) error {
 		var fsync, fullPages string
 		var number int64

@@ -12,7 +12,10 @@ import (
 	"slipway.dev/slipway/inventory/sqlstore/postgres"
 )
 
-const checkName = "database" // in the self-check
+const (
+	checkName = "database"      // in the self-check
+	clockOff  = 2 * time.Second // from there on an admin hears of it
+)
 
 // Probe asks the PostgreSQL server, and changes nothing.
 func (s Settings) Probe() doctor.Check {
@@ -55,6 +58,14 @@ func (s Settings) judge(h *postgres.Health) doctor.Check {
 	}
 	for _, r := range h.Risks(a.ServerN) {
 		warn(r.Cause, r.Hint)
+	}
+	if off := h.Ahead.Abs(); off > clockOff+h.RoundTrip/2 {
+		where := "ahead of"
+		if h.Ahead < 0 {
+			where = "behind"
+		}
+		warn(fmt.Sprintf("the clock of this machine is %s %s that of the database: another instance ends leases at other times",
+			off.Round(100*time.Millisecond), where), "let NTP set the clocks of both machines: timedatectl set-ntp true")
 	}
 	for _, index := range h.Slow {
 		warn(index+" is missing: some answers take long", postgres.MissingHint)
