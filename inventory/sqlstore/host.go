@@ -82,6 +82,7 @@ func (t hostTx) findHost(query, key string) (inventory.Host, error) {
 	if err != nil {
 		return inventory.Host{}, err
 	}
+	t.lastHost = h.Name
 	h.NICs, err = t.hostNICs(h.ID)
 	return h, err
 }
@@ -292,6 +293,9 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if h.Name != has.Name {
+		t.lastHost = ""
+	}
 	update := &updateHostRow
 	switch {
 	case h.Name != has.Name || h.Port != has.Port || h.Profile != has.Profile || h.UUID != has.UUID || h.Serial != has.Serial || h.Place.Rack != has.Place.Rack:
@@ -443,6 +447,7 @@ func (t hostTx) DeleteHost(id inventory.HostID) error {
 	if err := t.Later(nil, layerTable.delete, l.Key()); err != nil {
 		return err
 	}
+	t.lastHost = ""
 	n, err := t.Write(deleteHostSQL, string(id))
 	return changed(n, err, "host", string(id))
 }

@@ -67,9 +67,9 @@ var (
 )
 
 const (
-	nextMachineSQL  = `SELECT next_at FROM machines WHERE next_at > 0 ORDER BY next_at LIMIT 1`
-	ownerMachineSQL = `SELECT name FROM machines WHERE owner = $1 AND owner <> ''`
-	uidMachineSQL   = `SELECT name FROM machines WHERE uid = $1`
+	nextMachineSQL = `SELECT next_at FROM machines WHERE next_at > 0 ORDER BY next_at LIMIT 1`
+	sameMachineSQL = `SELECT 'UID', uid, name FROM machines WHERE uid = $1
+UNION ALL SELECT 'owner', owner, name FROM machines WHERE owner = $2 AND owner <> ''`
 
 	hasPoolSQL = `SELECT name FROM pools WHERE name = $1`
 
@@ -81,12 +81,14 @@ const (
 
 // FindMachine implements inventory.MachineTx.
 func (t machineTx) FindMachine(name string) (inventory.Machine, error) {
-	return t.all().Find(name)
+	m, err := t.all().Find(name)
+	return m, t.readMachine(&m, err)
 }
 
 // FindMachineByUID implements inventory.MachineTx.
 func (t machineTx) FindMachineByUID(uid string) (inventory.Machine, error) {
-	return find(t.tx, machines.readOne, "machine", uid, findMachineByUIDSQL, uid)
+	m, err := find(t.tx, machines.readOne, "machine", uid, findMachineByUIDSQL, uid)
+	return m, t.readMachine(&m, err)
 }
 
 // FindMachineByOwner implements inventory.MachineTx.
@@ -131,12 +133,12 @@ func (t machineTx) ListDueMachines(now time.Time, n int) ([]inventory.Machine, e
 
 // CreateMachine implements inventory.MachineTx.
 func (t machineTx) CreateMachine(m *inventory.Machine, now time.Time) error {
-	return t.all().Create(m, now)
+	return t.readMachine(m, t.all().Create(m, now))
 }
 
 // UpdateMachine implements inventory.MachineTx.
 func (t machineTx) UpdateMachine(m *inventory.Machine, now time.Time) error {
-	return t.all().Update(m, now)
+	return t.readMachine(m, t.all().Update(m, now))
 }
 
 // checkMachine refuses a profile, a revision of it, an image or a pool that is not stored, and a UID or owner that another machine
@@ -151,7 +153,8 @@ func (t machineTx) checkMachine(m *inventory.Machine) error {
 		if u.noun != "profile" && u.key == "" || u.noun == "pool" && u.key == inventory.DefaultPool {
 			continue
 		}
-		if found, err := t.Row([]any{&name}, u.query, u.key); err != nil {
+		found, err := setting(t.tx, "has "+u.noun+"/"+u.key, ownSelf, func() (bool, error) { return t.Row([]any{&name}, u.query, u.key) })
+		if err != nil {
 			return err
 		} else if !found {
 			return inventory.Errorf(inventory.Invalid, "machine %s names %s %s, which does not exist", m.Name, u.noun, u.key).
@@ -166,18 +169,14 @@ func (t machineTx) checkMachine(m *inventory.Machine) error {
 			return err
 		}
 	}
-	for _, u := range []struct{ what, key, query string }{
-		{"UID", m.UID, uidMachineSQL},
-		{"owner", m.Owner, ownerMachineSQL},
-	} {
-		if found, err := t.Row([]any{&name}, u.query, u.key); err != nil {
+	return t.Each(func(s database.Scan) error {
+		var what, key string
+		if err := s(&what, &key, &name); err != nil || name == m.Name {
 			return err
-		} else if found && name != m.Name {
-			return inventory.Errorf(inventory.Conflict, "the %s %s has machine %s already", u.what, u.key, inventory.MachineRef(name)).
-				WithHint("use or delete machine %s", name)
 		}
-	}
-	return nil
+		return inventory.Errorf(inventory.Conflict, "the %s %s has machine %s already", what, key, inventory.MachineRef(name)).
+			WithHint("use or delete machine %s", name)
+	}, sameMachineSQL, m.UID, m.Owner)
 }
 
 // DeleteMachine implements inventory.MachineTx.
@@ -190,6 +189,7 @@ func (t machineTx) DeleteMachine(name string) error {
 		return inventory.Errorf(inventory.Conflict, "machine %s still has host %s", name, inventory.HostRef(t.hostName(m.HostID))).
 			WithHint("release it first: slipway machine delete %s", name)
 	}
+	t.lastMachine = ""
 	return t.all().Delete(name)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ref"
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
@@ -167,4 +168,41 @@ func TestAReadSeesOneStateOfSettingsAndTheRest(t *testing.T) {
 	}
 	stop()
 	readers.Wait()
+}
+
+func TestAReferenceHasThePoolsOfItsMoment(t *testing.T) {
+	s := settingsStore(t)
+	now := time.Now()
+	must(t, s.Write(t.Context(), func(tx inventory.Tx) error {
+		if err := tx.Pools().Create(&inventory.Pool{Name: "b"}, now); err != nil {
+			return err
+		}
+		m := inventory.Machine{Name: "m", UID: "u", Profile: "p", Phase: inventory.MachinePending}
+		h := inventory.Host{ID: "h", Name: "h", State: inventory.Available}
+		steps := []struct {
+			do   func() error
+			ref  inventory.Ref
+			want string
+		}{
+			{func() error { return tx.CreateMachine(&m, now) }, inventory.MachineRef("m"), "default"},
+			{func() error { m.Pool = "b"; return tx.UpdateMachine(&m, now) }, inventory.MachineRef("m"), "b"},
+			{func() error { return tx.DeleteMachine("m") }, inventory.MachineRef("m"), ref.NoPool},
+			{func() error { return tx.CreateHost(&h, now) }, inventory.HostRef("h"), "b,default"},
+			{func() (err error) { h, err = tx.FindHost("h"); return err }, inventory.HostRef("h"), "b,default"},
+			{func() error { return tx.DeleteHost("h") }, inventory.HostRef("h"), ref.NoPool},
+		}
+		for i, x := range steps {
+			if err := x.do(); err != nil {
+				return err
+			}
+			e := inventory.Event{At: now, Kind: "test", Detail: x.ref.Name, Refs: []inventory.Ref{x.ref}}
+			if err := tx.AddEvent(&e); err != nil {
+				return err
+			}
+			if len(e.Refs) != 1 || e.Refs[0].Pools != x.want {
+				t.Errorf("step %d: %+v, want pools %q", i, e.Refs, x.want)
+			}
+		}
+		return nil
+	}))
 }

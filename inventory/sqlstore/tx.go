@@ -11,6 +11,18 @@ type tx struct {
 	*database.Tx
 	store *Store
 	idle  inventory.HostID // nothing was being done with this host when it was looked for
+
+	// What the transaction has read last or stored itself. Each event and each write of a machine asks for the pools of both.
+	lastHost              string // of a host that there is; "" is not known
+	lastMachine, lastPool string // of a machine that there is, and what it names as its pool; "" is not known
+}
+
+// readMachine notes the pool of a machine that was read or stored.
+func (t *tx) readMachine(m *inventory.Machine, err error) error {
+	if err == nil {
+		t.lastMachine, t.lastPool = m.Name, m.Pool
+	}
+	return err
 }
 
 // whole is what a caller's fn gets: the rooms of a transaction. A room that needs another one opens it, as in t.hosts().
@@ -160,6 +172,9 @@ func (t *tx) pooled(refs []inventory.Ref) ([]inventory.Ref, error) {
 
 // MachinePool implements pooled.Store.
 func (s pooledStore) MachinePool(name string) (pool string, err error) {
+	if t := s.machineTx.tx; t.lastMachine == name && name != "" {
+		return t.lastPool, nil
+	}
 	found, err := s.machineTx.Row([]any{&pool}, machinePoolSQL, name)
 	if err == nil && !found {
 		err = inventory.Errorf(inventory.NotFound, "there is no machine %s", name)
@@ -169,6 +184,9 @@ func (s pooledStore) MachinePool(name string) (pool string, err error) {
 
 // HasHost implements pooled.Store.
 func (s pooledStore) HasHost(name string) (bool, error) {
+	if name != "" && s.hostTx.lastHost == name {
+		return true, nil
+	}
 	var id string
 	return s.hostTx.Row([]any{&id}, holderNameSQL, name)
 }
