@@ -12,7 +12,8 @@ type Instance struct {
 	Name string `json:"name"` // what admins call it: a name as CheckName has it, unique
 	// Run is the present start of the program: random, "" once it has stopped by itself. A copied data directory shows by a second Run.
 	Run       string   `json:"-"`
-	Addresses []string `json:"addresses"` // where other instances and machines reach it: addresses of IP, without port
+	Addresses []string `json:"addresses"` // where machines reach it: addresses of IP, without port
+	Links     []string `json:"links"`     // where other instances reach it: addresses of IP with a port; none: nobody asks it
 	Version   string   `json:"version"`   // of the program
 	// HeartbeatN grows with each sign of life. Other instances compare it with what they saw before, by their own clocks.
 	HeartbeatN int64     `json:"-"`

@@ -129,13 +129,15 @@ func TestForeignServersAreIssues(t *testing.T) {
 			if c.heard && f.MAC != "" && !strings.Contains(issues[0].Cause, "52:54:00:aa:00:09, ACME") {
 				t.Errorf("nothing of the MAC and its vendor in %q", issues[0].Cause)
 			}
-			r.engine.ForeignGone([]pxe.ForeignServer{f}, 2*time.Hour)
-			r.engine.ForeignGone(nil, time.Hour-time.Second)
+			ours := []string{f.Subnet}
+			r.engine.ForeignGone([]pxe.ForeignServer{f}, ours, 2*time.Hour)
+			r.engine.ForeignGone(nil, []string{"elsewhere"}, time.Hour) // another instance listens on f.Subnet
+			r.engine.ForeignGone(nil, ours, time.Hour-time.Second)
 			r.settle()
 			if len(r.openIssues()) != 1 {
 				t.Error("closed although the server is there, or nobody knows after a restart")
 			}
-			r.engine.ForeignGone(nil, time.Hour)
+			r.engine.ForeignGone(nil, ours, time.Hour)
 			r.settle()
 			if len(r.openIssues()) != 0 {
 				t.Error("not closed when the server was gone")
@@ -182,7 +184,7 @@ func TestAForeignServerIsNoneWhereItIsToServe(t *testing.T) {
 	})
 	r.engine.Exhausted("rack") // which is no other server's doing
 	r.settle()
-	r.engine.ForeignGone([]pxe.ForeignServer{f}, time.Minute)
+	r.engine.ForeignGone([]pxe.ForeignServer{f}, []string{"rack"}, time.Minute)
 	r.settle()
 	if open := r.openIssues(); len(open) != 1 || open[0].Type != inventory.IssuePoolExhausted {
 		t.Errorf("%+v", open)

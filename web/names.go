@@ -27,6 +27,13 @@ func (n names) named(next http.Handler) http.Handler {
 		if n.access.IsSecure(r) {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
+		n.only(next).ServeHTTP(w, r)
+	})
+}
+
+// only is named without the part about https.
+func (n names) only(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := proxy.HostOf(r.Host)
 		if !rest.IsProbe(r.URL.Path) && !n.isOurs(host) {
 			e := inventory.Errorf(inventory.Forbidden, "this server is not known as %q", inventory.Clean(host, 80)).

@@ -233,7 +233,25 @@ func (s *Server) Handler() http.Handler {
 }
 
 // SocketHandler returns the API for requests over the Unix socket, which need none.
-func (s *Server) SocketHandler() http.Handler { return chain(s.cfg.Log, access.AdmitLocal(s.router)) }
+func (s *Server) SocketHandler() http.Handler {
+	return chain(s.cfg.Log, access.AdmitLocal(access.LocalUser, s.router))
+}
+
+// PeerHandler returns the API for requests that another instance has received over its admin listener. That instance has checked the
+// name in the Host header. The caller sets the RemoteAddr of each request to that of the client.
+func (s *Server) PeerHandler() http.Handler {
+	return chain(s.cfg.Log, names{nil, s.access, s.cfg.Log}.named(s.pages.ui(compressed(s.access.Guard(s.router)))))
+}
+
+// PeerSocketHandler is SocketHandler for requests that another instance has received over its Unix socket. User names the user there.
+func (s *Server) PeerSocketHandler(user func(*http.Request) string) http.Handler {
+	return chain(s.cfg.Log, access.AdmitLocal(user, s.router))
+}
+
+// KnownNames lets requests through that ask for an address or for a name that knows accepts, as Handler does.
+func KnownNames(knows func(name string) bool, log *slog.Logger, next http.Handler) http.Handler {
+	return names{knows: knows, log: log}.only(next)
+}
 
 // limits of a connection.
 const (
@@ -243,34 +261,34 @@ const (
 	stopFor     = 5 * time.Second
 )
 
-// Serve answers requests from both listeners, either of which may be nil, until ctx is done. Requests under way get
-// five seconds to finish; event streams end at once. It closes the listeners, and is called once.
-func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
+// Door is a listener, and what answers its requests. Without a listener nobody asks.
+type Door struct {
+	Listener net.Listener
+	Handler  http.Handler
+}
+
+// ServeDoors answers requests until ctx is done. Requests under way get five seconds to finish. It closes the listeners.
+func ServeDoors(ctx context.Context, log *slog.Logger, doors ...Door) error {
 	g, gctx := errgroup.WithContext(ctx)
 	var servers []*http.Server
-	for _, at := range []struct {
-		listener net.Listener
-		handler  http.Handler
-	}{{tcp, s.Handler()}, {socket, s.SocketHandler()}} {
-		if at.listener == nil {
+	for _, at := range doors {
+		if at.Listener == nil {
 			continue
 		}
 		srv := &http.Server{
-			Handler: door.Handler(at.handler), ReadHeaderTimeout: headerFor, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes,
-			ConnContext: access.RememberPeer, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+			Handler: door.Handler(at.Handler), ReadHeaderTimeout: headerFor, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes,
+			ConnContext: access.RememberPeer, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		}
 		servers = append(servers, srv)
 		g.Go(func() error {
-			if err := srv.Serve(at.listener); !errors.Is(err, http.ErrServerClosed) {
+			if err := srv.Serve(at.Listener); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil
 		})
 	}
-	g.Go(func() error { return s.consoles.Record(gctx) })
 	g.Go(func() error {
 		<-gctx.Done()
-		s.end()
 		late, cancel := context.WithTimeout(context.WithoutCancel(gctx), stopFor)
 		defer cancel()
 		for _, srv := range servers {
@@ -278,6 +296,24 @@ func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
 				_ = srv.Close() // who is still busy was given its time
 			}
 		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// Serve answers requests from both listeners, either of which may be nil, until ctx is done. Requests under way get
+// five seconds to finish; event streams end at once. It closes the listeners, and is called once.
+func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return ServeDoors(gctx, s.cfg.Log, Door{tcp, s.Handler()}, Door{socket, s.SocketHandler()})
+	})
+	g.Go(func() error { return s.consoles.Record(gctx) })
+	g.Go(func() error {
+		<-gctx.Done()
+		s.end()
+		late, cancel := context.WithTimeout(context.WithoutCancel(gctx), stopFor)
+		defer cancel()
 		ended := make(chan struct{})
 		go func() {
 			s.consoles.Wait() // they end with s.life; a driver that hangs must not hold up the stop

@@ -147,7 +147,7 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		},
 		NewHostID: newID, Vendor: func(inventory.MAC) string { return "QEMU" }, BootBase: "http://10.0.0.1", Version: "test", Now: r.clock, Log: log,
 	}
-	duties := duty.New(duty.Config{Store: store, ID: "rig", Name: "rig", Version: "test", IsAlone: true})
+	duties := duty.New(duty.Config{Store: store, Instance: inventory.Instance{ID: "rig", Name: "rig", Version: "test"}, IsAlone: true})
 	if err := duties.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,8 @@ func startRig(dir string) (*rig, error) {
 	jobs := images.NewJobs(images.JobsConfig{Import: cache.Import, Check: catalogue.Check, Now: time.Now, Log: log})
 	here := backend.NewLocal(backend.LocalConfig{Engine: engine, Store: store, Events: hub, Secrets: box, Now: time.Now})
 	duties := duty.New(duty.Config{
-		Store: store, ID: "rig", Name: "rig", Addresses: []string{rigAddress.String()}, Version: "test", IsAlone: true, Log: log,
+		Store: store, IsAlone: true, Log: log,
+		Instance: inventory.Instance{ID: "rig", Name: "rig", Addresses: []string{rigAddress.String()}, Version: "test"},
 	})
 	duties.Want(inventory.DutyEngine)
 	if err := duties.Register(context.Background()); err != nil {

@@ -29,13 +29,14 @@ func Instance(n int) inventory.Instance {
 	return inventory.Instance{
 		ID: fmt.Sprintf("INSTANCE%02d", n), Name: fmt.Sprintf("server-%d", n), Run: fmt.Sprintf("RUN%02d", n),
 		Addresses: []string{fmt.Sprintf("10.1.0.%d", n), "2001:db8::1"}, Version: "0.1.0",
-		HeartbeatN: int64(n), StartedAt: at, SeenAt: at.Add(time.Second),
+		Links: []string{fmt.Sprintf("10.1.0.%d:8069", n), "[2001:db8::1]:8069"}, HeartbeatN: int64(n), StartedAt: at, SeenAt: at.Add(time.Second),
 	}
 }
 
 func instances(t *testing.T, s inventory.Store) {
 	first, second := Instance(1), Instance(2)
 	second.IsDrained, second.Addresses, second.DrainedAt = true, nil, second.SeenAt.Add(time.Minute)
+	second.Links = nil
 	write(t, s, func(tx inventory.Tx) error {
 		if err := tx.SaveInstance(second); err != nil {
 			return err

@@ -376,6 +376,7 @@ CREATE TABLE instances (
   started_at BIGINT NOT NULL,
   seen_at BIGINT NOT NULL,
   drained_at BIGINT NOT NULL DEFAULT 0,
+  links TEXT COLLATE "C" NOT NULL DEFAULT '[]'::text,
   CONSTRAINT instances_pkey PRIMARY KEY (id),
   CONSTRAINT instances_name_key UNIQUE (name)
 );

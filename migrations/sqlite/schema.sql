@@ -338,7 +338,7 @@ CREATE TABLE instances (
   is_drained  INTEGER NOT NULL,
   started_at  INTEGER NOT NULL,
   seen_at     INTEGER NOT NULL
-, drained_at INTEGER NOT NULL DEFAULT 0) STRICT;
+, drained_at INTEGER NOT NULL DEFAULT 0, links TEXT NOT NULL DEFAULT '[]') STRICT;
 
 CREATE TABLE issue_hosts (
   issue_id INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,

@@ -71,6 +71,23 @@ func (o *Offers) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 	return pxe.Answer(c, d, s.ID, base)
 }
 
+// Foresee decides as Offer does, and leaves no trace: it begins no boot session, and discovers no machine. An instance without the engine
+// answers DHCP by it while the one that has the engine does not answer. The boot then begins with the machine's script.
+func (o *Offers) Foresee(ctx context.Context, c pxe.Client, base string) pxe.Reply {
+	k, err := o.lookUp(ctx, c)
+	if err != nil {
+		o.Log.Error("boot not decided", "mac", c.MAC, "err", err)
+		return pxe.Reply{}
+	}
+	p := k.plan
+	if k.host != nil {
+		if problem := portProblemFor(k.host, c); problem != nil {
+			p.Problem, p.Work = problem, nil
+		}
+	}
+	return pxe.Answer(c, pxe.Decide(c, k.host, p, o.Now()), "", base)
+}
+
 // known is what the store says of a machine that asks.
 type known struct {
 	host *inventory.Host // nil: never heard of

@@ -15,12 +15,20 @@ func (r *Registry) heardOn(h *inventory.Host, c pxe.Client) *inventory.Error {
 	if !c.HasPort {
 		return portProblem(h)
 	}
-	now := *h
-	now.Facts = withPort(h.Facts, c)
+	now := withPort(h.Facts, c)
 	// Written only when the port differs: a relay names it with every packet.
-	if h.Facts[inventory.FactPort] != now.Facts[inventory.FactPort] || h.Facts[inventory.FactRelay] != now.Facts[inventory.FactRelay] {
+	if h.Facts[inventory.FactPort] != now[inventory.FactPort] || h.Facts[inventory.FactRelay] != now[inventory.FactRelay] {
 		id := h.ID
 		r.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error { return r.moved(tx, id, c) }})
+	}
+	return portProblemFor(h, c)
+}
+
+// portProblemFor returns what is wrong if a host boots from where a packet came.
+func portProblemFor(h *inventory.Host, c pxe.Client) *inventory.Error {
+	now := *h
+	if c.HasPort {
+		now.Facts = withPort(h.Facts, c)
 	}
 	return portProblem(&now)
 }

@@ -17,10 +17,8 @@ import (
 // Config holds the settings of a Keeper. Store, ID and Name are required.
 type Config struct {
 	Store inventory.Store
-	// ID, Name, Addresses and Version are those of inventory.Instance.
-	ID, Name  string
-	Addresses []string
-	Version   string
+	// Instance says who this is: ID, Name, Addresses, Links and Version.
+	inventory.Instance
 	// IsAlone says that no other process can use the database, as with a file of SQLite in a locked data directory. The instance then holds
 	// what it wants until it stops, and writes no signs of life: nobody reads them.
 	IsAlone bool

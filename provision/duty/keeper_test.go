@@ -109,7 +109,7 @@ func (w *world) server(id, name string) *server {
 	l := &line{dead: make(chan struct{})}
 	s := &server{line: l, link: &link{world: w, line: l, rnd: rand.New(rand.NewPCG(7, uint64(len(id+name))))}, ended: make(chan struct{})}
 	s.Keeper = New(Config{
-		Store: s.link, ID: id, Name: name, Addresses: []string{"10.0.0." + id},
+		Store: s.link, Instance: inventory.Instance{ID: id, Name: name, Addresses: []string{"10.0.0." + id}},
 		Elapsed: func() time.Duration { return time.Since(w.from) },
 	})
 	return s

@@ -91,7 +91,8 @@ func (t *turn) register() (other *inventory.Instance, err error) {
 		}
 	}
 	k.inherit(duties)
-	t.self.Name, t.self.Addresses, t.self.Version = k.cfg.Name, slices.Clone(*k.reached.Load()), k.cfg.Version
+	t.self.Name, t.self.Version = k.cfg.Name, k.cfg.Version
+	t.self.Addresses, t.self.Links = slices.Clone(*k.reached.Load()), slices.Clone(k.cfg.Links)
 	t.self.Run, t.self.StartedAt, t.self.SeenAt = k.run, t.now, t.now
 	t.self.HeartbeatN++
 	if k.cfg.IsAlone || k.undrains { // with IsAlone, the row may come from a database with other instances

@@ -82,7 +82,7 @@ func (s *simulation) start(m *machine, isCopy bool) *process {
 	p := &process{line: &line{dead: make(chan struct{})}, at: m, no: s.startN, stop: stop, ended: make(chan struct{})}
 	from := time.Now()
 	p.keeper = New(Config{
-		Store: s.link(p, 0), ID: m.id, Name: m.name,
+		Store: s.link(p, 0), Instance: inventory.Instance{ID: m.id, Name: m.name},
 		Elapsed: func() time.Duration {
 			passed := time.Duration(float64(time.Since(from)) * m.rate)
 			if s.flaw == byWallClock {

@@ -63,9 +63,9 @@ func foreignKey(f pxe.ForeignServer) string {
 	return inventory.IssueForeignDHCP + "/" + f.Interface + "/" + f.Name()
 }
 
-// ForeignGone closes the issues of servers without a sign in the last hour, after listening for that long. It also closes
-// those on networks that are no longer ours alone.
-func (in *Intruders) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration) {
+// ForeignGone closes the issues of servers without a sign in the last hour, after listening for that long, on some subnets. It also
+// closes those on subnets that are no longer ours alone.
+func (in *Intruders) ForeignGone(noticed []pxe.ForeignServer, subnets []string, listened time.Duration) {
 	in.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		open, err := tx.ListIssues(false, "")
 		if err != nil {
@@ -75,15 +75,19 @@ func (in *Intruders) ForeignGone(noticed []pxe.ForeignServer, listened time.Dura
 			if i.Type != inventory.IssueForeignDHCP {
 				continue
 			}
+			n, err := tx.Subnets().Find(i.Subnet)
+			if err != nil && !inventory.IsKind(err, inventory.NotFound) {
+				return err
+			}
+			isThere := err == nil
+			if isThere && !slices.Contains(subnets, i.Subnet) {
+				continue // another instance listens there
+			}
 			why := "it has not been noticed for an hour"
 			isNoticed := slices.ContainsFunc(noticed, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key })
 			// Nothing is concluded from silence before it has lasted an hour: after a restart the list of servers is empty.
 			if isNoticed || listened < pxe.ForeignForgotten {
-				n, err := tx.Subnets().Find(i.Subnet)
-				if err != nil && !inventory.IsKind(err, inventory.NotFound) {
-					return err
-				}
-				if err == nil && n.Mode == inventory.ModeFull {
+				if isThere && n.Mode == inventory.ModeFull {
 					continue
 				}
 				why = "the network is no longer in mode full"

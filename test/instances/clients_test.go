@@ -81,7 +81,7 @@ func ask(of string) error {
 		return err
 	}
 	c.store = s
-	c.keeper = duty.New(duty.Config{Store: s, ID: c.ID, Name: c.Name, Log: log})
+	c.keeper = duty.New(duty.Config{Store: s, Instance: inventory.Instance{ID: c.ID, Name: c.Name}, Log: log})
 	c.keeper.Want(duties...)
 	err = c.keeper.Register(ctx)
 	for inventory.IsKind(err, inventory.Unavailable) {

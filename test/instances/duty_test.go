@@ -54,7 +54,7 @@ func work(name, url string) error {
 	if err != nil {
 		return err
 	}
-	k := duty.New(duty.Config{Store: s, ID: "id-" + name, Name: name, Log: log})
+	k := duty.New(duty.Config{Store: s, Instance: inventory.Instance{ID: "id-" + name, Name: name}, Log: log})
 	k.Want(duties...)
 	ctx := context.Background()
 	if err := k.Register(ctx); err != nil {

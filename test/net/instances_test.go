@@ -53,10 +53,12 @@ func (a *appliance) silence(t *testing.T) (cause string) {
 	return cause
 }
 
-// TestPostgreSQLAnInstanceIsDrainedForItsUpdate takes the instance that serves out for maintenance and back. Then the one that serves dies,
+// TestPostgreSQLAnInstanceIsDrainedForItsUpdate takes the leader out for maintenance and back. Then the leader dies,
 // and its silence is an issue until it is deleted.
 func TestPostgreSQLAnInstanceIsDrainedForItsUpdate(t *testing.T) {
-	s, _ := newServed(t)
+	both := newInstances(t, "a", "other")
+	s, other := &sufferer{appliance: both[0]}, both[1]
+	s.Start()
 	ctx := t.Context()
 	var self wire.Instance
 	for i, err := range s.API.Instances.All(ctx, client.Query{}) {
@@ -68,13 +70,8 @@ func TestPostgreSQLAnInstanceIsDrainedForItsUpdate(t *testing.T) {
 	if _, err := s.API.Instances.Drain(ctx, self.Name); err == nil || !strings.Contains(err.Error(), "no other instance is alive") {
 		t.Fatalf("the only instance is drained: %v", err)
 	}
-	other := s.other()
-	with := func(a, b string) string { // in the order of the names
-		if self.Name < "other" {
-			return self.Name + " " + a + ", other " + b
-		}
-		return "other " + b + ", " + self.Name + " " + a
-	}
+	other.follow(both[0])
+	with := func(a, b string) string { return "a " + a + ", other " + b }
 	s.awaits(t, 5*time.Second, with("alive leads", "alive"))
 	if k, ok := s.check("instances"); !ok || k.Status != "ok" || !strings.Contains(k.Detail, "2 of 2 are alive") {
 		t.Errorf("the self-check says %+v", k)
@@ -83,9 +80,9 @@ func TestPostgreSQLAnInstanceIsDrainedForItsUpdate(t *testing.T) {
 	if _, err := s.API.Instances.Drain(ctx, self.Name); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 10*time.Second, "the other one answers DHCP", func() (bool, string) {
+	within(t, 10*time.Second, "the other one leads", func() (bool, string) {
 		said := other.Process.Text()
-		return strings.Contains(said, "answering dhcp"), said
+		return strings.Contains(said, "API on"), said
 	})
 	select {
 	case err := <-s.Process.Done:
@@ -107,9 +104,9 @@ func TestPostgreSQLAnInstanceIsDrainedForItsUpdate(t *testing.T) {
 	other.awaits(t, 5*time.Second, with("alive", "alive leads"))
 
 	other.Process.Kill(syscall.SIGKILL)
-	within(t, 15*time.Second, "the first one answers DHCP again", func() (bool, string) {
+	within(t, 15*time.Second, "the first one leads again", func() (bool, string) {
 		said := s.Process.Text()
-		return strings.Contains(said, "answering dhcp"), said
+		return strings.Contains(said, "API on"), said
 	})
 	within(t, 20*time.Second, "the silence is an issue", func() (bool, string) {
 		said := s.silence(t)

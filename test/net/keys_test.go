@@ -11,13 +11,13 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/inventory/secret"
-	"slipway.dev/slipway/test/netlab"
 )
 
 // TestPostgreSQLBelongsToOneKey starts a second server without the key of the first one, with another key, and with a copy.
 func TestPostgreSQLBelongsToOneKey(t *testing.T) {
-	s, _ := newServed(t)
-	other := &appliance{&netlab.Appliance{Lab: s.Lab, Net: s.Net, Data: s.Data + "-other", Env: append(s.Env, instanceEnv+"=other")}, s.lab}
+	both := newInstances(t, "a", "other")
+	s, other := both[0], both[1]
+	s.Start()
 	if err := os.Mkdir(other.Data, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestPostgreSQLBelongsToOneKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.Launch()
-	other.Process.WaitFor("standing by: instance ... serves", 1)
+	other.Process.WaitFor("instance a has the engine", 1)
 	if said := other.Process.Text(); strings.Contains(said, "is not the key") {
 		t.Errorf("with a copy of the key it says:\n%s", said)
 	}

@@ -131,57 +131,78 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// other starts an instance beside this one, with its images and its key of secrets. It stands by.
-func (s *sufferer) other() *appliance {
-	s.lab.T.Helper()
-	other := &appliance{&netlab.Appliance{Lab: s.Lab, Net: s.Net, Data: s.Data + "-other", Env: append(s.Env, instanceEnv+"=other")}, s.lab}
-	other.Connect()
-	s.lab.Must("cp", "-a", s.Data, other.Data)
-	s.lab.Must("sh", "-c", "rm -f "+other.Data+"/instance.id "+other.Data+"/slipway.sock")
-	other.Launch()
-	other.Process.WaitFor("standing by: instance ... serves", 1)
-	return other
+// newInstances returns servers that share a database, by their names. None of them runs yet.
+func newInstances(t *testing.T, names ...string) (all []*appliance) {
+	t.Helper()
+	l := newLab(t) // skips
+	pg := postgres.Start(t, postgres.Options{})
+	u, err := url.Parse(pg.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range netlab.NewAppliances(l.Lab, names...) {
+		a.Env = []string{databaseEnv + "=" + pg.SocketURL(strings.TrimPrefix(u.Path, "/")), instanceEnv + "=" + names[i]}
+		all = append(all, &appliance{a, l})
+	}
+	return all
 }
 
-// TestPostgreSQLHasOneServerThatServesAndOneThatStandsBy kills the server that serves, and lets machines boot from the one that stood by.
-func TestPostgreSQLHasOneServerThatServesAndOneThatStandsBy(t *testing.T) {
-	s, _ := newServed(t)
+// follow starts a server with the key of one that runs.
+func (a *appliance) follow(first *appliance) {
+	a.Lab.T.Helper()
+	a.Lab.Must("mkdir", "-p", a.Data)
+	a.Lab.Must("cp", first.Data+"/secret.key", a.Data)
+	a.Launch()
+	a.Process.WaitFor("this one serves on its behalf", 1)
+}
+
+// TestPostgreSQLHasServersThatServeBesideEachOther kills the server with the engine. The other one serves machines and people
+// before and after.
+func TestPostgreSQLHasServersThatServeBesideEachOther(t *testing.T) {
+	both := newInstances(t, "a", "b")
+	a, b := both[0], both[1]
 	ctx := t.Context()
-	s.ImportLive()
-	if _, err := s.API.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac"}); err != nil {
+	a.Start()
+	a.ImportLive()
+	if _, err := a.API.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "mac"}); err != nil {
-		t.Fatal(err)
-	}
-	other := s.other()
+	b.follow(a)
+	b.Lab.Must("cp", "-a", a.Data+"/artefacts", b.Data)
+	// Whatever a person does at one server happens.
+	within(t, 5*time.Second, "b passes on what a person asks", func() (bool, string) {
+		_, err := b.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "mac"})
+		return err == nil, errText(err)
+	})
 	boots := simulate.Config{Hosts: 3, Seed: 7, Expect: simulate.StageBooted}
-	s.Good(s.Boot(ctx, boots))
-	if said := other.Process.Text(); strings.Contains(said, "answering") {
-		t.Errorf("two servers answer:\n%s", said)
+	a.Good(a.Boot(ctx, boots))
+	if n := len(b.Hosts()); n != 3 {
+		t.Errorf("b lists %d hosts, want 3", n)
 	}
 
-	s.Process.Kill(syscall.SIGKILL)
-	within(t, 15*time.Second, "the other one answers DHCP", func() (bool, string) {
-		said := other.Process.Text()
-		return strings.Contains(said, "answering dhcp"), said
-	})
+	a.Process.Kill(syscall.SIGKILL)
+	killed := time.Now()
 	boots.Seed++
-	other.Good(other.Boot(ctx, boots))
-	if n := len(other.Hosts()); n != 6 {
-		t.Errorf("the other server lists %d hosts, want 6", n)
+	b.Good(b.Boot(ctx, boots))
+	t.Logf("three machines that began to boot as a died had booted %s later", time.Since(killed).Round(10*time.Millisecond))
+	within(t, 15*time.Second, "b has the engine", func() (bool, string) {
+		said := b.Process.Text()
+		return strings.Contains(said, "API on"), said
+	})
+	if n := len(b.Hosts()); n != 6 {
+		t.Errorf("b lists %d hosts, want 6", n)
 	}
 
-	s.Launch() // now it is the one that stands by
-	s.Process.WaitFor("standing by: instance other serves", 1)
-	other.Process.Kill(syscall.SIGTERM)
-	within(t, 8*time.Second, "the first one answers DHCP at once", func() (bool, string) {
-		said := s.Process.Text()
-		return strings.Contains(said, "answering dhcp"), said
+	a.Launch()
+	a.Process.WaitFor("instance b has the engine", 1)
+	b.Process.Kill(syscall.SIGTERM)
+	within(t, 8*time.Second, "a has the engine", func() (bool, string) {
+		said := a.Process.Text()
+		return strings.Contains(said, "API on"), said
 	})
 	boots.Seed++
-	s.Good(s.Boot(ctx, boots))
-	if n := len(s.Hosts()); n != 9 {
+	a.Good(a.Boot(ctx, boots))
+	if n := len(a.Hosts()); n != 9 {
 		t.Errorf("%d hosts are listed, want 9", n)
 	}
 }

@@ -84,6 +84,31 @@ func NewApplianceOn(l *Lab, n *simulate.Net) *Appliance {
 	return a
 }
 
+// NewAppliances returns a server for each name, on one network with the machines. Start starts each of them.
+func NewAppliances(l *Lab, names ...string) (all []*Appliance) {
+	l.T.Helper()
+	hub, machines := l.NS("hub"), l.NS("cli")
+	l.In(hub, "ip", "link", "add", "name", "bridge", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
+	l.In(hub, "ip", "link", "set", "bridge", "up")
+	l.Wire(machines, "vc", hub, "machines")
+	l.In(hub, "ip", "link", "set", "machines", "master", "bridge")
+	l.In(machines, "ip", "route", "add", "10.77.0.0/16", "dev", "vc")
+	for i, name := range names {
+		ns, port := l.NS(name), fmt.Sprint("server", i)
+		l.Wire(ns, "vs", hub, port)
+		l.In(hub, "ip", "link", "set", port, "master", "bridge")
+		at := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), 16)
+		l.In(ns, "ip", "addr", "add", at.String(), "dev", "vs")
+		a := &Appliance{
+			Lab: l, Data: filepath.Join(l.Dir, name),
+			Net: &simulate.Net{Server: ns, Client: machines, ServerIf: "vs", ClientIf: "vc", Address: at},
+		}
+		a.Connect()
+		all = append(all, a)
+	}
+	return all
+}
+
 // Connect makes the client for the server of the data directory.
 func (a *Appliance) Connect() {
 	a.Lab.T.Helper()

@@ -30,11 +30,16 @@ func RememberPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// AdmitLocal lets every caller in: a user that can open the socket is an admin.
-func AdmitLocal(next http.Handler) http.Handler {
+// LocalUser names the user at the other end of a Unix socket, "" if the kernel does not say.
+func LocalUser(r *http.Request) string {
+	name, _ := r.Context().Value(peerKey{}).(string)
+	return name
+}
+
+// AdmitLocal lets every caller in: a user that can open the socket is an admin. User returns the name of the one who sent a request.
+func AdmitLocal(user func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, _ := r.Context().Value(peerKey{}).(string)
-		name = cmp.Or(name, "somebody")
+		name := cmp.Or(user(r), "somebody")
 		door.Trust(r.Context())
 		rest.EdgeOf(r.Context()).Caller = rest.Caller{Name: name + " (local)", IsLocal: true, Via: rest.ViaSocket, Grants: inventory.AdminEverywhere()}
 		next.ServeHTTP(w, r)

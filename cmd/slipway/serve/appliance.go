@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -18,7 +19,9 @@ import (
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
+	"slipway.dev/slipway/cmd/slipway/serve/leader"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
+	"slipway.dev/slipway/cmd/slipway/serve/peer"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/images"
@@ -68,12 +71,19 @@ type appliance struct {
 	member     *instance.Member // of the instances of one database
 	instances  *instance.Watch
 	engine     *provision.Engine
-	bank       *fake.Bank // of simulated controllers
+	decides    *leader.Switch // the engine that machines are answered by: that of the leader
+	remote     *leader.Remote // the leader, while this instance is not; nil: there is no other instance
+	peers      *peer.Client
+	link       *peer.Server // for the other instances
+	told       lookup.Told  // neighbours of other instances
+	bank       *fake.Bank   // of simulated controllers
 	joiner     *join.Joiner
 	keeper     *apply.Keeper
 	attacher   *manager.Attacher
 	certs      *certificates
 	admin      *web.Server
+	here       *backend.Local // what controllers of clusters call
+	catalogue  *images.Catalogue
 	egress     *egress.Policy // which addresses are connected to on behalf of others
 	adminPort  atomic.Uint32  // of the admin door, once it is open
 	metrics    *prometheus.Registry
@@ -110,10 +120,6 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Issues of the last run are open until a check closes them. Loaded late, the first check would open each a second time.
-	if err := a.store.Read(ctx, a.alarms.Load); err != nil {
-		return err
-	}
 	a.check = &selfCheck{cfg: &a.cfg, store: a.store, subnets: a.subnets, loaders: a.loaders, instances: instances}
 	a.checks, a.heard = a.check.checkMachine(ctx, unserved)
 	// Leases are stored under the duty of their network, and not of the engine.
@@ -124,21 +130,22 @@ func (a *appliance) start(ctx context.Context) error {
 		Networks: a.networks, Duties: a.member.Duties, Besides: []string{inventory.DutyEngine}, Interfaces: a.cfg.Interfaces, Log: a.log,
 	})
 	a.check.networks = a.networks
-	catalogue, err := readCatalogue(a.cfg.Catalogue)
-	if err != nil {
+	if a.catalogue, err = readCatalogue(a.cfg.Catalogue); err != nil {
 		return err
 	}
-	if a.cache, err = images.New(images.Config{Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: catalogue, Now: time.Now, Loaders: a.loaders, Egress: a.egress}); err != nil {
+	if a.cache, err = images.New(images.Config{
+		Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: a.catalogue, Now: time.Now, Loaders: a.loaders, Egress: a.egress,
+	}); err != nil {
 		return err
 	}
 	a.artefacts = &artefacts{cache: a.cache, log: a.log}
-	a.jobs = images.NewJobs(images.JobsConfig{Import: a.cache.Import, Check: catalogue.Check, Now: time.Now, Log: a.log})
+	a.jobs = images.NewJobs(images.JobsConfig{Import: a.cache.Import, Check: a.catalogue.Check, Now: time.Now, Log: a.log})
 	quirks, err := a.cfg.quirks()
 	if err != nil {
 		return err
 	}
-	box, reportKey := a.key.Box, a.key.Reports
-	if a.certs, err = openCertificates(ctx, &a.cfg, &keys.Vault{Store: a.db, Box: box, Dir: a.cfg.DataDir, Log: a.log}, a.store); err != nil {
+	sealedKeys := &keys.Vault{Store: a.db, Box: a.key.Box, Dir: a.cfg.DataDir, Log: a.log}
+	if a.certs, err = openCertificates(ctx, &a.cfg, sealedKeys, a.store); err != nil {
 		return err
 	}
 	var confidential *delivery.Confidential
@@ -146,11 +153,11 @@ func (a *appliance) start(ctx context.Context) error {
 		confidential = &delivery.Confidential{Port: a.cfg.BootTLSPort, CA: a.certs.boot.CA}
 	}
 	a.duid = serverDUID(a.key.Fingerprint)
-	sealed := secretsOf{vault{box, a.store}}
+	sealed := secretsOf{vault{a.key.Box, a.store}}
 	a.joiner = join.New(join.Config{Store: a.store, Secrets: sealed, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
 	nodes := node.New(node.Config{Egress: a.egress, Store: a.store, Secrets: sealed, Site: a.cfg.Site, Now: time.Now, Log: a.log})
 	// The record reads the files of the last run, so that explain also knows the packets of before a restart.
-	a.record, a.recordLogs = newRecord(&a.cfg, a.networks.Known.HasMAC, a.log)
+	a.record, a.recordLogs = newRecord(&a.cfg, instances, a.networks.Known.HasMAC, a.log)
 	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: time.Now}); err != nil {
 		return err
 	}
@@ -164,26 +171,40 @@ func (a *appliance) start(ctx context.Context) error {
 		BootMenu:   time.Duration(a.cfg.BootMenu),
 		Store:      a.store, OnDuty: a.onEngine, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
-		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: a.neighbours.Of,
-		Confidential: confidential, OpenBMC: openBMC(drivers(a.store, a.bank), a.egress), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
+		Renderer: render.New(Parts()), Secrets: a.key.Box, Join: a.joiner, ReportKey: a.key.Reports, Neighbour: a.neighbourAt,
+		Confidential: confidential, OpenBMC: openBMC(drivers(a.store, a.bank), a.egress), Sealer: a.key.Box, NewULID: newULID, Site: a.cfg.Site,
 		Nodes: nodes, Knows: a.networks.Known.HasMAC, Logs: a.logs,
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	// Every commit wakes the hub. Set before anything serves: an event of the first moment would wait for the hub's poll.
 	a.db.OnCommit(a.hub.Wake)
 	// Controllers of clusters call the engine in this process, through the same contract as from within a cluster.
-	here := backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
-	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: here, Planes: nodes, Secrets: sealed, Now: time.Now, Log: a.log})
+	a.here = backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: a.key.Box, Site: a.cfg.Site, Now: time.Now})
+	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: a.here, Planes: nodes, Secrets: sealed, Now: time.Now, Log: a.log})
 	manager.RouteLogs(a.log)
 	a.attacher = manager.New(manager.Config{
-		Store: a.store, Secrets: sealed, Appliance: here, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
+		Store: a.store, Secrets: sealed, Appliance: a.here, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 	})
-	if err := attachFile(ctx, a.cfg.Kubeconfig, a.store, box); err != nil {
+	a.instances = instance.NewWatch(a.member.Duties, a.store)
+	if err := a.openLink(keyFor("link of the instances", a.key.Reports)); err != nil {
 		return err
 	}
-	a.instances = instance.NewWatch(a.member.Duties, a.store)
-	a.others = &otherServers{cfg: &a.cfg, networks: a.networks, instances: instances, engine: a.engine, log: a.log}
+	a.others = &otherServers{
+		cfg: &a.cfg, networks: a.networks, instances: instances, engine: a.decides, subnets: a.answering.Subnets, log: a.log,
+	}
+	return nil
+}
+
+// startLeading makes the parts that only the instance with the engine has, once it has it: they keep what they read.
+func (a *appliance) startLeading(ctx context.Context) error {
+	// Issues of the last run are open until a check closes them. Loaded late, the first check would open each a second time.
+	if err := a.store.Read(ctx, a.alarms.Load); err != nil {
+		return err
+	}
+	if err := attachFile(ctx, a.cfg.Kubeconfig, a.store, a.key.Box); err != nil {
+		return err
+	}
 	a.health = &health{
 		cfg: &a.cfg, log: a.log, db: a.db, store: a.store, database: a.database, instances: a.instances,
 		networks: a.networks, subnets: a.subnets, artefacts: a.artefacts,
@@ -198,9 +219,9 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.admin = web.New(web.Config{
 		TLS: a.certs.keeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: strings.TrimRight(a.cfg.ExternalURL, "/"), KnowsHost: a.certs.knowsHost,
-		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.health.ready, Key: keyFor("cookies of the admin door", reportKey),
+		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.health.ready, Key: keyFor("cookies of the admin door", a.key.Reports),
 		Backups: backups{a.db, a.cfg.DataDir, a.cfg.Version, a.key.Fingerprint},
-		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
+		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: a.catalogue.Entries(), Events: a.hub,
 		// The checks run again for each request. a.admin is set by then: nothing serves before New has returned.
 		SelfCheck: func(ctx context.Context) []Check {
 			checks, _ := a.check.checkMachine(ctx, a.cfg.Interfaces)
@@ -224,13 +245,13 @@ func (a *appliance) start(ctx context.Context) error {
 		Probe: a.others.probe, ForeignServers: a.others.foreignServers,
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 		Logs: a.logs,
-		Scan: scanner{a.egress, a.neighbours}.scan, Configs: a.engine, Secrets: box,
+		Scan: scanner{a.egress, a.neighbours}.scan, Configs: a.engine, Secrets: a.key.Box,
 		CheckTarget: func(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck {
 			return checkTarget(ctx, a.joiner, t)
 		},
-		TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), IssueKubeconfig: here.IssueKubeconfig, Clusters: attached{a.attacher}, Appliance: here,
+		TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), IssueKubeconfig: a.here.IssueKubeconfig, Clusters: attached{a.attacher}, Appliance: a.here,
 		ClusterView: func(uid string, namespaces []string) clusters.ClusterView {
-			return backend.ForToken(here, backend.Scope{UID: uid, Namespaces: namespaces})
+			return backend.ForToken(a.here, backend.Scope{UID: uid, Namespaces: namespaces})
 		},
 	})
 	return nil
@@ -308,5 +329,41 @@ func (a *appliance) noteJoin(ctx context.Context, alarm join.Alarm) {
 	})
 	if err != nil {
 		a.log.Warn("alarm of a join target not stored", "target", alarm.Target, "detail", alarm.Detail, "err", err)
+	}
+}
+
+// openLink makes what this instance needs of the leader while it is not the leader itself. With one instance it is the leader at once.
+func (a *appliance) openLink(key []byte) error {
+	if a.member.Duties.IsAlone() {
+		a.decides = leader.NewSwitch(a.engine)
+		return nil
+	}
+	who, err := peer.NewIdentity(key)
+	if err != nil {
+		return err
+	}
+	a.peers = peer.NewClient(who)
+	a.link = peer.New(peer.Config{Identity: who, Listen: a.cfg.InstanceListen, Log: a.log})
+	a.remote = leader.New(leader.Config{
+		Client: a.peers, Leader: a.member.Leader, Neighbour: a.neighbours.Of, Offer: a.engine.Foresee, Now: time.Now, Log: a.log,
+	})
+	a.decides = leader.NewSwitch(a.remote)
+	return nil
+}
+
+// neighbourAt returns the MAC that uses an address on a network of this instance, or on one of another instance that says so.
+func (a *appliance) neighbourAt(at netip.Addr) (inventory.MAC, bool) {
+	if mac, ok := a.neighbours.Of(at); ok {
+		return mac, true
+	}
+	return a.told.Of(at)
+}
+
+// printStart tells the person at the terminal what a start found, and where the first token lies.
+func (a *appliance) printStart(checks []Check, tokenFile string) {
+	fmt.Fprintf(a.cfg.Out, "slipway %s, data in %s\n", a.cfg.Version, a.cfg.DataDir)
+	printChecks(a.cfg.Out, checks)
+	if tokenFile != "" {
+		fmt.Fprintf(a.cfg.Out, "\nadmin token in %s, good for a day: sudo cat %s\nIt lets you in at first. Make a user for each person: sudo slipway user create NAME --role admin\n\n", tokenFile, tokenFile)
 	}
 }

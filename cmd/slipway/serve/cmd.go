@@ -22,6 +22,7 @@ type Cmd struct {
 	Database        string              `help:"URL of a PostgreSQL database (default: SQLite in the data directory)." placeholder:"URL"`
 	Instance        string              `help:"Name of this server among those that share a database (default: its host name)." placeholder:"NAME"`
 	Undrain         bool                `help:"Hold duties again, although an admin has drained this instance; for when no other is left."`
+	InstanceListen  string              `help:"Address on which other servers of the database ask this one (default :8069)." placeholder:"ADDR"`
 	PasswordFile    string              `name:"database-password-file" help:"File with its password." placeholder:"FILE"`
 	AdminListen     string              `help:"Address of the admin listener (default 127.0.0.1:8067), or fd:N; beyond loopback it speaks TLS." placeholder:"ADDR"`
 	AdminTLSCert    string              `name:"admin-tls-cert" help:"Certificate of the admin listener, a PEM file (default: signed by this site's own authority, beyond loopback)." placeholder:"FILE"`
@@ -79,6 +80,7 @@ func (c *Cmd) merged(version string) (Config, error) {
 		{c.Database, &cfg.Database},
 		{c.PasswordFile, &cfg.DatabasePasswordFile},
 		{c.Instance, &cfg.Instance},
+		{c.InstanceListen, &cfg.InstanceListen},
 		{c.AdminListen, &cfg.AdminListen},
 		{c.AdminTLSCert, &cfg.AdminTLSCert},
 		{c.AdminTLSKey, &cfg.AdminTLSKey},

@@ -27,6 +27,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,6 +38,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/peer"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
@@ -56,6 +58,9 @@ type Config struct {
 	DatabasePasswordFile string `yaml:"databasePasswordFile"`
 	Undrain              bool   `yaml:"-"`        // end a drain of this instance: for one start only, so it is no key of the file
 	Instance             string `yaml:"instance"` // name of this server among those that share a database; empty: its host name
+
+	// InstanceListen is where other instances of the database ask this one: host:port, or :port on all addresses.
+	InstanceListen string `yaml:"instanceListen"`
 
 	AdminListen  string `yaml:"adminListen"`  // address of the admin door, or fd:N for an open listener
 	AdminTLSCert string `yaml:"adminTLSCert"` // certificate of the admin door, a PEM file; empty: by the site's own authority, where TLS is needed
@@ -111,7 +116,7 @@ type Quirk struct {
 // Default is the configuration of "slipway serve" without flags and file.
 func Default() Config {
 	return Config{
-		DataDir: "/var/lib/slipway", AdminListen: "127.0.0.1:8067", BootPort: 80, Mode: "auto", Unknown: string(inventory.UnknownDisk),
+		DataDir: "/var/lib/slipway", InstanceListen: fmt.Sprint(":", peer.Port), AdminListen: "127.0.0.1:8067", BootPort: 80, Mode: "auto", Unknown: string(inventory.UnknownDisk),
 		Advertise: true, CheckConflict: true, KeepHistory: inventory.Duration(90 * 24 * time.Hour), KeepStrangers: inventory.Duration(7 * 24 * time.Hour), LogLevel: "info", LogFormat: "text", Out: os.Stdout, LogTo: os.Stderr,
 	}
 }
@@ -189,6 +194,10 @@ func (c *Config) badValue() (key string, row int, err error) {
 		if err := inventory.CheckName("instance", c.Instance); err != nil {
 			return "instance", 0, err
 		}
+	}
+	if _, port, err := net.SplitHostPort(c.InstanceListen); err != nil || port == "" {
+		return "instanceListen", 0, inventory.Errorf(inventory.Invalid, "--instance-listen %q is not an address with a port", c.InstanceListen).
+			WithHint("write it as :%d, or 192.0.2.1:%d", peer.Port, peer.Port)
 	}
 	if c.Site != "" {
 		if err := inventory.CheckName("site", c.Site); err != nil {
@@ -327,4 +336,74 @@ func (c *Config) oidc() (*access.OIDC, error) {
 		return nil, nil
 	}
 	return c.OIDC.web(c.ExternalURL)
+}
+
+// OIDC is the provider of identities as the file has it.
+type OIDC struct {
+	Issuer           string                      `yaml:"issuer"`
+	ClientID         string                      `yaml:"clientID"`
+	ClientSecretFile string                      `yaml:"clientSecretFile"` // empty: a public client
+	Title            string                      `yaml:"title"`            // on the login page; empty: single sign-on
+	Scopes           []string                    `yaml:"scopes"`           // besides openid; empty: profile and email
+	NameClaim        string                      `yaml:"nameClaim"`        // empty: preferred_username
+	GroupsClaim      string                      `yaml:"groupsClaim"`      // empty: groups
+	Groups           map[string]inventory.Grants `yaml:"groups"`           // roles of each group
+	CAFile           string                      `yaml:"caFile"`           // who vouches for the provider's certificate; empty: the system's
+}
+
+// web returns the provider as the admin door uses it; its files are read.
+func (o *OIDC) web(externalURL string) (*access.OIDC, error) {
+	out := &access.OIDC{
+		Issuer: o.Issuer, ClientID: o.ClientID, Title: o.Title, Scopes: o.Scopes, NameClaim: o.NameClaim, GroupsClaim: o.GroupsClaim,
+		Groups: o.Groups, ExternalURL: strings.TrimRight(externalURL, "/"),
+	}
+	for _, d := range []struct {
+		to *string
+		is string
+	}{{&out.Title, "single sign-on"}, {&out.NameClaim, "preferred_username"}, {&out.GroupsClaim, "groups"}} {
+		if *d.to == "" {
+			*d.to = d.is
+		}
+	}
+	if out.Scopes == nil {
+		out.Scopes = []string{"profile", "email"}
+	}
+	if err := inventory.CheckText("oidc: title", out.Title, 60); err != nil {
+		return nil, err
+	}
+	if o.ClientSecretFile != "" {
+		text, err := readSmall(o.ClientSecretFile)
+		if err != nil {
+			return nil, inventory.Errorf(inventory.Invalid, "oidc: clientSecretFile: %s", err).WithHint("write the secret that the provider gave to a file that only Slipway's user can read")
+		}
+		out.ClientSecret = strings.TrimSpace(string(text))
+	}
+	if o.CAFile != "" {
+		text, err := readSmall(o.CAFile)
+		if err != nil {
+			return nil, inventory.Errorf(inventory.Invalid, "oidc: caFile: %s", err).WithHint("it is a PEM file")
+		}
+		out.CA = text
+	}
+	return out, out.Validate()
+}
+
+// readSmall reads a file of at most 64 KiB that is not empty.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10+1))
+	switch {
+	case err != nil:
+		return nil, err
+	// A file that does not end, such as a device, must not fill the memory of a start.
+	case len(text) > 64<<10:
+		return nil, errors.New(path + " is over 64 KiB long")
+	case strings.TrimSpace(string(text)) == "":
+		return nil, errors.New(path + " is empty")
+	}
+	return text, nil
 }

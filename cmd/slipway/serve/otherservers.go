@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/leader"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/dhcp6"
@@ -26,8 +26,10 @@ const (
 type otherServers struct {
 	cfg      *Config
 	networks *lookup.Networks
-	engine   *provision.Engine
-	log      *slog.Logger
+	engine   leader.Engine
+	// subnets returns those that this instance answers on.
+	subnets func() []string
+	log     *slog.Logger
 	// instances are the addresses of the other instances, which answer like this one.
 	instances func() []netip.Addr
 	// The servers are made with the listeners, before anything asks.
@@ -100,7 +102,7 @@ func (o *otherServers) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-tick.C:
-			o.engine.ForeignGone(append(o.dhcp.Foreigners(), o.dhcp6.Foreigners()...), now.Sub(began))
+			o.engine.ForeignGone(append(o.dhcp.Foreigners(), o.dhcp6.Foreigners()...), o.subnets(), now.Sub(began))
 			if now.Sub(askedAt) >= foreignAskEach {
 				askedAt = now
 				o.askForeign(ctx)

@@ -17,8 +17,8 @@ import (
 	"slipway.dev/slipway/pxe/trace"
 )
 
-// newRecord returns the record of what machines say on the wire.
-func newRecord(cfg *Config, knows func(inventory.MAC) bool, log *slog.Logger) (*trace.Ring, *recordLogs) {
+// newRecord returns the record of what machines say on the wire. others are the addresses of other instances, to which machines speak, too.
+func newRecord(cfg *Config, others func() []netip.Addr, knows func(inventory.MAC) bool, log *slog.Logger) (*trace.Ring, *recordLogs) {
 	var (
 		mu   sync.Mutex
 		at   time.Time
@@ -32,7 +32,7 @@ func newRecord(cfg *Config, knows func(inventory.MAC) bool, log *slog.Logger) (*
 			mu.Lock()
 			defer mu.Unlock()
 			if now := time.Now(); now.Sub(at) > time.Second {
-				at, ours = now, ourAddresses(cfg.Interfaces)
+				at, ours = now, append(ourAddresses(cfg.Interfaces), others()...)
 			}
 			return slices.Contains(ours, x)
 		},

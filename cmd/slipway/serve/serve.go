@@ -2,11 +2,9 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
-	"path/filepath"
+	"net"
 	"slices"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/pxe/door"
-	"slipway.dev/slipway/web"
 )
 
 // Run is "slipway serve": it opens the data directory, checks itself, and serves until ctx is done. It returns an error before
@@ -56,7 +53,6 @@ func Run(ctx context.Context, cfg Config) error {
 			_ = a.bank.Close()
 		}
 	}()
-	// Before the parts are made: what they read of the database and keep is true only while no other instance serves.
 	if err := a.join(ctx); err != nil {
 		return err
 	}
@@ -67,7 +63,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return a.serve(ctx)
 }
 
-// join makes this process an instance of its database, and waits until it may serve.
+// join makes this process an instance of its database.
 func (a *appliance) join(ctx context.Context) (err error) {
 	// A key that does not fit shows now, and not when the other instance has died.
 	if a.key, err = keys.OpenKey(ctx, a.db, a.cfg.DataDir, time.Now()); err != nil {
@@ -83,7 +79,8 @@ func (a *appliance) join(ctx context.Context) (err error) {
 	}
 	if a.member, err = instance.Join(ctx, instance.Config{
 		Store: a.db, DataDir: a.cfg.DataDir, Name: a.cfg.Instance, Undrain: a.cfg.Undrain,
-		Addresses: ourAddresses(a.cfg.Interfaces), Version: a.cfg.Version, IsAlone: !a.cfg.storage().IsServer(), Out: a.cfg.Out, Log: a.log,
+		Addresses: ourAddresses(a.cfg.Interfaces), Links: a.cfg.links(), Version: a.cfg.Version,
+		IsAlone: !a.cfg.storage().IsServer(), Out: a.cfg.Out, Log: a.log,
 	}); err != nil {
 		return err
 	}
@@ -114,86 +111,146 @@ func (a *appliance) settle(ctx context.Context) error {
 	return nil
 }
 
-// printStart tells the person at the terminal what a start found, and where the first token lies.
-func (a *appliance) printStart(checks []Check, tokenFile string) {
-	fmt.Fprintf(a.cfg.Out, "slipway %s, data in %s\n", a.cfg.Version, a.cfg.DataDir)
-	printChecks(a.cfg.Out, checks)
-	if tokenFile != "" {
-		fmt.Fprintf(a.cfg.Out, "\nadmin token in %s, good for a day: sudo cat %s\nIt lets you in at first. Make a user for each person: sudo slipway user create NAME --role admin\n\n", tokenFile, tokenFile)
+// serve opens the listeners and keeps everything running until ctx is done or one part fails. An instance that is not the leader serves
+// machines, and people on behalf of the leader, until it becomes the leader.
+func (a *appliance) serve(ctx context.Context) error {
+	// The admin listener comes first: a second server with another data directory fails here, before it touches any packet.
+	tcp, socket, err := a.listenPeople(ctx)
+	if err != nil {
+		return err
+	}
+	machines, err := a.machineDoors(ctx)
+	if err == nil && a.link != nil {
+		if err = a.link.Listen(ctx); err == nil {
+			machines["other instances"] = a.link.Serve
+		}
+	}
+	if err != nil {
+		closeAll(tcp, socket)
+		return err
+	}
+	p := newParts(ctx)
+	p.stay(a.hub.Serve)
+	if a.link != nil { // other instances change certificates, too
+		p.stay(a.certs.follow)
+	}
+	leads, err := a.member.LeadAtOnce(ctx)
+	if err == nil && !leads {
+		p.open(machines)
+		machines = nil
+		if err = a.front(p.openCtx, tcp, socket); err == nil {
+			tcp, socket, err = a.listenPeople(ctx)
+		}
+	}
+	if err == nil {
+		err = a.lead(ctx, p, tcp, socket)
+	}
+	if err != nil {
+		if ctx.Err() != nil { // somebody stopped the server before it became the leader
+			err = nil
+		}
+		err = p.end(err)
+		closeAll(tcp, socket)
+		return err
+	}
+	p.open(machines)
+	return p.end(nil)
+}
+
+func closeAll(listeners ...net.Listener) {
+	for _, l := range listeners {
+		if l != nil {
+			_ = l.Close() // it may be closed already
+		}
 	}
 }
 
-// serve opens the listeners and keeps everything running until ctx is done or one part fails.
+// lead starts what only the leader does.
+func (a *appliance) lead(ctx context.Context, p *parts, tcp, socket net.Listener) error {
+	if err := a.startLeading(ctx); err != nil {
+		return err
+	}
+	// All ports are open now, so nothing but the database can fail any more. Packets wait in the sockets' buffers meanwhile.
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.cfg.Out, "API on %s and on %s\n", a.certs.adminURL(tcp.Addr()), socket.Addr())
+	p.stay(a.engine.Serve)
+	p.stay(a.member.Stay)
+	for _, work := range []func(context.Context) error{a.joiner.Serve, a.attacher.Serve, a.keeper.Serve} {
+		p.stay(func(ctx context.Context) error { return a.onEngine(ctx, work) })
+	}
+	p.open(a.leaderDoors(tcp, socket))
+	a.answerPeers()
+	a.decides.Set(a.engine)
+	return nil
+}
+
+// parts are all that runs in a server.
 //
-// It ends in this order. First ctx ends, and the listeners take nothing new and finish what they have. Only when all of them
+// They end in this order. First ctx ends, and the listeners take nothing new and finish what they have. Only when all of them
 // have returned does the context of the parts behind them end. The engine then writes what the listeners have noted, and the
 // store is closed by Run. In the other order the last boots would leave no trace, because an engine that has ended takes no
 // notes. A kill at any point loses such notes and nothing that was acknowledged: leases and states are on disk before their
 // answers.
-func (a *appliance) serve(ctx context.Context) error {
-	// The admin listener comes first: a second server with another data directory fails here, before it touches any packet.
-	tcp, err := listenAdmin(ctx, a.cfg.AdminListen)
-	if err != nil {
-		return a.cfg.named(err, "tcp")
-	}
-	// The egress policy needs the port: nobody may make this server connect to its own admin listener.
-	if at, err := netip.ParseAddrPort(tcp.Addr().String()); err == nil {
-		a.adminPort.Store(uint32(at.Port()))
-	}
-	// The lock on the data directory makes sure that a socket file that exists belongs to no running server.
-	socket, err := web.ListenSocket(filepath.Join(a.cfg.DataDir, socketName))
-	if err != nil {
-		return err
-	}
-	all, err := a.doors(ctx, a.certs.admin.Wrap(a.cfg.behindProxy(a.gates.AtAdmin(tcp, a.certs.admin != nil))), a.gates.AtSocket(socket))
-	if err == nil {
-		// All ports are open now, so nothing but the database can fail any more. Packets wait in the sockets' buffers meanwhile.
-		err = a.settle(ctx)
-	}
-	if err != nil {
-		return errors.Join(err, tcp.Close(), socket.Close())
-	}
-	fmt.Fprintf(a.cfg.Out, "API on %s and on %s\n", a.certs.adminURL(tcp.Addr()), socket.Addr())
-	// The parts behind the listeners do not stop with ctx: a listener that is ending still hands them work.
-	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopBackground()
-	behind, behindCtx := errgroup.WithContext(background)
-	// The first of these that fails cancels behindCtx, and through it the listeners below.
-	behind.Go(func() error { return a.engine.Serve(behindCtx) })
-	behind.Go(func() error { return a.hub.Serve(behindCtx) })
-	behind.Go(func() error { return a.member.Stay(behindCtx) })
-	if a.cfg.storage().IsServer() { // other instances may use the database
-		behind.Go(func() error { return a.certs.follow(behindCtx) })
-	}
-	for _, work := range []func(context.Context) error{a.joiner.Serve, a.attacher.Serve, a.keeper.Serve} {
-		behind.Go(func() error { return a.onEngine(behindCtx, work) })
-	}
+type parts struct {
+	doors, behind      *errgroup.Group
+	openCtx, behindCtx context.Context
+	stopDoors          context.CancelFunc
+	stopBehind         context.CancelFunc
+}
 
-	doors, doorsCtx := errgroup.WithContext(ctx)
-	// A listener that fails ends the whole server. systemd starts it again, which mends more than half a server could.
-	for name, open := range all {
-		doors.Go(func() error {
-			if err := open(doorsCtx); err != nil {
+func newParts(ctx context.Context) *parts {
+	p := &parts{}
+	// The parts behind the listeners do not stop with ctx: a listener that is ending still hands them work.
+	background, stopBehind := context.WithCancel(context.WithoutCancel(ctx))
+	p.stopBehind = stopBehind
+	p.behind, p.behindCtx = errgroup.WithContext(background)
+	ctx, p.stopDoors = context.WithCancel(ctx)
+	p.doors, p.openCtx = errgroup.WithContext(ctx)
+	p.doors.Go(func() error { // a part behind the doors that fails closes them
+		select {
+		case <-p.behindCtx.Done():
+			return context.Cause(p.behindCtx)
+		case <-p.openCtx.Done():
+			return nil
+		}
+	})
+	return p
+}
+
+// stay starts a part behind the listeners. The first that fails ends the server.
+func (p *parts) stay(part func(context.Context) error) {
+	p.behind.Go(func() error { return part(p.behindCtx) })
+}
+
+// open starts listeners, by name. One that fails ends the whole server. systemd starts it again, which mends more than half a server could.
+func (p *parts) open(all map[string]func(context.Context) error) {
+	for name, serve := range all {
+		p.doors.Go(func() error {
+			if err := serve(p.openCtx); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			return nil
 		})
 	}
-	doors.Go(func() error { // a part behind the doors that fails closes them
-		select {
-		case <-behindCtx.Done():
-			return context.Cause(behindCtx)
-		case <-doorsCtx.Done():
-			return nil
-		}
-	})
-	err = doors.Wait()
-	// When a part behind fails, its error is the cause: the doors only report what they miss then.
-	if behindCtx.Err() != nil {
-		err = context.Cause(behindCtx)
+}
+
+// end waits until all parts have ended, and returns why. With an error it ends them at once.
+func (p *parts) end(err error) error {
+	if err != nil {
+		p.stopDoors()
 	}
-	stopBackground()
-	if behindErr := behind.Wait(); err == nil {
+	if doorsErr := p.doors.Wait(); err == nil {
+		err = doorsErr
+	}
+	// When a part behind fails, its error is the cause: the doors only report what they miss then.
+	if p.behindCtx.Err() != nil {
+		err = context.Cause(p.behindCtx)
+	}
+	p.stopDoors()
+	p.stopBehind()
+	if behindErr := p.behind.Wait(); err == nil {
 		err = behindErr
 	}
 	return err

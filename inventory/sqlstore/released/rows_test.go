@@ -290,7 +290,7 @@ func fillBoots(tx inventory.Tx) error {
 		},
 		func() error {
 			return tx.SaveInstance(inventory.Instance{
-				ID: "01INSTANCE", Name: "a", Run: "01RUN", Addresses: []string{"10.1.0.1"}, Version: "0.1.0", HeartbeatN: 4, IsDrained: true, StartedAt: then, SeenAt: then,
+				ID: "01INSTANCE", Name: "a", Run: "01RUN", Addresses: []string{"10.1.0.1"}, Links: []string{"10.1.0.1:8069"}, Version: "0.1.0", HeartbeatN: 4, IsDrained: true, StartedAt: then, SeenAt: then,
 			})
 		},
 		func() error {

@@ -26,11 +26,12 @@ type Config struct {
 	Store     inventory.Store
 	DataDir   string
 	Name      string       // "" is the host name
-	Addresses []netip.Addr // where other instances and machines reach it
+	Addresses []netip.Addr // where machines reach it
+	Links     []string     // where other instances reach it, each with a port
 	Version   string       // of the program
 	Undrain   bool         // hold duties again, although an admin has drained it
 	IsAlone   bool         // no other process uses the database: it is a file of SQLite in the locked data directory
-	Out       io.Writer    // gets who serves while this instance stands by
+	Out       io.Writer    // gets who has the engine while this instance waits for it
 	Log       *slog.Logger
 }
 
@@ -54,7 +55,8 @@ func newKeeper(cfg Config) (*duty.Keeper, error) {
 		addresses = append(addresses, a.String())
 	}
 	return duty.New(duty.Config{
-		Store: cfg.Store, ID: id, Name: name, Addresses: addresses, Version: cfg.Version, IsAlone: cfg.IsAlone, Log: cfg.Log,
+		Store: cfg.Store, IsAlone: cfg.IsAlone, Log: cfg.Log,
+		Instance: inventory.Instance{ID: id, Name: name, Addresses: addresses, Links: cfg.Links, Version: cfg.Version},
 	}), nil
 }
 

@@ -3,24 +3,30 @@ package instance
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/provision/duty"
 )
 
-// Member is this process among the instances of its database, of which one serves.
+// Member is this process among the instances of its database. One of them has the engine, the leader. The others serve machines and people
+// on its behalf, and one of them becomes the leader when it dies.
 type Member struct {
 	Duties *duty.Keeper
-	// Store is for all work of the server. It writes nothing after another instance has taken over, also in a server that was paused.
+	// Store is for all work of the leader. It reads at any time. It writes once Lead has returned, and nothing after another instance has
+	// taken over, also in a server that was paused.
 	Store inventory.Store
-	cfg   Config
-	stop  context.CancelFunc
-	left  chan error // gets the end of Duties.Run
+
+	cfg    Config
+	led    *ledStore
+	leader atomic.Pointer[inventory.Instance] // the last known; nil: none was ever seen
+	stop   context.CancelFunc
+	left   chan error // gets the end of Duties.Run
 }
 
-// Join makes this process one of the instances of its database, and waits until it has the duty of the engine. One instance serves at a
-// time. Others wait here: they have read nothing that can become old, and answer nobody.
+// Join makes this process one of the instances of its database, and has it take the duty of the engine when that is free.
 func Join(ctx context.Context, cfg Config) (*Member, error) {
 	duties, err := newKeeper(cfg)
 	if err != nil {
@@ -34,27 +40,36 @@ func Join(ctx context.Context, cfg Config) (*Member, error) {
 		return nil, err
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	m := &Member{Duties: duties, cfg: cfg, stop: stop, left: make(chan error, 1)}
+	led := &ledStore{Store: cfg.Store}
+	m := &Member{Duties: duties, Store: led, led: led, cfg: cfg, stop: stop, left: make(chan error, 1)}
 	go func() { m.left <- duties.Run(running) }()
-	err = m.standBy(ctx)
-	if err == nil {
-		m.Store, err = duties.Under(cfg.Store, inventory.DutyEngine)
-	}
-	if err != nil {
-		m.Leave()
-		return nil, err
-	}
 	return m, nil
 }
 
-// Leave gives the duty up, so that the next instance goes on at once.
+// ledStore is the store of the leader, in the epoch in which it leads.
+type ledStore struct {
+	inventory.Store
+	fenced atomic.Pointer[inventory.Store] // nil before this instance leads
+}
+
+// Write implements inventory.Store.
+func (l *ledStore) Write(ctx context.Context, fn func(inventory.Tx) error) error {
+	s := l.fenced.Load()
+	if s == nil {
+		return inventory.Errorf(inventory.Unavailable, "this instance does not have the engine").
+			WithHint("slipway instance list shows which instance has it")
+	}
+	return (*s).Write(ctx, fn)
+}
+
+// Leave gives all duties up, so that other instances go on at once.
 func (m *Member) Leave() {
 	m.stop()
 	m.left <- <-m.left // it may be asked for again
 }
 
-// Stay returns when this instance may serve no longer, and nil when ctx ends. The parts of the server keep in memory what another instance
-// may change from then on. So the server ends. systemd starts it again, and it stands by.
+// Stay returns when this instance may lead no longer, and nil when ctx ends. The parts of the leader keep in memory what another instance
+// may change from then on. So the server ends. systemd starts it again, and it serves on behalf of the new leader.
 func (m *Member) Stay(ctx context.Context) error {
 	taken := make(chan error, 1)
 	go func() { taken <- m.Duties.Taken(ctx, inventory.DutyEngine) }()
@@ -67,43 +82,104 @@ func (m *Member) Stay(ctx context.Context) error {
 	}
 }
 
-// standBy waits until this instance has the duty of the engine. Meanwhile it tells the admin which instance has it.
-func (m *Member) standBy(ctx context.Context) error {
+const (
+	// lookEvery is how often an instance without the engine looks who has it.
+	lookEvery = 500 * time.Millisecond
+	// freeFor is how long a start waits for an engine that nobody has: a keeper takes it within a second.
+	freeFor = 2 * time.Second
+)
+
+// Lead waits until this instance has the duty of the engine. Meanwhile it tells the admin which instance has it.
+func (m *Member) Lead(ctx context.Context) error {
 	waiting, end := context.WithCancel(ctx)
 	defer end()
 	held := make(chan error, 1)
 	go func() {
 		held <- m.Duties.While(waiting, inventory.DutyEngine, func(context.Context) error { return nil })
 	}()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
 	told := ""
 	for {
 		select {
 		case err := <-held:
-			if ctx.Err() != nil {
-				return ctx.Err()
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+			s, err := m.Duties.Under(m.cfg.Store, inventory.DutyEngine)
+			if err == nil {
+				m.led.fenced.Store(&s)
 			}
 			return err
 		case err := <-m.left:
 			m.left <- nil
 			return err
-		case <-time.After(2 * time.Second):
+		case <-tick.C:
 		}
-		if now := m.whoServes(ctx); now != told {
+		if now := m.look(ctx); now != told && now != "" {
 			told = now
-			fmt.Fprintf(m.cfg.Out, "standing by: %s\n", now)
-			m.cfg.Log.Info("standing by", "reason", now)
+			fmt.Fprintln(m.cfg.Out, now)
+			m.cfg.Log.Info(now)
 		}
 	}
 }
 
-// whoServes says, for people, why an instance stands by.
-func (m *Member) whoServes(ctx context.Context) (text string) {
+// LeadAtOnce is Lead for an instance that finds the engine free. ok is false if another instance has it, or if this one may not take it
+// yet.
+func (m *Member) LeadAtOnce(ctx context.Context) (ok bool, err error) {
+	for until := time.Now().Add(freeFor); time.Now().Before(until); {
+		if m.Duties.Holds(inventory.DutyEngine) {
+			err := m.Lead(ctx)
+			return err == nil, err
+		}
+		if m.look(ctx); m.leader.Load() != nil {
+			return false, nil
+		}
+		if err := sleep.For(ctx, 10*time.Millisecond); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// Leads reports whether Lead has returned without an error.
+func (m *Member) Leads() bool { return m.led.fenced.Load() != nil }
+
+// Leader returns the links of the instance that has the engine, as it was known last; none if nobody has been seen with it.
+func (m *Member) Leader() []string {
+	if i := m.leader.Load(); i != nil {
+		return i.Links
+	}
+	return nil
+}
+
+// look reads which instance has the engine, and says it for people; "" if this one has it.
+func (m *Member) look(ctx context.Context) (text string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	err := m.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		r, err := m.Duties.Roster(tx)
+		if err != nil {
+			return err
+		}
+		var leader *inventory.Instance
+		for _, p := range r.Peers {
+			if p.IsLeader && p.IsSelf {
+				text = ""
+				return nil
+			}
+			if p.IsLeader {
+				leader = &p.Instance
+			}
+		}
+		m.leader.Store(leader)
 		text = standing(r)
-		return err
+		return nil
 	})
-	if err != nil {
+	if err != nil { // who it was stays true until another has it
 		return fmt.Sprint("the database does not answer: ", err)
 	}
 	return text
@@ -117,11 +193,11 @@ func standing(r duty.Roster) string {
 		case p.IsSelf:
 			isDrained = p.IsDrained
 		case p.IsLeader && p.Life != duty.Silent && p.Life != duty.Stopped:
-			return fmt.Sprintf("instance %s serves; this one goes on if that one dies or stops", p.Name)
+			return fmt.Sprintf("instance %s has the engine; this one serves on its behalf, and takes over if that one dies or stops", p.Name)
 		}
 	}
 	if isDrained {
-		return "no instance serves, and an admin has drained this one; slipway serve --undrain lets it serve"
+		return "no instance has the engine, and an admin has drained this one; slipway serve --undrain lets it take the engine"
 	}
-	return "no instance serves; this one goes on within seconds"
+	return "no instance has the engine; this one takes it within seconds"
 }

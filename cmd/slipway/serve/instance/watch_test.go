@@ -27,7 +27,7 @@ type pair struct {
 
 func (p *pair) keeper() *duty.Keeper {
 	elapsed := func() time.Duration { return time.Duration(p.now.Load()) }
-	return duty.New(duty.Config{Store: p.store, ID: "1", Name: "a", Version: "2", Elapsed: elapsed})
+	return duty.New(duty.Config{Store: p.store, Instance: inventory.Instance{ID: "1", Name: "a", Version: "2"}, Elapsed: elapsed})
 }
 
 func newPair(t *testing.T) *pair {
@@ -205,7 +205,7 @@ func TestTheSelfCheckSpeaksOfInstances(t *testing.T) {
 			want: []string{both},
 		},
 	} {
-		w := NewWatch(duty.New(duty.Config{ID: "a"}), nil)
+		w := NewWatch(duty.New(duty.Config{Instance: inventory.Instance{ID: "a"}}), nil)
 		w.found = state{roster: duty.Roster{Peers: c.peers}, now: now, subnets: c.subnets}
 		checks := w.Checks()
 		if len(checks) != len(c.want) {
@@ -221,7 +221,7 @@ func TestTheSelfCheckSpeaksOfInstances(t *testing.T) {
 	}
 }
 
-func TestAnInstanceSaysWhyItStandsBy(t *testing.T) {
+func TestAnInstanceSaysWhyItHasNotTheEngine(t *testing.T) {
 	self := duty.Peer{Instance: inventory.Instance{Name: "a"}, IsSelf: true}
 	drained := self
 	drained.IsDrained = true
@@ -229,9 +229,9 @@ func TestAnInstanceSaysWhyItStandsBy(t *testing.T) {
 		return duty.Peer{Instance: inventory.Instance{Name: "b"}, IsLeader: true, Sight: duty.Sight{Life: life}}
 	}
 	for want, peers := range map[string][]duty.Peer{
-		"instance b serves; this one": {drained, leader(duty.Unknown)}, "instance b serves": {self, leader(duty.Alive)},
-		"no instance serves; this one goes on within seconds":       {self, leader(duty.Silent)},
-		"no instance serves, and an admin has drained this one; sl": {drained, leader(duty.Silent)},
+		"instance b has the engine; this one": {drained, leader(duty.Unknown)}, "instance b has the engine": {self, leader(duty.Alive)},
+		"no instance has the engine; this one takes it within":      {self, leader(duty.Silent)},
+		"no instance has the engine, and an admin has drained this": {drained, leader(duty.Silent)},
 	} {
 		if got := standing(duty.Roster{Peers: peers}); !strings.HasPrefix(got, want) {
 			t.Errorf("%+v: %s, want %s", peers, got, want)

@@ -103,6 +103,8 @@ func (a *Answerer) note(ctx context.Context, n note, ahead time.Duration) {
 		f := *n.Foreign
 		f.SinceAt, f.LastAt = f.SinceAt.Add(ahead), f.LastAt.Add(ahead)
 		a.Engine.Foreign(f)
+	case n.Gone != nil:
+		a.Engine.ForeignGone(n.Gone.Noticed, n.Gone.Subnets, n.Gone.Listened)
 	case n.Unanswered != nil:
 		a.Engine.Unanswered(n.Unanswered.Client, n.Unanswered.Iface, n.Unanswered.Reason, n.Unanswered.IsMeant)
 	case n.Transfer != nil:

@@ -33,6 +33,8 @@ type Engine interface {
 	Exhausted(subnet string)
 	Beside(c pxe.Client, isHeard bool)
 	Foreign(f pxe.ForeignServer)
+	// ForeignGone says which other DHCP servers an instance has noticed on some subnets, and for how long it has listened.
+	ForeignGone(noticed []pxe.ForeignServer, subnets []string, listened time.Duration)
 	Unanswered(c pxe.Client, iface, reason string, isMeant bool)
 	Transferring(t pxe.Transfer)
 	Transferred(t pxe.Transfer)
@@ -111,6 +113,7 @@ type note struct {
 	Exhausted   string             `json:",omitempty"`
 	Beside      *besideNote        `json:",omitempty"`
 	Foreign     *pxe.ForeignServer `json:",omitempty"`
+	Gone        *goneNote          `json:",omitempty"`
 	Unanswered  *unansweredNote    `json:",omitempty"`
 	Transfer    *transferNote      `json:",omitempty"`
 	Frame       *trace.Frame       `json:",omitempty"`
@@ -131,6 +134,11 @@ type (
 	besideNote struct {
 		Client  pxe.Client
 		IsHeard bool
+	}
+	goneNote struct {
+		Noticed  []pxe.ForeignServer
+		Subnets  []string
+		Listened time.Duration
 	}
 	unansweredNote struct {
 		Client        pxe.Client

@@ -95,9 +95,13 @@ func (e *told) Note(_ context.Context, c pxe.Client, kind, detail string) {
 func (e *told) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
 	e.hear("Conflict", a, subnet, who, detail)
 }
-func (e *told) Exhausted(subnet string)             { e.hear("Exhausted", subnet) }
-func (e *told) Beside(c pxe.Client, isHeard bool)   { e.hear("Beside", c, isHeard) }
-func (e *told) Foreign(f pxe.ForeignServer)         { e.hear("Foreign", f) }
+func (e *told) Exhausted(subnet string)           { e.hear("Exhausted", subnet) }
+func (e *told) Beside(c pxe.Client, isHeard bool) { e.hear("Beside", c, isHeard) }
+func (e *told) Foreign(f pxe.ForeignServer)       { e.hear("Foreign", f) }
+func (e *told) ForeignGone(noticed []pxe.ForeignServer, subnets []string, listened time.Duration) {
+	e.hear("ForeignGone", len(noticed), subnets, listened)
+}
+
 func (e *told) Transferring(t pxe.Transfer)         { e.hear("Transferring", t) }
 func (e *told) Transferred(t pxe.Transfer)          { e.hear("Transferred", t) }
 func (e *told) Add(f trace.Frame)                   { e.hear("Add", f) }
@@ -121,7 +125,7 @@ func link(t *testing.T, e *told) *Remote {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := peer.New(peer.Config{Identity: i, Listen: netip.MustParseAddrPort("127.0.0.1:0"), Log: slog.New(slog.DiscardHandler)})
+	s := peer.New(peer.Config{Identity: i, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	a := Answerer{Engine: e, Record: e, Learn: e.learn, Now: func() time.Time { return leaderNow }, Log: slog.New(slog.DiscardHandler)}
 	a.Register(s)
 	if err := s.Listen(t.Context()); err != nil {
@@ -304,6 +308,7 @@ func TestNotesComeInTheirOrder(t *testing.T) {
 	r.Exhausted("rack1")
 	r.Beside(client, true)
 	r.Foreign(foreign)
+	r.ForeignGone([]pxe.ForeignServer{foreign}, []string{"rack1"}, time.Minute)
 	r.Unanswered(client, "eth0", "because", true)
 	r.Transferring(transfer)
 	r.Transferred(transfer)
@@ -321,6 +326,7 @@ func TestNotesComeInTheirOrder(t *testing.T) {
 		{"Exhausted", "rack1"},
 		{"Beside", client, true},
 		{"Foreign", foreign},
+		{"ForeignGone", 1, []string{"rack1"}, time.Minute},
 		{"Unanswered", client, "eth0", "because", true},
 		learn,
 		{"Transferring", transfer},

@@ -45,6 +45,8 @@ const (
 	offerFor = 500 * time.Millisecond
 	// silentFor is how long DHCP decides by itself after the leader did not answer.
 	silentFor = time.Second
+	// greetEvery is how often the leader is asked for nothing.
+	greetEvery = 2 * time.Second
 )
 
 // New returns a Remote.
@@ -137,6 +139,11 @@ func (r *Remote) Beside(c pxe.Client, isHeard bool) { r.take(note{Beside: &besid
 // Foreign implements Engine.
 func (r *Remote) Foreign(f pxe.ForeignServer) { r.take(note{Foreign: &f}) }
 
+// ForeignGone implements Engine.
+func (r *Remote) ForeignGone(noticed []pxe.ForeignServer, subnets []string, listened time.Duration) {
+	r.take(note{Gone: &goneNote{noticed, subnets, listened}})
+}
+
 // Unanswered implements Engine.
 func (r *Remote) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
 	r.take(note{Unanswered: &unansweredNote{c, iface, reason, isMeant}})
@@ -177,15 +184,60 @@ func (r *Remote) take(n note) {
 	}
 }
 
+// Link returns the link of the leader: the one that has answered last, or the first. ok is false if nobody has the engine.
+func (r *Remote) Link() (link string, ok bool) {
+	links := r.links()
+	if len(links) == 0 {
+		return "", false
+	}
+	return links[0], true
+}
+
+// links returns the links of the leader, that which has answered last before the others.
+func (r *Remote) links() []string {
+	links := slices.Clone(r.cfg.Leader())
+	if last := r.answered.Load(); last != nil {
+		slices.SortStableFunc(links, func(a, b string) int { return cmp.Compare(after(a, *last), after(b, *last)) })
+	}
+	return links
+}
+
 // Serve sends the notes until ctx is done. While no leader answers they wait. Notes that find the queue full are lost, and the
 // leader logs how many.
 func (r *Remote) Serve(ctx context.Context) error {
+	tick := time.NewTicker(greetEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case first := <-r.queue:
 			r.send(ctx, r.more(first))
+		case <-tick.C:
+			r.greet(ctx)
+		}
+	}
+}
+
+// greet finds a link of the leader that works. An instance may have addresses that others do not reach.
+func (r *Remote) greet(ctx context.Context) {
+	asking, cancel := context.WithTimeout(ctx, greetEvery)
+	defer cancel()
+	links := r.links()
+	found := make(chan string, len(links))
+	for _, link := range links {
+		go func() {
+			_, err := peer.Call[nothing](asking, r.cfg.Client.HTTP, "https://"+link+root+tellNotes, notes{Now: r.cfg.Now()})
+			if err != nil {
+				link = ""
+			}
+			found <- link
+		}()
+	}
+	for range links {
+		if link := <-found; link != "" {
+			r.answered.Store(&link)
+			return
 		}
 	}
 }
@@ -227,15 +279,12 @@ func (r *Remote) send(ctx context.Context, all []note) {
 // ask asks the leader. It tries the address that answered last first, and the next one only if a connection could not be made: the
 // engine must not act twice on one question.
 func ask[A any](ctx context.Context, r *Remote, path string, question any) (a A, err error) {
-	addresses := slices.Clone(r.cfg.Leader())
-	if last := r.answered.Load(); last != nil {
-		slices.SortStableFunc(addresses, func(a, b string) int { return cmp.Compare(after(a, *last), after(b, *last)) })
-	}
-	if len(addresses) == 0 {
+	links := r.links()
+	if len(links) == 0 {
 		return a, inventory.Errorf(inventory.Unavailable, "no instance has the engine at the moment").
 			WithHint("another takes it within seconds; slipway instance list shows the instances")
 	}
-	for _, at := range addresses {
+	for _, at := range links {
 		if a, err = peer.Call[A](ctx, r.cfg.Client.HTTP, "https://"+at+root+path, question); !peer.IsNotConnected(err) {
 			if !inventory.IsKind(err, inventory.Unavailable) {
 				r.answered.Store(&at)

@@ -88,6 +88,16 @@ func PeerAddresses(k *duty.Keeper) (all []netip.Addr) {
 	return all
 }
 
+// Subnets returns the names of the subnets that this instance answers on now.
+func (a *Answering) Subnets() (names []string) {
+	for name, p := range *a.places.Load() {
+		if a.Answers == nil || a.holds(p) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // IsInstance reports whether an address is of another instance.
 func (a *Answering) IsInstance(at netip.Addr) bool { return slices.Contains(*a.instances.Load(), at) }
 

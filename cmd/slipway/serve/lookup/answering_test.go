@@ -105,7 +105,7 @@ func newSite(t *testing.T, store inventory.Store, id string, interfaces ...strin
 	s := &site{t: t, id: id, store: store}
 	began := time.Now()
 	s.duties = duty.New(duty.Config{
-		Store: pausable{store, s}, ID: id, Name: id, Addresses: []string{"192.0.2." + id},
+		Store: pausable{store, s}, Instance: inventory.Instance{ID: id, Name: id, Addresses: []string{"192.0.2." + id}},
 		Elapsed: func() time.Duration { return time.Since(began) + time.Duration(s.ahead.Load()) },
 	})
 	if err := s.duties.Register(t.Context()); err != nil {

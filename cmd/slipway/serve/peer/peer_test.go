@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ func identity(t *testing.T, seed string) Identity {
 // serve starts an instance with two paths, and returns its address.
 func serve(t *testing.T, i Identity) string {
 	t.Helper()
-	s := New(Config{Identity: i, Listen: netip.MustParseAddrPort("127.0.0.1:0"), Log: slog.New(slog.DiscardHandler)})
+	s := New(Config{Identity: i, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	s.Handle("POST /double", Handler(func(_ context.Context, n int) (int, error) {
 		if n < 0 {
 			return 0, inventory.Errorf(inventory.NotFound, "nothing below zero").WithHint("count up")
@@ -67,7 +66,7 @@ func TestInstancesOfOneKeyUnderstandEachOther(t *testing.T) {
 	if _, err := Call[int](t.Context(), c.HTTP, "https://"+at+"/broken", 1); !inventory.IsKind(err, inventory.Internal) {
 		t.Errorf("a fault of the other end came as %v", err)
 	}
-	if _, err := Call[int](t.Context(), c.HTTP, "https://"+at+"/nothing", 1); !inventory.IsKind(err, inventory.Forbidden) {
+	if _, err := Call[int](t.Context(), c.HTTP, "https://"+at+"/nothing", 1); !inventory.IsKind(err, inventory.Unavailable) {
 		t.Errorf("an unknown question: %v", err)
 	}
 	if _, err := Call[string](t.Context(), c.HTTP, "https://"+at+"/join", 1); err != nil {

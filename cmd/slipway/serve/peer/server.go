@@ -20,7 +20,7 @@ const Port = 8069
 // Config is everything a Server needs.
 type Config struct {
 	Identity Identity
-	Listen   netip.AddrPort
+	Listen   string // host:port; without a host on all addresses
 	Log      *slog.Logger
 }
 
@@ -49,7 +49,7 @@ func New(cfg Config) *Server {
 	return &Server{cfg: cfg, mux: http.NewServeMux(), all: http.NewServeMux()}
 }
 
-// Handle answers instances at a pattern of http.ServeMux. All calls come before Serve.
+// Handle answers instances at a pattern of http.ServeMux, from now on.
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // HandleAll answers at a pattern also those who have shown no certificate.
@@ -58,7 +58,7 @@ func (s *Server) HandleAll(pattern string, h http.Handler) { s.all.Handle(patter
 // Listen binds the port, so that the program knows of a taken one before it starts anything else.
 func (s *Server) Listen(ctx context.Context) error {
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", s.cfg.Listen.String())
+	l, err := lc.Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
 		return &inventory.Error{
 			Kind: inventory.Conflict, Msg: "cannot listen for other instances: " + err.Error(),
@@ -118,6 +118,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		door.Trust(r.Context())
 		if _, pattern := s.mux.Handler(r); pattern != "" {
 			s.mux.ServeHTTP(w, r)
+			return
+		}
+		if _, pattern := s.all.Handler(r); pattern == "" { // it has lost the engine, or does not have it yet
+			SendError(w, inventory.Errorf(inventory.Unavailable, "this instance does not answer %s now", inventory.Clean(r.URL.Path, 80)))
 			return
 		}
 	}

@@ -1,0 +1,92 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"slipway.dev/slipway/cmd/slipway/serve/leader"
+	"slipway.dev/slipway/web"
+)
+
+// front serves people and programs on behalf of the leader, until this instance becomes the leader. It closes both listeners.
+func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
+	a.printStart(a.checks, "")
+	admin := &leader.Admin{
+		Client: a.peers, Leader: a.remote.Link, Log: a.log, Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}),
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.remote.Serve(ctx) })
+	g.Go(func() error {
+		// Event streams and long polls go through here: they end at once, and their clients come again.
+		cut := func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				of, stop := context.WithCancel(r.Context())
+				defer stop()
+				defer context.AfterFunc(ctx, stop)()
+				h.ServeHTTP(w, r.WithContext(of))
+			})
+		}
+		return web.ServeDoors(ctx, a.log,
+			web.Door{Listener: tcp, Handler: web.KnownNames(a.certs.knowsHost, a.log, cut(admin.Handler()))},
+			web.Door{Listener: socket, Handler: cut(admin.SocketHandler())})
+	})
+	g.Go(func() error {
+		defer end() // the leader serves people itself
+		return a.member.Lead(ctx)
+	})
+	return g.Wait()
+}
+
+// answerPeers lets the other instances ask this one as the leader.
+func (a *appliance) answerPeers() {
+	if a.link == nil {
+		return
+	}
+	(&leader.Answerer{Engine: a.engine, Record: a.record, Learn: a.told.Learn, Now: time.Now, Log: a.log}).Register(a.link)
+	leader.AdminHandler(a.link, a.admin.PeerHandler(), a.admin.PeerSocketHandler(leader.UserOf))
+}
+
+// links returns where other instances reach this one: at the address of --instance-listen, or at all addresses of this machine.
+func (c *Config) links() (links []string) {
+	host, port, err := net.SplitHostPort(c.InstanceListen)
+	if err != nil || !c.storage().IsServer() {
+		return nil
+	}
+	if at, err := netip.ParseAddr(host); host != "" && (err != nil || !at.IsUnspecified()) {
+		return []string{c.InstanceListen}
+	}
+	all, _ := net.InterfaceAddrs() // without any, nobody reaches this machine
+	for _, a := range all {
+		p, err := netip.ParsePrefix(a.String())
+		if err == nil && p.Addr().IsGlobalUnicast() {
+			links = append(links, net.JoinHostPort(p.Addr().Unmap().String(), port))
+		}
+	}
+	return links
+}
+
+// listenPeople opens the listeners for people and programs: one over TCP, and a Unix socket.
+func (a *appliance) listenPeople(ctx context.Context) (tcp, socket net.Listener, err error) {
+	if tcp, err = listenAdmin(ctx, a.cfg.AdminListen); err != nil {
+		return nil, nil, a.cfg.named(err, "tcp")
+	}
+	// The egress policy needs the port: nobody may make this server connect to its own admin listener.
+	if at, err := netip.ParseAddrPort(tcp.Addr().String()); err == nil {
+		a.adminPort.Store(uint32(at.Port()))
+	}
+	// The lock on the data directory makes sure that a socket file that exists belongs to no running server.
+	if socket, err = web.ListenSocket(filepath.Join(a.cfg.DataDir, socketName)); err != nil {
+		_ = tcp.Close()
+		return nil, nil, err
+	}
+	return a.certs.admin.Wrap(a.cfg.behindProxy(a.gates.AtAdmin(tcp, a.certs.admin != nil))), a.gates.AtSocket(socket), nil
+}
