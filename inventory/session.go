@@ -223,6 +223,7 @@ const (
 	IssueDatabase          = "database-unreachable"  // the PostgreSQL server cannot be reached
 	IssueNotDurable        = "database-not-durable"  // acknowledged changes can be lost: fsync off, no synchronous standby
 	IssueLostChanges       = "database-lost-changes" // acknowledged changes are gone after a failover
+	IssueOneCopy           = "image-on-one-instance" // no other instance of the database has files of an image
 	IssueInstance          = "instance-silent"       // another instance of the database gives no sign of life
 	IssueClock             = "clock-jumped"          // the clock was set by more than a minute
 	IssueInterface         = "interface-unserved"    // nobody is answered on a boot interface: down, without address or subnet

@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -259,5 +260,43 @@ func TestAHostBootsOnItsPortOnly(t *testing.T) {
 	h.Port = "6@sw1"
 	if _, err := r.engine.UpdateHost(context.Background(), h, ledger.By("a test")); err != nil || isOpen() {
 		t.Errorf("pinned anew to where it is, the issue is still open (%v)", err)
+	}
+}
+
+// A script names the other instances that live now and have an address on the network of the machine, for the files of the image only.
+func TestAScriptNamesTheInstancesOfItsNetwork(t *testing.T) {
+	r := newRack(t)
+	r.subnet(inventory.ModeFull)
+	m := r.accepted()
+	at := func(text string) []string {
+		var hosts []string
+		for _, word := range strings.Fields(text) {
+			if u, err := url.Parse(word); err == nil && u.Host != "" && strings.Contains(word, "/artefact/") {
+				hosts = append(hosts, u.Host)
+			}
+		}
+		slices.Sort(hosts)
+		return hosts
+	}
+	for name, c := range map[string]struct {
+		others, want []string
+	}{
+		"alone":           {nil, []string{"10.0.0.1"}},
+		"two others":      {[]string{"10.0.0.2", "10.0.0.3"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}},
+		"another network": {[]string{"10.0.1.2", "fd00::2", "10.0.0.3"}, []string{"10.0.0.1", "10.0.0.3"}},
+	} {
+		r.others = nil
+		for _, a := range c.others {
+			r.others = append(r.others, netip.MustParseAddr(a))
+		}
+		script, _ := m.boot()
+		if got := at(script); !slices.Equal(got, c.want) {
+			t.Errorf("%s: files at %v, want %v:\n%s", name, got, c.want, script)
+		}
+		for _, word := range strings.Fields(script) {
+			if strings.HasPrefix(word, "http://") && !strings.Contains(word, "/artefact/") && !strings.HasPrefix(word, base+"/") {
+				t.Errorf("%s: the machine speaks with another instance: %s", name, word)
+			}
+		}
 	}
 }

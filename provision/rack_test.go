@@ -35,6 +35,7 @@ type rack struct {
 	nodes  operation.Nodes // nil: nothing is drained
 
 	renderer *render.Renderer // nil: nothing is rendered
+	others   []netip.Addr     // of other instances
 }
 
 const base = "http://10.0.0.1"
@@ -95,7 +96,7 @@ func (r *rack) restart() {
 		Now:     func() time.Time { return r.clock },
 		NewULID: func() string { r.ids++; return fmt.Sprintf("01K%023d", r.ids) },
 		Nodes:   r.nodes, Site: "fra", Secrets: plain{}, Sealer: plain{}, Renderer: r.renderer, OpenBMC: r.open, Pace: bmc.Pace{Every: time.Millisecond, For: 5 * time.Millisecond, Tries: 2, Backoff: time.Millisecond},
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Others: func() []netip.Addr { return r.others },
 	})
 }
 

@@ -2,6 +2,9 @@ package net_test
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -168,7 +171,22 @@ func TestPostgreSQLHasServersThatServeBesideEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.follow(a)
-	b.Lab.Must("cp", "-a", a.Data+"/artefacts", b.Data)
+	// b fetches the files of the image. A new file is there before its upload counts as done.
+	has := func(a *appliance, d inventory.Digest) bool {
+		_, err := os.Stat(filepath.Join(a.Data, "artefacts", "sha256", d.Hex()[:2], d.Hex()))
+		return err == nil
+	}
+	image, err := a.API.Images.Get(ctx, "live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "b has the image", func() (bool, string) {
+		return !slices.ContainsFunc(image.Files, func(f inventory.ImageArtefact) bool { return !has(b, f.Digest) }), b.Process.Text()
+	})
+	up, err := b.API.Upload(ctx, "disk.img", strings.NewReader(strings.Repeat("disk", 100_000)))
+	if err != nil || !has(a, up.Digest) || !has(b, up.Digest) {
+		t.Errorf("upload %+v: %v; a has it: %t, b: %t", up, err, has(a, up.Digest), has(b, up.Digest))
+	}
 	// Whatever a person does at one server happens.
 	within(t, 5*time.Second, "b passes on what a person asks", func() (bool, string) {
 		_, err := b.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "mac"})

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"slipway.dev/slipway/bmc/fake"
+	"slipway.dev/slipway/cmd/slipway/serve/files"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/cmd/slipway/serve/leader"
@@ -25,6 +26,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/images/copies"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/inventory/live"
@@ -38,8 +40,10 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/provision/delivery"
+	"slipway.dev/slipway/provision/duty"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/httpboot"
 	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/ui"
 	"slipway.dev/slipway/web"
@@ -74,9 +78,10 @@ type appliance struct {
 	decides    *leader.Switch // the engine that machines are answered by: that of the leader
 	remote     *leader.Remote // the leader, while this instance is not; nil: there is no other instance
 	peers      *peer.Client
-	link       *peer.Server // for the other instances
-	told       lookup.Told  // neighbours of other instances
-	bank       *fake.Bank   // of simulated controllers
+	link       *peer.Server   // for the other instances
+	copies     *copies.Copies // of files of images; nil: there is no other instance
+	told       lookup.Told    // neighbours of other instances
+	bank       *fake.Bank     // of simulated controllers
 	joiner     *join.Joiner
 	keeper     *apply.Keeper
 	attacher   *manager.Attacher
@@ -91,11 +96,11 @@ type appliance struct {
 	gates      *trouble.Gates
 	alarms     *trouble.Alarms // issues with the machine that this runs on
 
-	subnets   *subnetMaker
-	check     *selfCheck
-	others    *otherServers
-	artefacts *artefacts
-	health    *health
+	subnets *subnetMaker
+	check   *selfCheck
+	others  *otherServers
+	files   *files.Watch
+	health  *health
 
 	checks []Check          // of the start
 	heard  map[string]asked // DHCP servers that the start heard, by interface
@@ -134,11 +139,11 @@ func (a *appliance) start(ctx context.Context) error {
 		return err
 	}
 	if a.cache, err = images.New(images.Config{
-		Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: a.catalogue, Now: time.Now, Loaders: a.loaders, Egress: a.egress,
+		Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: a.catalogue, Now: time.Now, Loaders: a.loaders,
+		Egress: a.egress, Share: a.share,
 	}); err != nil {
 		return err
 	}
-	a.artefacts = &artefacts{cache: a.cache, log: a.log}
 	a.jobs = images.NewJobs(images.JobsConfig{Import: a.cache.Import, Check: a.catalogue.Check, Now: time.Now, Log: a.log})
 	quirks, err := a.cfg.quirks()
 	if err != nil {
@@ -166,7 +171,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.bank = fake.New(fake.Options{})
 	a.engine = provision.New(provision.Config{
-		Wire: a.record, Ours: func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) }, BootPort: a.cfg.BootPort,
+		Wire: a.record, Ours: func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) }, Others: a.besideUs, BootPort: a.cfg.BootPort,
 		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts, SignersOf: a.loaders.Signers},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
 		Store:      a.store, OnDuty: a.onEngine, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
@@ -190,6 +195,10 @@ func (a *appliance) start(ctx context.Context) error {
 	if err := a.openLink(keyFor("link of the instances", a.key.Reports)); err != nil {
 		return err
 	}
+	a.files = files.NewWatch(files.WatchConfig{
+		Cache: a.cache, Copies: a.copies, Store: a.store, Leads: a.member.Leads, Log: a.log,
+		Every: trouble.FilesEvery, Within: trouble.FilesWithin,
+	})
 	a.others = &otherServers{
 		cfg: &a.cfg, networks: a.networks, instances: instances, engine: a.decides, subnets: a.answering.Subnets, log: a.log,
 	}
@@ -207,7 +216,7 @@ func (a *appliance) startLeading(ctx context.Context) error {
 	}
 	a.health = &health{
 		cfg: &a.cfg, log: a.log, db: a.db, store: a.store, database: a.database, instances: a.instances,
-		networks: a.networks, subnets: a.subnets, artefacts: a.artefacts,
+		networks: a.networks, subnets: a.subnets, files: a.files,
 		alarms: a.alarms, gates: a.gates, reserve: a.reserve, shed: a.engine.Gate,
 	}
 	provider, err := a.cfg.oidc()
@@ -237,7 +246,7 @@ func (a *appliance) startLeading(ctx context.Context) error {
 			_ = a.instances.Look(ctx) // the line about the database says why it cannot
 			checks = append(checks, a.instances.Checks()...)
 			checks = append(checks, a.key.Check())
-			return append(append(checks, a.artefacts.check(ctx)), a.check.checkSubnets(ctx)...)
+			return append(append(checks, a.files.Check(ctx)), a.check.checkSubnets(ctx)...)
 		},
 		Database: a.database.Wire, Duties: a.member.Duties,
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
@@ -311,6 +320,38 @@ func egressPolicy(cfg *Config, adminPort *atomic.Uint32) (*egress.Policy, error)
 	}}), nil
 }
 
+// artefacts opens the files of images for machines. One that another instance has comes from there.
+func (a *appliance) artefacts() httpboot.Artefacts {
+	if a.copies == nil {
+		return a.cache
+	}
+	return a.copies
+}
+
+// share gives the files of an image or an upload to another instance, before they count as stored.
+func (a *appliance) share(ctx context.Context, all []inventory.Artefact, note func(string, ...any)) error {
+	if a.copies == nil {
+		return nil
+	}
+	return a.copies.Share(ctx, all, note)
+}
+
+// besideUs returns the addresses of other instances that serve machines, too. One that an admin drains stops soon.
+func (a *appliance) besideUs() (all []netip.Addr) {
+	others, _ := a.member.Duties.Others()
+	for _, p := range others {
+		if p.Life != duty.Alive || p.IsDrained {
+			continue
+		}
+		for _, text := range p.Addresses {
+			if at, err := netip.ParseAddr(text); err == nil {
+				all = append(all, at)
+			}
+		}
+	}
+	return all
+}
+
 // isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.
 func (a *appliance) isKnownAt(at netip.Addr) bool {
 	// The lease book first: it is in memory, and knows the address before the host has fetched anything.
@@ -348,6 +389,10 @@ func (a *appliance) openLink(key []byte) error {
 		Client: a.peers, Leader: a.member.Leader, Neighbour: a.neighbours.Of, Offer: a.engine.Foresee, Now: time.Now, Log: a.log,
 	})
 	a.decides = leader.NewSwitch(a.remote)
+	a.copies = copies.New(copies.Config{
+		Cache: a.cache, Store: a.store, Peers: files.NewOthers(a.peers, a.member.Duties.Others), Now: time.Now, Log: a.log,
+	})
+	files.Register(a.link, a.cache, a.copies)
 	return nil
 }
 

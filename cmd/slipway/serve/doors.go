@@ -58,12 +58,12 @@ func (a *appliance) machineDoors(ctx context.Context) (map[string]func(context.C
 	tftpDoor := tftp.New(tftp.Config{
 		Listen: lookup.Everywhere(69), Serves: ours.Serves,
 		Boots: a.decides, Loaders: a.loaders, BootPort: a.cfg.BootPort, Knows: a.isKnownAt, Now: time.Now, Log: a.log,
-		Files: &tftp.ForLoaders{Scripts: a.decides, Artefacts: a.cache, Admission: downloads, Log: a.log},
+		Files: &tftp.ForLoaders{Scripts: a.decides, Artefacts: a.artefacts(), Admission: downloads, Log: a.log},
 	})
 	bootDoor := httpboot.New(httpboot.Config{
 		ListenTLS: a.certs.bootListen(), TLS: a.certs.bootConfig(), Door: a.gates.Boot, DoorTLS: a.gates.BootTLS,
 		Listen: lookup.Everywhere(a.cfg.BootPort), Serves: ours.Serves,
-		Boots: a.decides, Agents: a.decides, Loaders: a.loaders, Artefacts: a.cache, Admission: downloads, Now: time.Now, Log: a.log,
+		Boots: a.decides, Agents: a.decides, Loaders: a.loaders, Artefacts: a.artefacts(), Admission: downloads, Now: time.Now, Log: a.log,
 	})
 	// The ports are opened here and served later: a port that another program has must fail the start, before any subnet is
 	// made.
@@ -94,6 +94,7 @@ func (a *appliance) machineDoors(ctx context.Context) (map[string]func(context.C
 		"known machines":     follow.followKnown,
 		"duties":             follow.followDuties,
 		"other dhcp servers": a.others.watch,
+		"artefacts":          a.files.Serve,
 		"record":             tapDoor.Serve,
 		"record on disk":     a.recordLogs.serve,
 		"database":           func(ctx context.Context) error { return a.database.Serve(ctx, a.db) },
@@ -118,7 +119,6 @@ func (a *appliance) leaderDoors(tcp, socket net.Listener) map[string]func(contex
 		"health":      a.health.watch,
 		"alarms":      a.health.keepAlarms,
 		"first token": func(ctx context.Context) error { return dropFirstToken(ctx, a.store, a.cfg.DataDir, a.log) },
-		"artefacts":   a.artefacts.watch,
 	}
 }
 

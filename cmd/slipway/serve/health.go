@@ -6,76 +6,19 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/files"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
-	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/web"
 )
-
-// artefacts are the files of images, and what is wrong with them.
-type artefacts struct {
-	cache  *images.Cache
-	log    *slog.Logger
-	faults atomic.Pointer[[]images.Fault]
-}
-
-// known returns the faults that the last look has found; none before the first has ended.
-func (a *artefacts) known() []images.Fault {
-	if faults := a.faults.Load(); faults != nil {
-		return *faults
-	}
-	return nil
-}
-
-// watch checks that the files of images are there, and hashes each of them within FilesWithin.
-func (a *artefacts) watch(ctx context.Context) error {
-	watch := a.cache.Watch()
-	tick := time.NewTicker(trouble.FilesEvery)
-	defer tick.Stop()
-	for {
-		now := time.Now()
-		// Hashing all files at once would read terabytes at each start. Each look takes those whose turn it is.
-		faults, err := watch.Look(ctx, now, now.Add(-trouble.FilesWithin))
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			// The last result stays in force until a look succeeds.
-			a.log.Warn("artefacts not checked", "err", err)
-		default:
-			a.faults.Store(&faults)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-// check says whether the files of images are there: all that is known to be damaged, and those that went since
-// the last check.
-func (a *artefacts) check(ctx context.Context) Check {
-	n, bytes, faults, err := a.cache.Glance(ctx)
-	if err != nil {
-		return Check{Name: "artefacts", Status: failed, Detail: "cannot be read: " + err.Error()}
-	}
-	for _, f := range a.known() {
-		if !slices.ContainsFunc(faults, func(g images.Fault) bool { return g.Digest == f.Digest }) {
-			faults = append(faults, f)
-		}
-	}
-	return doctor.Artefacts(n, bytes, faults)
-}
 
 // health watches the machine that this server runs on, and keeps the issues about it.
 type health struct {
@@ -87,7 +30,7 @@ type health struct {
 	instances *instance.Watch
 	networks  *lookup.Networks
 	subnets   *subnetMaker
-	artefacts *artefacts
+	files     *files.Watch
 	alarms    *trouble.Alarms
 	gates     *trouble.Gates
 	reserve   *trouble.Reserve
@@ -148,7 +91,7 @@ func (h *health) look(ctx context.Context, leap time.Duration) *trouble.Health {
 	h.shed.DiskIsTight(isTight)
 	found.Reserve = h.reserve.GivenUp()
 	found.Shed, found.ShedAt = h.alarms.NoteShed(h.shed.Shed(), time.Now())
-	found.Faults = h.artefacts.known()
+	found.Faults, found.Alone = h.files.Faults(), h.files.Alone()
 	return found
 }
 

@@ -57,6 +57,11 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer a.member.Leave()
+	defer func() {
+		if a.copies != nil {
+			a.copies.Close()
+		}
+	}()
 	if err := a.start(ctx); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 var ownIssues = []string{
 	inventory.IssueDisk, inventory.IssueStore, inventory.IssueClock, inventory.IssueInterface, inventory.IssueArtefact,
 	inventory.IssueFiles, inventory.IssueShed, inventory.IssueDatabase, inventory.IssueNotDurable, inventory.IssueLostChanges,
-	inventory.IssueInstance,
+	inventory.IssueInstance, inventory.IssueOneCopy,
 }
 
 // firstAlarm is the first number of issues that are not stored yet. They come after all stored ones and are exact in JSON.

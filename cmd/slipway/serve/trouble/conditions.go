@@ -34,7 +34,7 @@ func Conditions(h *Health) (all []inventory.Issue) {
 			Hint:  "timedatectl shows who keeps it; set back, or right for an hour, this closes",
 		})
 	}
-	return slices.Concat(all, shedIssues(h), filesIssues(h.Files), interfaceIssues(h), artefactIssues(h.Faults))
+	return slices.Concat(all, shedIssues(h), filesIssues(h.Files), interfaceIssues(h), artefactIssues(h.Faults), aloneIssues(h.Alone))
 }
 
 func interfaceIssues(h *Health) (all []inventory.Issue) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/files"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/images"
@@ -40,6 +41,7 @@ type Health struct {
 	Unserved   []string           // interfaces without a subnet
 	Missing6   []inventory.Subnet // of IPv6, in which their interface has no address
 	Faults     []images.Fault
+	Alone      files.Alone
 	Files      filesOpen
 	Reserve    int64 // bytes of the reserve on the disk that were given up; 0: it is there
 	Shed       strangers.Shed

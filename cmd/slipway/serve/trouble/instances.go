@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/files"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -26,4 +27,23 @@ func instanceIssues(h *Health) (all []inventory.Issue) {
 		})
 	}
 	return all
+}
+
+// aloneIssues is the issue that images would be lost with the machine of this instance.
+func aloneIssues(a files.Alone) []inventory.Issue {
+	if len(a.Images) == 0 {
+		return nil
+	}
+	cause := "only this instance has files of the images " + strings.Join(a.Images, ", ")
+	if len(a.Images) == 1 {
+		cause = "only this instance has files of the image " + a.Images[0]
+	}
+	if a.Reason != "" {
+		cause += ": " + strings.ReplaceAll(a.Reason, "\n", "; ")
+	}
+	return []inventory.Issue{{
+		Key: inventory.IssueOneCopy, Type: inventory.IssueOneCopy, Severity: inventory.SeverityWarning,
+		Cause: inventory.Clean(cause, CauseAtMost),
+		Hint:  "the other instances fetch them by themselves; their logs say what is in the way, such as a full disk",
+	}}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/files"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/images"
@@ -64,6 +65,9 @@ func TestConditions(t *testing.T) {
 			taken := []instance.Taken{{Duty: "engine", By: "a"}}
 			h.Silent = []instance.Silence{{Name: "b", SeenAt: at, Holds: []string{"network/dmz"}, TakenBy: taken}}
 		}, "instance-silent/b warning since 2026-11-28T01:00:00Z; instance a took its duty engine; nobody has taken over network/dmz"},
+		"files are on one instance": {func(h *Health) {
+			h.Alone = files.Alone{Images: []string{"debian-12", "talos"}, Reason: "instance b: it does not answer"}
+		}, "image-on-one-instance warning images debian-12, talos: instance b: it does not answer"},
 		"the clock was set":       {func(h *Health) { h.Leap = -2 * time.Hour }, "clock-jumped warning -2h0m0s"},
 		"the interface is gone":   {func(h *Health) { h.Interfaces[0].IsThere = false }, "interface-unserved/eth1 error does not exist"},
 		"the interface is down":   {func(h *Health) { h.Interfaces[0].IsUp = false }, "interface-unserved/eth1 error is down"},
