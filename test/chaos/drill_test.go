@@ -179,9 +179,8 @@ func (d *drill) restartSilent() {
 			if h.State != inventory.Installing {
 				continue
 			}
-			if _, err := d.api.Hosts.Power(ctx, string(h.ID), "cycle"); err != nil {
-				d.t.Logf("%s is not switched off and on: %v", h.Name, err)
-			}
+			_, err := d.api.Hosts.Power(ctx, string(h.ID), "cycle")
+			d.t.Logf("the system of %s has not reported: it is switched off and on (%v)", h.Name, err)
 		}
 		return nil
 	})
