@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
 	"slipway.dev/slipway/inventory"
@@ -79,6 +80,11 @@ func (a *Admin) pass(root string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == rest.LivePath { // about this process
 			w.WriteHeader(http.StatusOK)
+			return
+		}
+		// The link has the admin listener and the socket under one root each. No path may lead from the first to the second.
+		if slices.Contains(strings.Split(r.URL.Path, "/"), "..") {
+			rest.WriteProblem(w, r, a.Log, inventory.Errorf(inventory.Invalid, "the path has .. in it"))
 			return
 		}
 		if _, ok := a.Leader(); !ok {

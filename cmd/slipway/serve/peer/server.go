@@ -33,8 +33,8 @@ type Server struct {
 
 // limits of the listener.
 const (
-	connections = 1024
-	perSource   = 128
+	connections = 4096
+	perSource   = 2048 // each event stream of a browser has one
 	headerFor   = 5 * time.Second
 	idleFor     = 2 * time.Minute
 	headerBytes = 32 << 10
