@@ -92,6 +92,7 @@ func All() []Benchmark {
 		{Name: "kube-manager-own", Run: managerBenchmark("kube-manager-own", func(m *manager) float64 { return m.own })},
 		{Name: "kube-manager-peak", Run: managerBenchmark("kube-manager-peak", func(m *manager) float64 { return m.peak })},
 		{Name: "kube-calls", Run: kubeBenchmark("kube-calls", "calls", kubeCalls, func(k *kube) float64 { return k.calls })},
+		{Name: "image-three", Programs: []string{"ip", "tc"}, Run: imageThree},
 		{Name: "install-48", Programs: []string{"ip", "taskset", "nice", "curl"}, Run: install48},
 		{Name: "stream-dd", Programs: stream, Run: streamBenchmark("stream-dd", agentRaw, curlDD, "curl-dd")},
 		{Name: "stream-zstd", Programs: stream, Run: streamBenchmark("stream-zstd", agentZstd, curlZstdDD, "curl-zstd-dd")},
@@ -110,6 +111,10 @@ type Env struct {
 
 	// Postgres makes an empty database on a PostgreSQL server of this machine, and returns its address, which is a socket file.
 	Postgres func() string
+
+	// Instances starts so many instances on one PostgreSQL database, each with its own link. It returns the megabytes of an
+	// image that machines load in a second.
+	Instances func(n int) (mbps float64, err error)
 
 	ourRate    int                // highest DHCP rate of ours in this run; 0 until it is measured
 	http       *httpFigures       // of image downloads in this run; nil until they are measured

@@ -41,6 +41,7 @@ func TestBench(t *testing.T) {
 		}
 		return s.SocketURL(strings.TrimPrefix(at.Path, "/"))
 	}
+	e.Instances = func(n int) (float64, error) { return bootFromInstances(t, e, n) }
 	if os.Getenv("SLIPWAY_BENCH_PEERS") != "1" {
 		e.Slipway = builtSlipway(t)
 	}
