@@ -122,8 +122,6 @@ test-unit: build/testsum ## no root, no network, under a minute
 test-postgres: build/testsum ## the inventory in PostgreSQL, which the tests start (root)
 	@tools/deps.sh install build; tools/deps.sh install test-postgres
 	@SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' $(POSTGRES)
-	@[ '$(RUN)' != . ] || tools/postgres.sh 14 17
-	@[ '$(RUN)' != . ] || for v in 14 17; do echo "== PostgreSQL $$v"; SLIPWAY_POSTGRES=$$v build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run 'TestPostgresKeepsTheContract|TestPostgreSQLMigrationsBuild|TestEveryStatementFitsPostgreSQL' ./inventory/sqlstore || exit 1; done
 	@tools/deps.sh install test-net
 	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' ./test/net
 
