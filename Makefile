@@ -14,7 +14,7 @@ UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/attack -e /test/v
 WITHNET := ./pxe/ra/... ./lab/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
 WITHVM  := ./lab ./agent/... ./bmc/libvirt
 # Packages with tests that need PostgreSQL. Those of test/net also need namespaces.
-POSTGRES := ./test/postgres ./test/instances ./cmd/slipway/serve/lookup ./inventory/sqlstore/... ./cmd/slipway/backup
+POSTGRES := ./test/postgres ./test/instances ./cmd/slipway/serve/keys ./cmd/slipway/serve/lookup ./inventory/sqlstore/... ./cmd/slipway/backup
 TALLY   := build/tally
 
 # The same flags everywhere, so that SQLite is compiled once. No debug data: our links drop it, and it takes a quarter of the time
@@ -166,6 +166,7 @@ test-long: build/testsum build ## what takes long and is not in test: every disk
 	@tools/deps.sh install test-net; tools/postgres.sh 14 16 17 18
 	@for v in 14 16 17 18; do echo "== PostgreSQL $$v"; $(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=$$v $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' $(POSTGRES) ./test/net || exit 1; done
 	@$(ROOT) env SLIPWAY_POSTGRES=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestPostgresLongHistories,$(RUN))' ./test/instances
+	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestPostgreSQLFailsOver,$(RUN))' ./test/net
 	@SLIPWAY_LONG=1 $(LONG) -timeout 60m -run '$(if $(filter .,$(RUN)),TestOneInstanceAtATimeDoesAWork,$(RUN))' ./provision/duty
 	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestADayOfARack|TestARackIsInstalled,$(RUN))' ./test/chaos
 	@tools/arm64.sh; tools/ipxe.sh
