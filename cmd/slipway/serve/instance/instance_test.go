@@ -2,9 +2,12 @@ package instance
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,4 +101,38 @@ func TestTheIDOfAnInstanceStays(t *testing.T) {
 	if id, err := readID(dir); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("an empty file is %q: %v", id, err)
 	}
+}
+
+// A server alone has nobody to serve on behalf of, so it waits for its engine while the disk is slow.
+func TestAServerAloneWaitsForItsEngine(t *testing.T) {
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	slow := &slowStore{Store: s}
+	m, err := Join(t.Context(), Config{
+		Store: slow, DataDir: t.TempDir(), Name: "a", Version: "1", IsAlone: true, Out: io.Discard, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Leave()
+	if ok, err := m.LeadAtOnce(t.Context()); !ok || err != nil || !m.Leads() {
+		t.Errorf("it leads: %t, %v", ok, err)
+	}
+}
+
+// slowStore takes longer for each write but the first than LeadAtOnce waits for a free engine.
+type slowStore struct {
+	inventory.Store
+	n atomic.Int64
+}
+
+// Write implements inventory.Store.
+func (s *slowStore) Write(ctx context.Context, fn func(inventory.Tx) error) error {
+	if s.n.Add(1) > 1 {
+		time.Sleep(freeFor + freeFor/4)
+	}
+	return s.Store.Write(ctx, fn)
 }

@@ -128,8 +128,12 @@ func (m *Member) Lead(ctx context.Context) error {
 }
 
 // LeadAtOnce is Lead for an instance that finds the engine free. ok is false if another instance has it, or if this one may not take it
-// yet.
+// yet. An instance alone waits for its engine, however slow its disk is: nobody else leads.
 func (m *Member) LeadAtOnce(ctx context.Context) (ok bool, err error) {
+	if m.cfg.IsAlone {
+		err := m.Lead(ctx)
+		return err == nil, err
+	}
 	for until := time.Now().Add(freeFor); time.Now().Before(until); {
 		if m.Duties.Holds(inventory.DutyEngine) {
 			err := m.Lead(ctx)
