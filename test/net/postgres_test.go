@@ -183,6 +183,7 @@ func TestPostgreSQLHasServersThatServeBesideEachOther(t *testing.T) {
 	within(t, 10*time.Second, "b has the image", func() (bool, string) {
 		return !slices.ContainsFunc(image.Files, func(f inventory.ImageArtefact) bool { return !has(b, f.Digest) }), b.Process.Text()
 	})
+	a.awaits(t, 5*time.Second, "a alive leads, b alive") // an upload waits for the instances that the leader knows
 	up, err := b.API.Upload(ctx, "disk.img", strings.NewReader(strings.Repeat("disk", 100_000)))
 	if err != nil || !has(a, up.Digest) || !has(b, up.Digest) {
 		t.Errorf("upload %+v: %v; a has it: %t, b: %t", up, err, has(a, up.Digest), has(b, up.Digest))
