@@ -396,7 +396,7 @@ func (a *appliance) openLink(key []byte) error {
 	return nil
 }
 
-// neighbourAt returns the MAC that uses an address on a network of this instance, or on one of another instance that says so.
+// neighbourAt returns the MAC that uses an address. The kernel knows the networks of this instance. Other instances report theirs.
 func (a *appliance) neighbourAt(at netip.Addr) (inventory.MAC, bool) {
 	if mac, ok := a.neighbours.Of(at); ok {
 		return mac, true

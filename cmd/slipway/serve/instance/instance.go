@@ -31,7 +31,7 @@ type Config struct {
 	Version   string       // of the program
 	Undrain   bool         // hold duties again, although an admin has drained it
 	IsAlone   bool         // no other process uses the database: it is a file of SQLite in the locked data directory
-	Out       io.Writer    // gets who has the engine while this instance waits for it
+	Out       io.Writer    // gets a line about the leader while this instance waits for the engine
 	Log       *slog.Logger
 }
 

@@ -83,7 +83,7 @@ func (m *Member) Stay(ctx context.Context) error {
 }
 
 const (
-	// lookEvery is how often an instance without the engine looks who has it.
+	// lookEvery is how often an instance without the engine reads the name of the leader.
 	lookEvery = 500 * time.Millisecond
 	// freeFor is how long a start waits for an engine that nobody has: a keeper takes it within a second.
 	freeFor = 2 * time.Second
@@ -160,7 +160,7 @@ func (m *Member) Leader() []string {
 	return nil
 }
 
-// look reads which instance has the engine, and says it for people; "" if this one has it.
+// look finds the leader in the database, and returns a line about it for people. The line is "" if this instance is the leader.
 func (m *Member) look(ctx context.Context) (text string) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -35,7 +35,7 @@ const (
 type Admin struct {
 	Client *peer.Client
 	Leader func() (link string, ok bool) // Remote.Link
-	// Metrics answers /metrics, which is about this instance. The leader says who may read it.
+	// Metrics answers /metrics, which is about this instance. The leader checks the rights of the client.
 	Metrics http.Handler
 	Log     *slog.Logger
 }

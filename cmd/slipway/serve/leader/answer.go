@@ -18,7 +18,7 @@ import (
 type Answerer struct {
 	Engine Engine
 	Record Record
-	// Learn notes who has an address on a network of another instance, where our kernel knows no neighbours.
+	// Learn notes the MAC of an address on a network of another instance. Our kernel has no neighbour table for it.
 	Learn func(netip.Addr, inventory.MAC)
 	Now   func() time.Time
 	Log   *slog.Logger

@@ -50,7 +50,7 @@ type Record interface {
 type machine struct {
 	Session   inventory.SessionID `json:"session,omitempty"`
 	Source    netip.Addr          `json:"source"`
-	Neighbour inventory.MAC       `json:"neighbour,omitempty"` // who has Source, by the kernel of the instance that was asked
+	Neighbour inventory.MAC       `json:"neighbour,omitempty"` // the MAC of Source in the neighbour table of the asking instance
 	Key       string              `json:"key,omitempty"`
 	Base      string              `json:"base,omitempty"` // URL of the boot listener as the machine reaches it
 }

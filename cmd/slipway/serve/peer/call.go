@@ -96,6 +96,9 @@ func Call[A any](ctx context.Context, client *http.Client, url string, question 
 		if err := json.Unmarshal(text, &f); err != nil || f.Kind == "" {
 			return a, unreachable(r.URL.Host, fmt.Errorf("an error that cannot be read: %q", inventory.Clean(string(text), 200)))
 		}
+		if f.Kind == inventory.Internal { // its text may name paths of the other machine, and Msg is for people
+			return a, &inventory.Error{Kind: f.Kind, Msg: "instance " + r.URL.Host + " has failed; its log says why", Err: errors.New(f.Msg)}
+		}
 		return a, &inventory.Error{Kind: f.Kind, Msg: f.Msg, Hint: f.Hint, Field: f.Field, Refs: f.Refs}
 	case answer.StatusCode != http.StatusOK:
 		return a, unreachable(r.URL.Host, errors.New(answer.Status))

@@ -63,8 +63,9 @@ func TestInstancesOfOneKeyUnderstandEachOther(t *testing.T) {
 	if !ok || e.Kind != inventory.NotFound || e.Msg != "nothing below zero" || e.Hint != "count up" {
 		t.Errorf("the error came as %#v", err)
 	}
-	if _, err := Call[int](t.Context(), c.HTTP, "https://"+at+"/broken", 1); !inventory.IsKind(err, inventory.Internal) {
-		t.Errorf("a fault of the other end came as %v", err)
+	_, err = Call[int](t.Context(), c.HTTP, "https://"+at+"/broken", 1)
+	if e, ok := errors.AsType[*inventory.Error](err); !ok || e.Kind != inventory.Internal || strings.Contains(e.Msg, "wheel") {
+		t.Errorf("a fault of the other end came as %#v, and people read its text", err)
 	}
 	if _, err := Call[int](t.Context(), c.HTTP, "https://"+at+"/nothing", 1); !inventory.IsKind(err, inventory.Unavailable) {
 		t.Errorf("an unknown question: %v", err)
