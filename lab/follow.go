@@ -22,6 +22,7 @@ type follower struct {
 	// follow calls reached for each step of a machine, and changed after each change; either may be nil.
 	reached func(*row, step)
 	changed func()
+	heard   func(context.Context, inventory.Event) // called for each event of a machine of the lab; may be nil
 }
 
 // follow runs until done returns true, or ctx or the event stream ends; then it returns their error. Only its own
@@ -59,6 +60,9 @@ func (f *follower) take(ctx context.Context, ev inventory.Event) {
 	r, s := f.board.event(ev)
 	if r == nil {
 		return
+	}
+	if f.heard != nil {
+		f.heard(ctx, ev)
 	}
 	switch ev.Kind {
 	case inventory.EventHostDiscovered:

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -35,7 +36,7 @@ type Lab struct {
 	Rack   *Rack
 	API    *client.Client
 	System System
-	server *server
+	servers
 }
 
 // Open builds the rack, and starts a server with the image of the lab and a profile for all machines of its
@@ -51,7 +52,7 @@ func Open(ctx context.Context, cfg Config) (*Lab, error) {
 		}
 		cfg.Executable = own
 	}
-	if err := checkPackages(); err != nil {
+	if err := checkPackages(cfg.Instances); err != nil {
 		return nil, err
 	}
 	if err := needRoot(); err != nil {
@@ -79,11 +80,17 @@ func (l *Lab) open(ctx context.Context, cfg Config) (err error) {
 	if l.System, err = writeSystem(l.Rack.Dir()); err != nil {
 		return err
 	}
-	if l.server, err = startServer(ctx, l.Rack, cfg.Executable); err != nil {
+	if l.servers, err = startServers(ctx, l.Rack, cfg.Executable); err != nil {
 		return err
 	}
-	if l.API, err = client.New(client.Config{Server: l.server.socket(), Agent: "slipway-lab"}); err != nil {
+	if l.API, err = client.New(client.Config{Server: l.asked().socket(), Agent: "slipway-lab"}); err != nil {
 		return err
+	}
+	if n := len(l.all); n > 1 {
+		if _, err := l.await(ctx, 30*time.Second, "all servers are alive", areAlive(n)); err != nil {
+			return err
+		}
+		say(cfg.Out, "%d servers share a PostgreSQL database:\n%s", n, l.list(ctx, cfg.Executable))
 	}
 	say(cfg.Out, "Server runs; importing Debian 12 from package %s ...", installerPackage)
 	err = importImage(ctx, l.API, client.ImportRequest{
@@ -111,21 +118,37 @@ func (l *Lab) open(ctx context.Context, cfg Config) (err error) {
 const filesN = 3
 
 // URL returns the address of the API for programs of the user, and the admin token for it.
-func (l *Lab) URL() (url, token string) { return l.server.url(), l.server.token() }
+func (l *Lab) URL() (url, token string) { return l.asked().url(), l.all[0].token() }
 
 // Socket returns the path of the unix socket of the API, which needs no token.
-func (l *Lab) Socket() string { return l.server.socket() }
+func (l *Lab) Socket() string { return l.asked().socket() }
 
-// Log returns the last lines of the log of the server.
-func (l *Lab) Log(lines int) string { return tailFile(l.server.logPath, lines) }
+// logs returns the paths of the logs of the servers.
+func (l *Lab) logs() (paths []string) {
+	for _, s := range l.all {
+		paths = append(paths, s.logPath)
+	}
+	return paths
+}
+
+// Log returns the last lines of the log of each server.
+func (l *Lab) Log(lines int) string {
+	var all []string
+	for _, s := range l.all {
+		text := tailFile(s.logPath, lines)
+		if s.name != "" {
+			text = "server " + s.name + ":\n" + text
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "\n")
+}
 
 // Close switches the machines off, stops the server, and removes everything that Open made. A second call does
 // nothing.
 func (l *Lab) Close() error {
 	_ = l.Rack.Stop() // Close tries again and says what is wrong
-	if l.server != nil {
-		l.server.stop()
-	}
+	l.servers.stop()
 	return l.Rack.Close()
 }
 

@@ -25,27 +25,42 @@ const (
 	bridgeMAC     = "52:54:00:5a:ff:fe"
 )
 
-// netspace is the network namespace of libvirtd and the bridge.
+// netspace is a network namespace: that of libvirtd and the bridge, or that of a server.
 type netspace struct {
 	path  string // such as /run/netns/slipway-lab or /proc/812/ns/net
 	isOwn bool   // made by the lab, and removed by it
 }
 
-// makeNetspace makes the namespace of the lab, or returns the existing one.
-func makeNetspace() (netspace, error) {
-	n := netspace{path: filepath.Join(namespaceDir, ownNamespace), isOwn: true}
+// seatNamespace returns the name of the namespace of a server that shares the bridge with others.
+func seatNamespace(i int) string { return fmt.Sprintf("%s-%d", ownNamespace, i+1) }
+
+// ownNetspaces returns all namespaces that a lab may have made: those of servers first, whose cables lead to the bridge.
+func ownNetspaces() (all []netspace) {
+	for i := range MostInstances {
+		all = append(all, ownNetspace(seatNamespace(i)))
+	}
+	return append(all, ownNetspace(ownNamespace))
+}
+
+func ownNetspace(name string) netspace {
+	return netspace{path: filepath.Join(namespaceDir, name), isOwn: true}
+}
+
+// makeNetspace makes a namespace of the lab, or returns the existing one.
+func makeNetspace(name string) (netspace, error) {
+	n := ownNetspace(name)
 	if _, err := os.Stat(n.path); err == nil {
 		return n, nil
 	}
 	err := onOwnThread(func() error {
-		h, err := netns.NewNamed(ownNamespace)
+		h, err := netns.NewNamed(name)
 		if err != nil {
-			return fmt.Errorf("make network namespace %s: %w", ownNamespace, err)
+			return fmt.Errorf("make network namespace %s: %w", name, err)
 		}
 		defer h.Close()
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
-			return fmt.Errorf("find loopback in %s: %w", ownNamespace, err)
+			return fmt.Errorf("find loopback in %s: %w", name, err)
 		}
 		return netlink.LinkSetUp(lo)
 	})
@@ -114,7 +129,10 @@ func (n netspace) processes() []int {
 	return pids
 }
 
-// remove stops each process in the namespace of the lab, and deletes the namespace with its interfaces. It never
+// name returns the name of a namespace of the lab.
+func (n netspace) name() string { return filepath.Base(n.path) }
+
+// remove stops each process in a namespace of the lab, and deletes the namespace with its interfaces. It never
 // removes one that the lab did not make.
 func (n netspace) remove() (removed bool, err error) {
 	if !n.isOwn {
@@ -126,14 +144,14 @@ func (n netspace) remove() (removed bool, err error) {
 	for _, pid := range n.processes() {
 		_ = stopProcess(pid)
 	}
-	if err := netns.DeleteNamed(ownNamespace); err != nil {
-		return false, fmt.Errorf("remove network namespace %s: %w", ownNamespace, err)
+	if err := netns.DeleteNamed(n.name()); err != nil {
+		return false, fmt.Errorf("remove network namespace %s: %w", n.name(), err)
 	}
 	return true, nil
 }
 
-// makeBridge makes the isolated bridge with the address of the server. The error is Conflict when an interface has
-// the name already.
+// makeBridge makes the isolated bridge with the address of the server. Without an address it only joins cables. The error is Conflict
+// when an interface has the name already.
 func (n netspace) makeBridge(name string, addr netip.Prefix) error {
 	return n.do(func() error {
 		mac, err := net.ParseMAC(bridgeMAC)
@@ -148,15 +166,73 @@ func (n netspace) makeBridge(name string, addr netip.Prefix) error {
 			}
 			return fmt.Errorf("make bridge %s: %w", name, err)
 		}
-		if err := netlink.AddrAdd(br, &netlink.Addr{IPNet: &net.IPNet{
-			IP: addr.Addr().AsSlice(), Mask: net.CIDRMask(addr.Bits(), 32),
-		}}); err != nil {
-			return fmt.Errorf("set %s on bridge %s: %w", addr, name, err)
+		if err := address(br, addr); err != nil {
+			return err
 		}
 		if err := netlink.LinkSetUp(br); err != nil {
 			return fmt.Errorf("bring up bridge %s: %w", name, err)
 		}
 		return plug(br)
+	})
+}
+
+// address gives an interface its address. An interface without one is kept out of IPv6, too: the servers on the bridge send router
+// advertisements, and this machine would make routes of them.
+func address(link netlink.Link, addr netip.Prefix) error {
+	name := link.Attrs().Name
+	if !addr.IsValid() {
+		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6 has no such file
+			return fmt.Errorf("switch IPv6 off on %s: %w", name, err)
+		}
+		return nil
+	}
+	ip := &net.IPNet{IP: addr.Addr().AsSlice(), Mask: net.CIDRMask(addr.Bits(), 32)}
+	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: ip}); err != nil {
+		return fmt.Errorf("set %s on %s: %w", addr, name, err)
+	}
+	return nil
+}
+
+// seat joins the namespace of a server to the bridge by a cable. The end there has the name of the bridge, and an address.
+func (n netspace) seat(bridge string, i int, addr netip.Prefix) (at netspace, err error) {
+	if at, err = makeNetspace(seatNamespace(i)); err != nil {
+		return at, err
+	}
+	to, err := os.Open(at.path)
+	if err != nil {
+		return at, fmt.Errorf("open network namespace: %w", err)
+	}
+	defer to.Close()
+	err = n.do(func() error {
+		br, err := netlink.LinkByName(bridge)
+		if err != nil {
+			return fmt.Errorf("find bridge %s: %w", bridge, err)
+		}
+		cable := &netlink.Veth{
+			LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("%s-%d", bridge, i+1), MasterIndex: br.Attrs().Index},
+			PeerName:  bridge, PeerNamespace: netlink.NsFd(to.Fd()),
+		}
+		if err := netlink.LinkAdd(cable); err != nil {
+			return fmt.Errorf("plug server %d into bridge %s: %w", i+1, bridge, err)
+		}
+		if err := address(cable, netip.Prefix{}); err != nil { // a port of the bridge
+			return err
+		}
+		return netlink.LinkSetUp(cable)
+	})
+	if err != nil {
+		return at, err
+	}
+	return at, at.do(func() error {
+		end, err := netlink.LinkByName(bridge)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", bridge, err)
+		}
+		if err := address(end, addr); err != nil {
+			return err
+		}
+		return netlink.LinkSetUp(end)
 	})
 }
 

@@ -29,7 +29,12 @@ type RackConfig struct {
 	Accel   Accel        // AccelTCG; AccelAuto must be chosen before
 	Bridge  string       // slipway0
 	Address netip.Prefix // 10.213.0.1/24; ours on the bridge
+	// Instances is how many servers are on the bridge: 1, or up to MostInstances. The first has Address, the next one the address after it.
+	Instances int
 }
+
+// MostInstances is how many servers a rack may have.
+const MostInstances = 3
 
 // Rack is a set of virtual machines and the isolated network between them and the server.
 type Rack struct {
@@ -37,6 +42,14 @@ type Rack struct {
 	daemon   daemon
 	lock     io.Closer
 	machines []*Machine
+	seats    []seat
+}
+
+// seat is where a server of a rack runs. A server alone has the bridge itself. Of several, each has a network namespace with a cable to
+// the bridge, because all of them listen on the same ports.
+type seat struct {
+	net     netspace
+	address netip.Prefix
 }
 
 // Machine is one machine of a rack.
@@ -79,6 +92,7 @@ func (cfg RackConfig) withDefaults() RackConfig {
 	if !cfg.Address.IsValid() {
 		cfg.Address = netip.MustParsePrefix("10.213.0.1/24")
 	}
+	cfg.Instances = max(cfg.Instances, 1)
 	return cfg
 }
 
@@ -92,7 +106,7 @@ func (r *Rack) build(ctx context.Context) error {
 	if err := r.findOrStartDaemon(ctx); err != nil {
 		return err
 	}
-	if err := r.daemon.net.makeBridge(r.cfg.Bridge, r.cfg.Address); err != nil {
+	if err := r.makeNetwork(); err != nil {
 		return err
 	}
 	for _, s := range r.cfg.Specs {
@@ -108,13 +122,32 @@ func (r *Rack) build(ctx context.Context) error {
 	return nil
 }
 
+// makeNetwork makes the bridge, and the places of the servers on it.
+func (r *Rack) makeNetwork() error {
+	if r.cfg.Instances == 1 {
+		r.seats = []seat{{r.daemon.net, r.cfg.Address}}
+		return r.daemon.net.makeBridge(r.cfg.Bridge, r.cfg.Address)
+	}
+	if err := r.daemon.net.makeBridge(r.cfg.Bridge, netip.Prefix{}); err != nil {
+		return err
+	}
+	for i, at := 0, r.cfg.Address; i < r.cfg.Instances; i, at = i+1, netip.PrefixFrom(at.Addr().Next(), at.Bits()) {
+		n, err := r.daemon.net.seat(r.cfg.Bridge, i, at)
+		if err != nil {
+			return err
+		}
+		r.seats = append(r.seats, seat{n, at})
+	}
+	return nil
+}
+
 func (r *Rack) findOrStartDaemon(ctx context.Context) error {
 	d, found, err := findDaemon()
 	if err != nil || found {
 		r.daemon = d
 		return err
 	}
-	n, err := makeNetspace()
+	n, err := makeNetspace(ownNamespace)
 	if err != nil {
 		return err
 	}
@@ -166,12 +199,25 @@ func (r *Rack) Close() error {
 		errs = append(errs, err)
 	}
 	r.daemon.close()
-	_, err := r.daemon.net.remove()
-	errs = append(errs, err, removeDir(r.cfg.Dir))
+	for _, n := range append(r.ownSeats(), r.daemon.net) {
+		_, err := n.remove()
+		errs = append(errs, err)
+	}
+	errs = append(errs, removeDir(r.cfg.Dir))
 	removeTraces()
 	errs = append(errs, r.lock.Close())
 	r.lock = nil
 	return errors.Join(errs...)
+}
+
+// ownSeats returns the namespaces of servers that the rack has made, also when it was not finished.
+func (r *Rack) ownSeats() (all []netspace) {
+	if r.cfg.Instances > 1 {
+		for i := range r.cfg.Instances {
+			all = append(all, ownNetspace(seatNamespace(i)))
+		}
+	}
+	return all
 }
 
 // Stop switches all machines off and deletes their domains. It does so in parallel, because libvirt takes a second or

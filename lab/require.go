@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/database"
 )
 
 // Package is a Debian package that the lab needs.
@@ -54,8 +55,12 @@ func Missing(packages []Package) []Package {
 }
 
 // checkPackages returns an error that names each missing package and its purpose, or nil.
-func checkPackages() error {
-	missing := Missing(Packages())
+func checkPackages(instances int) error {
+	all := Packages()
+	if instances > 1 {
+		all = append(all, Package{"postgresql", "the database that the servers share", database.Programs})
+	}
+	missing := Missing(all)
 	if len(missing) == 0 {
 		return nil
 	}

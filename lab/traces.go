@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -86,13 +87,21 @@ func sweep(dir, bridge string) (removed []string, err error) {
 		dirs = append(dirs, string(b))
 	}
 	for _, dir := range dirs {
-		for _, pid := range leftProcesses(dir) {
-			note(fmt.Sprintf("process %d", pid), true, stopProcess(pid))
+		var ending sync.WaitGroup // all at once: PostgreSQL ends when its clients have ended
+		pids := leftProcesses(dir)
+		ended := make([]error, len(pids))
+		for i, pid := range pids {
+			ending.Go(func() { ended[i] = stopProcess(pid) })
+		}
+		ending.Wait()
+		for i, pid := range pids {
+			note(fmt.Sprintf("process %d", pid), true, ended[i])
 		}
 	}
-	own := netspace{path: filepath.Join(namespaceDir, ownNamespace), isOwn: true}
-	did, err := own.remove()
-	note("network namespace "+ownNamespace, did, err)
+	for _, own := range ownNetspaces() {
+		did, err := own.remove()
+		note("network namespace "+own.name(), did, err)
+	}
 	for _, n := range bridgePlaces() {
 		did, err := n.removeBridge(bridge)
 		note("bridge "+bridge, did, err)

@@ -47,8 +47,14 @@ func Up(ctx context.Context, cfg UpConfig) (err error) {
 	}()
 	url, token := l.URL()
 	say(cfg.Out, "\nAPI:       %s\nToken:     %s\nWithout:   export SLIPWAY_SERVER=%s\nConsoles:  %s/*.console\nLog:       %s\n",
-		url, cmp.Or(token, "-"), l.Socket(), l.Rack.Dir(), l.server.logPath)
+		url, cmp.Or(token, "-"), l.Socket(), l.Rack.Dir(), strings.Join(l.logs(), " "))
 	u := &upRun{cfg: cfg, lab: l, screen: newScreen(cfg.Out)}
+	if len(l.all) > 1 {
+		u.introduceServers()
+		if cfg.IsCheck {
+			u.outage = &outage{lab: l}
+		}
+	}
 	if cfg.IsByHand {
 		u.introduce()
 	}
@@ -66,24 +72,32 @@ type upRun struct {
 	screen *screen
 	// unwritten are machines that report up though nothing is on their disk.
 	unwritten []string
+	// outage is what a check with several servers does to the one that leads; nil for none.
+	outage *outage
 }
 
 func (u *upRun) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-u.lab.server.ended:
-			cancel(errServerEnded)
-		case <-ctx.Done():
-		}
-	}()
+	for _, s := range u.lab.all {
+		go func() {
+			select {
+			case <-s.ended:
+				cancel(errServerEnded)
+			case <-ctx.Done():
+			}
+		}()
+	}
 	u.board = newBoard(u.lab.Rack.cfg.Specs, filesN, time.Now())
 	for _, r := range u.board.rows {
 		// For a person, the BIOS machines stay, and the UEFI ones show the way back.
 		r.IsLeaving = r.IsInstalled && (u.cfg.IsCheck || r.Firmware == inventory.UEFI)
 	}
-	for _, m := range u.lab.Rack.Machines() {
+	first := u.lab.Rack.Machines()
+	if u.outage != nil {
+		first = first[:1] // it is to boot while its server is killed, and the others when nobody leads
+	}
+	for _, m := range first {
 		if err := m.Start(); err != nil {
 			return err
 		}
@@ -104,13 +118,39 @@ func (u *upRun) introduce() {
 	say(u.cfg.Out, "The machines are yours: accept them. The lab stays until Ctrl-C.")
 }
 
+// introduceServers prints what a person needs to kill a server.
+func (u *upRun) introduceServers() {
+	for _, s := range u.lab.all {
+		say(u.cfg.Out, "Server %-6s %s, process %d, socket %s", s.name+":", s.seat.address.Addr(), s.pid(), s.socket())
+	}
+	say(u.cfg.Out, "A server that ends is started again after %s. Kill one and look: slipway instance list\n", awayFor)
+}
+
+// heard kills the server that leads when a machine has its first file from it. Then it switches the other machines on.
+func (u *upRun) heard(ctx context.Context, ev inventory.Event) {
+	if u.outage == nil || u.outage.killed != nil || ev.Kind != inventory.EventArtefactSent {
+		return
+	}
+	if err := u.outage.strike(ctx); err != nil {
+		u.screen.line(fmt.Sprintf("the server that leads was not killed: %v", err))
+		return // the next event is a new try
+	}
+	u.screen.below(fmt.Sprintf("%7.1f s  server %s, which leads, was killed after it had sent %q to a machine that boots",
+		time.Since(u.board.startedAt).Seconds(), u.outage.killed.name, ev.Detail))
+	for _, m := range u.lab.Rack.Machines()[1:] {
+		if err := m.Start(); err != nil {
+			u.screen.line(err.Error()) // it does not arrive, and the check says so
+		}
+	}
+}
+
 func (u *upRun) watch(ctx context.Context) error {
 	if u.cfg.IsByHand {
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	u.draw()
-	f := &follower{api: remote{u.lab.API, u.lab.Rack.Controller()}, board: u.board, reached: u.reached, changed: u.draw}
+	f := &follower{api: remote{u.lab.API, u.lab.Rack.Controller()}, board: u.board, reached: u.reached, changed: u.draw, heard: u.heard}
 	if u.cfg.IsCheck {
 		return u.check(ctx, f)
 	}
@@ -136,7 +176,7 @@ func (u *upRun) check(ctx context.Context, f *follower) error {
 	u.draw()
 	say(u.cfg.Out, "\n%s", strings.TrimRight(report(u.board.copy()), "\n"))
 	if u.board.isDone() {
-		return u.checkDisks(ctx)
+		return cmp.Or(u.checkOutage(ctx), u.checkDisks(ctx))
 	}
 	if err != nil {
 		say(u.cfg.Out, "\nGiven up after %s.", u.cfg.Timeout)
@@ -155,6 +195,20 @@ func (u *upRun) check(ctx context.Context, f *follower) error {
 
 func (u *upRun) draw() {
 	u.screen.draw(func(width int) string { return table(u.board.copy(), width) })
+}
+
+// checkOutage says who has taken over from the server that was killed.
+func (u *upRun) checkOutage(ctx context.Context) error {
+	if u.outage == nil {
+		return nil
+	}
+	err := u.outage.check(ctx)
+	if err != nil {
+		say(u.cfg.Out, "the death of a server: %v", err)
+		err = ErrNotArrived
+	}
+	say(u.cfg.Out, "%s", u.lab.list(ctx, u.lab.all[0].executable))
+	return err
 }
 
 // checkDisks reads the disks of the installed machines back.

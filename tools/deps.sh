@@ -29,6 +29,7 @@ lab                 busybox-static                     the programs of the syste
 lab                 dosfstools                         its file system
 lab                 mtools                             its files
 lab                 fdisk                              its partitions
+lab-instances       postgresql                         the database of several servers
 test-postgres       postgresql                         the servers that tests start
 test-postgres       pgbouncer                          a connection pooler before them
 test-patroni        patroni                            makes a standby the primary when that one is gone

@@ -41,8 +41,8 @@ var floors = map[string]int{
 	"kubernetes/apply": 4, "kubernetes/backend": 4, "kubernetes/clusterapi": 4, "kubernetes/convert": 4, "kubernetes/join": 4,
 	"kubernetes/manager": 4, "kubernetes/node": 4, "kubernetes/standalone": 4,
 	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/tftp/fetch": 4, "pxe/httpboot": 4, "web": 4, "web/rest": 4, "web/access": 4, "web/audit": 4, "web/records": 4, "web/network": 4, "web/configs": 4, "web/imports": 4, "web/history": 4, "web/system": 4, "web/instances": 4, "web/files": 4, "web/power": 4, "web/consoles": 4, "web/hosts": 4, "web/machines": 4, "web/events": 4, "web/clusters": 4, "web/client": 4, "ui": 4,
-	"cmd/slipway":       5,
-	"lab":               5,
+	"cmd/slipway": 5,
+	"lab":         5, "lab/database": 2,
 	"cmd/slipway-agent": 5,
 	"test":              6, "inventory/storetest": 6, "bmc/bmctest": 6, "bmc/redfish/redfishtest": 6, "bmc/ipmi/ipmitest": 6, "agent/disk/disktest": 6, "kubernetes/backend/backendtest": 6, "web/securitykey/securitykeytest": 6,
 }
