@@ -2,18 +2,13 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/lab/database"
-	"slipway.dev/slipway/web/client"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -86,31 +81,6 @@ func (s servers) stop() {
 	}
 }
 
-// await waits until the API says of the instances what is wanted, and returns them.
-func (l *Lab) await(ctx context.Context, limit time.Duration, what string, isSo func([]wire.Instance) bool) ([]wire.Instance, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for {
-		all, err := l.instances(ctx)
-		if err == nil && isSo(all) {
-			return all, nil
-		}
-		if sleep.For(ctx, 200*time.Millisecond) != nil {
-			return all, inventory.Errorf(inventory.Unavailable, "not within %s: %s: %w", limit, what, errors.Join(err, ctx.Err()))
-		}
-	}
-}
-
-func (l *Lab) instances(ctx context.Context) (all []wire.Instance, err error) {
-	for i, err := range l.API.Instances.All(ctx, client.Query{}) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, i)
-	}
-	return all, nil
-}
-
 // areAlive reports whether that many instances are alive, and one of them leads.
 func areAlive(n int) func([]wire.Instance) bool {
 	return func(all []wire.Instance) bool {
@@ -130,58 +100,6 @@ func leader(all []wire.Instance) *wire.Instance {
 		if all[i].IsLeader && all[i].Life == "alive" {
 			return &all[i]
 		}
-	}
-	return nil
-}
-
-// list returns what "slipway instance list" prints.
-func (l *Lab) list(ctx context.Context, executable string) string {
-	cmd := exec.CommandContext(ctx, executable, "instance", "list", "--server", l.servers.asked().socket())
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Sprintf("%s%s", out, err)
-	}
-	return string(out)
-}
-
-// outage is the death of the server that leads, while a machine boots.
-type outage struct {
-	lab    *Lab
-	killed *server // nil before
-	at     time.Time
-}
-
-// strike kills the server that leads.
-func (o *outage) strike(ctx context.Context) error {
-	all, err := o.lab.instances(ctx)
-	if err != nil {
-		return fmt.Errorf("find the server that leads: %w", err)
-	}
-	leads := leader(all)
-	if leads == nil {
-		return errors.New("no server leads")
-	}
-	for _, s := range o.lab.servers.all {
-		if s.name == leads.Name {
-			o.killed, o.at = s, time.Now()
-			return s.kill()
-		}
-	}
-	return fmt.Errorf("the server that leads, %s, is none of the lab", leads.Name)
-}
-
-// check says whether another server has taken what the killed one did, and waits until that is back.
-func (o *outage) check(ctx context.Context) error {
-	if o.killed == nil {
-		return errors.New("no machine booted while its server was killed")
-	}
-	n := len(o.lab.servers.all)
-	all, err := o.lab.await(ctx, 2*awayFor, "the killed server is back", areAlive(n))
-	if err != nil {
-		return err
-	}
-	if leads := leader(all); leads.Name == o.killed.name {
-		return fmt.Errorf("server %s was killed, and leads again: no other one has taken over", o.killed.name)
 	}
 	return nil
 }

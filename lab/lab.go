@@ -13,13 +13,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Config describes a lab. A zero value means the default.
@@ -142,6 +145,41 @@ func (l *Lab) Log(lines int) string {
 		all = append(all, text)
 	}
 	return strings.Join(all, "\n")
+}
+
+// await waits until the API says of the instances what is wanted, and returns them.
+func (l *Lab) await(ctx context.Context, limit time.Duration, what string, isSo func([]wire.Instance) bool) ([]wire.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		all, err := l.instances(ctx)
+		if err == nil && isSo(all) {
+			return all, nil
+		}
+		if sleep.For(ctx, 200*time.Millisecond) != nil {
+			return all, inventory.Errorf(inventory.Unavailable, "not within %s: %s: %w", limit, what, errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+func (l *Lab) instances(ctx context.Context) (all []wire.Instance, err error) {
+	for i, err := range l.API.Instances.All(ctx, client.Query{}) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, i)
+	}
+	return all, nil
+}
+
+// list returns what "slipway instance list" prints.
+func (l *Lab) list(ctx context.Context, executable string) string {
+	cmd := exec.CommandContext(ctx, executable, "instance", "list", "--server", l.servers.asked().socket())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("%s%s", out, err)
+	}
+	return string(out)
 }
 
 // Close switches the machines off, stops the server, and removes everything that Open made. A second call does

@@ -31,6 +31,9 @@ type netspace struct {
 	isOwn bool   // made by the lab, and removed by it
 }
 
+// MostInstances is how many servers a rack may have.
+const MostInstances = 3
+
 // seatNamespace returns the name of the namespace of a server that shares the bridge with others.
 func seatNamespace(i int) string { return fmt.Sprintf("%s-%d", ownNamespace, i+1) }
 

@@ -33,9 +33,6 @@ type RackConfig struct {
 	Instances int
 }
 
-// MostInstances is how many servers a rack may have.
-const MostInstances = 3
-
 // Rack is a set of virtual machines and the isolated network between them and the server.
 type Rack struct {
 	cfg      RackConfig

@@ -239,6 +239,48 @@ func (u *upRun) reached(r *row, s step) {
 	u.screen.line(fmt.Sprintf("%7.1f s  %-12s %-9s %s", r.At[s].Seconds(), r.Name, s, r.Message))
 }
 
+// outage is the death of the server that leads, while a machine boots.
+type outage struct {
+	lab    *Lab
+	killed *server // nil before
+	at     time.Time
+}
+
+// strike kills the server that leads.
+func (o *outage) strike(ctx context.Context) error {
+	all, err := o.lab.instances(ctx)
+	if err != nil {
+		return fmt.Errorf("find the server that leads: %w", err)
+	}
+	leads := leader(all)
+	if leads == nil {
+		return errors.New("no server leads")
+	}
+	for _, s := range o.lab.servers.all {
+		if s.name == leads.Name {
+			o.killed, o.at = s, time.Now()
+			return s.kill()
+		}
+	}
+	return fmt.Errorf("the server that leads, %s, is none of the lab", leads.Name)
+}
+
+// check says whether another server has taken what the killed one did, and waits until that is back.
+func (o *outage) check(ctx context.Context) error {
+	if o.killed == nil {
+		return errors.New("no machine booted while its server was killed")
+	}
+	n := len(o.lab.servers.all)
+	all, err := o.lab.await(ctx, 2*awayFor, "the killed server is back", areAlive(n))
+	if err != nil {
+		return err
+	}
+	if leads := leader(all); leads.Name == o.killed.name {
+		return fmt.Errorf("server %s was killed, and leads again: no other one has taken over", o.killed.name)
+	}
+	return nil
+}
+
 // copy returns the rows as they are now.
 func (b *board) copy() []row {
 	rows := make([]row, len(b.rows))
