@@ -177,6 +177,7 @@ type Issue struct {
 	Severity Severity  `json:"severity"`
 	HostIDs  []HostID  `json:"hostIDs,omitempty"` // every host involved
 	Subnet   string    `json:"subnet,omitempty"`
+	Instance string    `json:"instance,omitempty"` // the server whose machine has the problem; "" if it is not about one server
 	Cause    string    `json:"cause"`
 	Hint     string    `json:"hint"`
 	OpenedAt time.Time `json:"openedAt"`

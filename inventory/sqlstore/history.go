@@ -311,14 +311,14 @@ func (t historyTx) LastEventID() (id int64, err error) {
 }
 
 const (
-	issueColumns = `id, key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs`
+	issueColumns = `id, key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs, instance`
 
 	// One statement opens an issue or finds it open: of two that see the same at once, neither makes a second one.
-	openIssueSQL = `INSERT INTO issues (key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, 0, $10)
+	openIssueSQL = `INSERT INTO issues (key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs,
+instance) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, 0, $10, $11)
 ON CONFLICT (key) WHERE closed_at = 0 DO UPDATE SET severity = excluded.severity, host_ids = excluded.host_ids,
 subnet = excluded.subnet, cause = excluded.cause, hint = excluded.hint, refs = excluded.refs, seen_at = excluded.seen_at,
-seen_n = issues.seen_n + 1
+instance = excluded.instance, seen_n = issues.seen_n + 1
 RETURNING id, opened_at, seen_n`
 	closeIssueSQL     = `UPDATE issues SET closed_at = $1 WHERE key = $2 AND closed_at = 0`
 	findIssueSQL      = `SELECT ` + issueColumns + ` FROM issues WHERE id = $1`
@@ -334,7 +334,7 @@ RETURNING id, opened_at, seen_n`
 
 func readIssue(s database.Scan) (i inventory.Issue, err error) {
 	err = s(&i.ID, &i.Key, &i.Type, &i.Severity, column.JSON(&i.HostIDs), &i.Subnet, &i.Cause, &i.Hint,
-		column.Time(&i.OpenedAt), column.Time(&i.SeenAt), &i.SeenN, column.Time(&i.ClosedAt), column.JSON(&i.Refs))
+		column.Time(&i.OpenedAt), column.Time(&i.SeenAt), &i.SeenN, column.Time(&i.ClosedAt), column.JSON(&i.Refs), &i.Instance)
 	return i, err
 }
 
@@ -350,7 +350,7 @@ func (t historyTx) OpenIssue(i *inventory.Issue, now time.Time) (bool, error) {
 	}
 	now = stamp(now)
 	found, err := t.Row([]any{&i.ID, column.Time(&i.OpenedAt), &i.SeenN}, openIssueSQL, i.Key, i.Type, string(i.Severity),
-		texts[0], i.Subnet, i.Cause, i.Hint, column.MS(now), column.MS(now), texts[1])
+		texts[0], i.Subnet, i.Cause, i.Hint, column.MS(now), column.MS(now), texts[1], i.Instance)
 	if err != nil {
 		return false, err
 	}

@@ -19,14 +19,14 @@ func issues(t *testing.T, s inventory.Store) {
 	}
 	i := inventory.Issue{
 		Key: "identity-conflict/u1", Type: inventory.IssueIdentityConflict, Severity: inventory.SeverityWarning,
-		HostIDs: []inventory.HostID{"h1", "h2"}, Subnet: "rack1", Cause: "two hosts", Hint: "look",
+		HostIDs: []inventory.HostID{"h1", "h2"}, Subnet: "rack1", Instance: "a", Cause: "two hosts", Hint: "look",
 	}
 	other := inventory.Issue{Key: "boot-loop/h3", Type: inventory.IssueBootLoop, Severity: inventory.SeverityError, HostIDs: []inventory.HostID{"h3"}}
 	if !open(&i, Now) || !open(&other, Now) {
 		t.Error("a new issue was not reported as opened")
 	}
 	again := i
-	again.ID, again.Cause, again.HostIDs = 0, "three hosts", []inventory.HostID{"h1", "h3"}
+	again.ID, again.Cause, again.Instance, again.HostIDs = 0, "three hosts", "b", []inventory.HostID{"h1", "h3"}
 	if open(&again, Now.Add(time.Hour)) {
 		t.Error("an open issue was opened twice")
 	}

@@ -403,6 +403,7 @@ CREATE TABLE issues (
   seen_n BIGINT NOT NULL,
   closed_at BIGINT NOT NULL,
   refs TEXT COLLATE "C" NOT NULL DEFAULT ''::text,
+  instance TEXT COLLATE "C" NOT NULL DEFAULT ''::text,
   CONSTRAINT issues_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX issues_open ON issues USING btree (key) WHERE (closed_at = 0);

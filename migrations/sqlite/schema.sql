@@ -361,7 +361,7 @@ CREATE TABLE issues (
   seen_at   INTEGER NOT NULL,
   seen_n    INTEGER NOT NULL,
   closed_at INTEGER NOT NULL
-, refs TEXT NOT NULL DEFAULT '') STRICT;
+, refs TEXT NOT NULL DEFAULT '', instance TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX issues_open ON issues (key) WHERE closed_at = 0;
 

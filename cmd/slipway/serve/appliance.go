@@ -100,6 +100,8 @@ type appliance struct {
 	check   *selfCheck
 	others  *otherServers
 	files   *files.Watch
+	machine *trouble.Machine
+	reports *trouble.Reports // of other instances about their machines
 	health  *health
 
 	checks []Check          // of the start
@@ -199,6 +201,11 @@ func (a *appliance) start(ctx context.Context) error {
 		Cache: a.cache, Copies: a.copies, Store: a.store, Leads: a.member.Leads, Log: a.log,
 		Every: trouble.FilesEvery, Within: trouble.FilesWithin,
 	})
+	a.reports = trouble.NewReports()
+	a.machine = &trouble.Machine{
+		Instance: a.member.Name, DataDir: a.cfg.DataDir, Interfaces: a.cfg.Interfaces, DB: a.db, Database: a.database,
+		Networks: a.networks, Unserved: a.subnets.withoutSubnet, Files: a.files, Gates: a.gates, Alarms: a.alarms,
+	}
 	a.others = &otherServers{
 		cfg: &a.cfg, networks: a.networks, instances: instances, engine: a.decides, subnets: a.answering.Subnets, log: a.log,
 	}
@@ -215,9 +222,8 @@ func (a *appliance) startLeading(ctx context.Context) error {
 		return err
 	}
 	a.health = &health{
-		cfg: &a.cfg, log: a.log, db: a.db, store: a.store, database: a.database, instances: a.instances,
-		networks: a.networks, subnets: a.subnets, files: a.files,
-		alarms: a.alarms, gates: a.gates, reserve: a.reserve, shed: a.engine.Gate,
+		machine: a.machine, log: a.log, store: a.store, instances: a.instances, reports: a.reports,
+		reserve: a.reserve, shed: a.engine.Gate,
 	}
 	provider, err := a.cfg.oidc()
 	if err != nil {
@@ -383,7 +389,7 @@ func (a *appliance) openLink(key []byte) error {
 	if err != nil {
 		return err
 	}
-	a.peers = peer.NewClient(who)
+	a.peers = peer.NewClient(who, a.member.ID)
 	a.link = peer.New(peer.Config{Identity: who, Listen: a.cfg.InstanceListen, Log: a.log})
 	a.remote = leader.New(leader.Config{
 		Client: a.peers, Leader: a.member.Leader, Neighbour: a.neighbours.Of, Offer: a.engine.Foresee, Now: time.Now, Log: a.log,

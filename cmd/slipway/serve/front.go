@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"slipway.dev/slipway/cmd/slipway/serve/leader"
+	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/web"
 )
 
@@ -25,6 +26,12 @@ func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
 	defer end()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.remote.Serve(ctx) })
+	g.Go(func() error {
+		return (&trouble.Reporter{Machine: a.machine, Log: a.log, Send: func(ctx context.Context, r trouble.Report) error {
+			_, err := leader.Ask[struct{}](ctx, a.remote, trouble.ReportPath, r)
+			return err
+		}}).Serve(ctx)
+	})
 	g.Go(func() error {
 		// Event streams and long polls go through here: they end at once, and their clients come again.
 		cut := func(h http.Handler) http.Handler {
@@ -52,6 +59,7 @@ func (a *appliance) answerPeers() {
 		return
 	}
 	(&leader.Answerer{Engine: a.engine, Record: a.record, Learn: a.told.Learn, Now: time.Now, Log: a.log}).Register(a.link)
+	a.reports.Register(a.link)
 	leader.AdminHandler(a.link, a.admin.PeerHandler(), a.admin.PeerSocketHandler(leader.UserOf))
 }
 

@@ -9,30 +9,20 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
-	"slipway.dev/slipway/cmd/slipway/serve/files"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
-	"slipway.dev/slipway/cmd/slipway/serve/lookup"
-	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/provision/strangers"
 	"slipway.dev/slipway/web"
 )
 
-// health watches the machine that this server runs on, and keeps the issues about it.
+// health watches the machine of the leader and the other instances, and keeps the issues about them.
 type health struct {
-	cfg       *Config
+	machine   *trouble.Machine
 	log       *slog.Logger
-	db        *sqlstore.Store // of which the state is asked
 	store     inventory.Store
-	database  *storage.Watch
 	instances *instance.Watch
-	networks  *lookup.Networks
-	subnets   *subnetMaker
-	files     *files.Watch
-	alarms    *trouble.Alarms
-	gates     *trouble.Gates
+	reports   *trouble.Reports // of other instances
 	reserve   *trouble.Reserve
 	shed      *strangers.Gate // what the engine stores while the disk is tight
 }
@@ -45,53 +35,32 @@ func (h *health) watch(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		now := time.Now()
+		found := trouble.Named(trouble.Conditions(h.look(ctx, c.Look(now, now.Sub(began)))), h.machine.Instance)
+		found = append(found, h.reports.Issues(h.instances.Peers(), h.machine.Alarms.Of, now)...)
 		// This touches memory only. keepAlarms stores the issues, in another goroutine, since the store may be what is broken.
-		h.alarms.Set(trouble.Conditions(h.look(ctx, c.Look(now, now.Sub(began)))), now, h.log)
+		h.machine.Alarms.Set(found, now, h.log)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-h.reports.Changed:
 		}
 	}
 }
 
 // look reads what conditions are judged by.
 func (h *health) look(ctx context.Context, leap time.Duration) *trouble.Health {
-	if h.alarms.Trouble() != nil { // is it PostgreSQL?
-		h.database.Look(ctx, h.db)
-	}
-	found := &trouble.Health{
-		Disk: doctor.ReadDisk(h.cfg.DataDir), Store: h.alarms.Trouble(), Database: h.database.State(time.Now()), Leap: leap,
-		Only6: map[string]bool{},
-	}
-	found.Disk.IsForFiles = found.Database != nil
+	found := h.machine.Look(ctx, leap)
 	if err := h.instances.Look(ctx); err != nil && ctx.Err() == nil { // the issue about the store says why
 		h.log.Debug("instances not read", "err", err)
 	}
 	found.Silent = h.instances.Silent()
-	for _, name := range h.cfg.Interfaces {
-		found.Interfaces = append(found.Interfaces, doctor.ReadInterface(name))
-	}
-	// nil until the networks were read for the first time.
-	if six := h.networks.Six.Load(); six != nil {
-		for _, s := range *six {
-			found.Only6[s.Interface] = true
-			if s.Mode != inventory.ModeOff && slices.Contains(h.cfg.Interfaces, s.Interface) && !slices.ContainsFunc(lookup.Addresses6Of([]string{s.Interface}), s.CIDR.Contains) {
-				found.Missing6 = append(found.Missing6, s)
-			}
-		}
-	}
-	// A store that cannot be read has an issue of its own.
-	if names, err := h.subnets.withoutSubnet(ctx); err == nil {
-		found.Unserved = names
-	}
-	found.Files = h.gates.Look(time.Now())
 	// On a tight disk the engine stores leases and states only, so that machines still boot.
 	isTight := found.Database == nil && h.reserve.Keep(found.Disk)
 	h.shed.DiskIsTight(isTight)
 	found.Reserve = h.reserve.GivenUp()
-	found.Shed, found.ShedAt = h.alarms.NoteShed(h.shed.Shed(), time.Now())
-	found.Faults, found.Alone = h.files.Faults(), h.files.Alone()
+	found.Shed, found.ShedAt = h.machine.Alarms.NoteShed(h.shed.Shed(), time.Now())
+	found.Alone = h.machine.Files.Alone()
 	return found
 }
 
@@ -106,9 +75,9 @@ func (h *health) keepAlarms(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		slow := time.AfterFunc(trouble.StoreSlow, func() { h.alarms.NoteStore(trouble.ErrLocked) })
+		slow := time.AfterFunc(trouble.StoreSlow, func() { h.machine.Alarms.NoteStore(trouble.ErrLocked) })
 		// It also writes when there is nothing new: a probe that a full disk or a stuck store fails.
-		_ = h.alarms.Settle(ctx, h.store, time.Now()) // an issue says why
+		_ = h.machine.Alarms.Settle(ctx, h.store, time.Now()) // an issue says why
 		slow.Stop()
 	}
 }
@@ -117,16 +86,17 @@ func (h *health) keepAlarms(ctx context.Context) error {
 // paths.
 func (h *health) ready() []web.ReadyPart {
 	var found []doctor.Interface
-	for _, name := range h.cfg.Interfaces {
+	for _, name := range h.machine.Interfaces {
 		found = append(found, doctor.ReadInterface(name))
 	}
 	// Load balancers ask every few seconds. Nothing here writes, and the state of the store is the one that keepAlarms found
 	// last.
-	database := h.database.State(time.Now())
+	database := h.machine.Database.State(time.Now())
 	if database != nil && database.Err != nil {
 		return readiness(errGone, false, found)
 	}
-	return readiness(h.alarms.Trouble(), database == nil && doctor.DataDir(doctor.ReadDisk(h.cfg.DataDir)).Status == doctor.Failed, found)
+	isFull := database == nil && doctor.DataDir(doctor.ReadDisk(h.machine.DataDir)).Status == doctor.Failed
+	return readiness(h.machine.Alarms.Trouble(), isFull, found)
 }
 
 // errGone is a PostgreSQL server that cannot be used. Its address is for people who have logged in.

@@ -145,6 +145,7 @@ func (c *issueShow) Run(s *cli.Session) error {
 			t.Field("host", s.HostNames()(h))
 		}
 		t.Field("subnet", i.Subnet)
+		t.Field("instance", i.Instance)
 		t.Field("cause", i.Cause)
 		t.Field("hint", i.Hint)
 		t.Field("opened", cli.TimeText(i.OpenedAt))

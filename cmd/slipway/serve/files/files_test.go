@@ -50,7 +50,7 @@ func pair(t *testing.T) map[string]*instance {
 		if i.cache, err = images.New(images.Config{Dir: t.TempDir(), Store: store, Now: time.Now}); err != nil {
 			t.Fatal(err)
 		}
-		client := peer.NewClient(who)
+		client := peer.NewClient(who, "a")
 		t.Cleanup(client.Close)
 		// The first link of each instance is of an interface that the others do not reach.
 		others := NewOthers(client, func() (seen []duty.Peer, isKnown bool) {
@@ -166,7 +166,7 @@ func TestOnlyInstancesGetFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := peer.NewClient(stranger)
+	c := peer.NewClient(stranger, "a")
 	defer c.Close()
 	_, port, _ := net.SplitHostPort(a.link)
 	r, err := c.HTTP.Get("https://127.0.0.1:" + port + content + up.Digest.Hex())

@@ -36,10 +36,10 @@ type Config struct {
 }
 
 // newKeeper makes the keeper of the instance's duties. It reads the id from the data directory, which the first start makes.
-func newKeeper(cfg Config) (*duty.Keeper, error) {
+func newKeeper(cfg Config) (k *duty.Keeper, is inventory.Instance, err error) {
 	id, err := readID(cfg.DataDir)
 	if err != nil {
-		return nil, err
+		return nil, is, err
 	}
 	name := cfg.Name
 	if name == "" {
@@ -48,16 +48,14 @@ func newKeeper(cfg Config) (*duty.Keeper, error) {
 		name = strings.Trim(cut(inventory.NameFrom(host, "slipway")), "-")
 	}
 	if err := inventory.CheckName("instance", name); err != nil {
-		return nil, err
+		return nil, is, err
 	}
 	addresses := make([]string, 0, len(cfg.Addresses))
 	for _, a := range cfg.Addresses {
 		addresses = append(addresses, a.String())
 	}
-	return duty.New(duty.Config{
-		Store: cfg.Store, IsAlone: cfg.IsAlone, Log: cfg.Log,
-		Instance: inventory.Instance{ID: id, Name: name, Addresses: addresses, Links: cfg.Links, Version: cfg.Version},
-	}), nil
+	is = inventory.Instance{ID: id, Name: name, Addresses: addresses, Links: cfg.Links, Version: cfg.Version}
+	return duty.New(duty.Config{Store: cfg.Store, IsAlone: cfg.IsAlone, Log: cfg.Log, Instance: is}), is, nil
 }
 
 // cut shortens a text to the length of a name.

@@ -24,7 +24,7 @@ func TestAServerAloneHasItsDutiesAtOnce(t *testing.T) {
 	}
 	defer s.Close()
 	for n := range 3 {
-		k, err := newKeeper(Config{Store: s, DataDir: dir, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Version: "1", IsAlone: true})
+		k, _, err := newKeeper(Config{Store: s, DataDir: dir, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Version: "1", IsAlone: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,8 @@ type Member struct {
 	// Store is for all work of the leader. It reads at any time. It writes once Lead has returned, and nothing after another instance has
 	// taken over, also in a server that was paused.
 	Store inventory.Store
+	ID    string // of this instance
+	Name  string // what admins call it; "" if there can be no other
 
 	cfg    Config
 	led    *ledStore
@@ -28,7 +30,7 @@ type Member struct {
 
 // Join makes this process one of the instances of its database, and has it take the duty of the engine when that is free.
 func Join(ctx context.Context, cfg Config) (*Member, error) {
-	duties, err := newKeeper(cfg)
+	duties, is, err := newKeeper(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +43,10 @@ func Join(ctx context.Context, cfg Config) (*Member, error) {
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	led := &ledStore{Store: cfg.Store}
-	m := &Member{Duties: duties, Store: led, led: led, cfg: cfg, stop: stop, left: make(chan error, 1)}
+	m := &Member{Duties: duties, Store: led, ID: is.ID, led: led, cfg: cfg, stop: stop, left: make(chan error, 1)}
+	if !cfg.IsAlone {
+		m.Name = is.Name
+	}
 	go func() { m.left <- duties.Run(running) }()
 	return m, nil
 }

@@ -121,6 +121,15 @@ func (w *Watch) Silent() []Silence {
 	return slices.Clone(w.found.silent)
 }
 
+// Peers returns the instances as of the last look, with their life of this moment.
+func (w *Watch) Peers() []duty.Peer {
+	all := slices.Clone(w.state().roster.Peers)
+	for n := range all {
+		all[n].Sight = w.duties.Sight(all[n].Instance)
+	}
+	return all
+}
+
 func (w *Watch) state() state {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -39,7 +39,7 @@ func admins(t *testing.T) *httptest.Server {
 		t.Fatal(err)
 	}
 	go func() { _ = s.Serve(t.Context()) }()
-	c := peer.NewClient(i)
+	c := peer.NewClient(i, "a")
 	t.Cleanup(c.Close)
 	at := s.Addr().String()
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "of this instance") })

@@ -134,7 +134,7 @@ func link(t *testing.T, e *told) *Remote {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
-	c := peer.NewClient(i)
+	c := peer.NewClient(i, "a")
 	t.Cleanup(func() {
 		c.Close()
 		stop()
@@ -354,7 +354,7 @@ func TestWithoutALeaderOnlyDHCPDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := peer.NewClient(i)
+	c := peer.NewClient(i, "a")
 	defer c.Close()
 	for name, r := range map[string]*Remote{"nobody has the engine": remote(c), "its machine is gone": remote(c, "127.0.0.1:1", "[::1]:1")} {
 		began := time.Now()

@@ -276,16 +276,20 @@ func (r *Remote) send(ctx context.Context, all []note) {
 	}
 }
 
-// ask asks the leader. It tries the address that answered last first, and the next one only if a connection could not be made: the
-// engine must not act twice on one question.
-func ask[A any](ctx context.Context, r *Remote, path string, question any) (a A, err error) {
+func ask[A any](ctx context.Context, r *Remote, path string, question any) (A, error) {
+	return Ask[A](ctx, r, root+path, question)
+}
+
+// Ask asks the leader at a path of its link. It tries the address that answered last first. It goes on to the next one only if a connection
+// could not be made: the engine must not act twice on one question.
+func Ask[A any](ctx context.Context, r *Remote, path string, question any) (a A, err error) {
 	links := r.links()
 	if len(links) == 0 {
 		return a, inventory.Errorf(inventory.Unavailable, "no instance has the engine at the moment").
 			WithHint("another takes it within seconds; slipway instance list shows the instances")
 	}
 	for _, at := range links {
-		if a, err = peer.Call[A](ctx, r.cfg.Client.HTTP, "https://"+at+root+path, question); !peer.IsNotConnected(err) {
+		if a, err = peer.Call[A](ctx, r.cfg.Client.HTTP, "https://"+at+path, question); !peer.IsNotConnected(err) {
 			if !inventory.IsKind(err, inventory.Unavailable) {
 				r.answered.Store(&at)
 			}

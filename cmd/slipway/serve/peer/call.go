@@ -27,6 +27,11 @@ type fault struct {
 
 // Handler answers a call: it reads the question from the body, and sends what fn answers.
 func Handler[Q, A any](fn func(context.Context, Q) (A, error)) http.Handler {
+	return HandlerOf(func(ctx context.Context, _ string, q Q) (A, error) { return fn(ctx, q) })
+}
+
+// HandlerOf is Handler for an answer that depends on who asks. Caller is the id of that instance, "" if it does not say.
+func HandlerOf[Q, A any](fn func(ctx context.Context, caller string, q Q) (A, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q Q
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody)).Decode(&q); err != nil {
@@ -34,7 +39,7 @@ func Handler[Q, A any](fn func(context.Context, Q) (A, error)) http.Handler {
 				WithHint("do both instances run the same version?"))
 			return
 		}
-		a, err := fn(r.Context(), q)
+		a, err := fn(r.Context(), r.Header.Get(callerHeader), q)
 		if err != nil {
 			SendError(w, err)
 			return

@@ -24,16 +24,37 @@ type Client struct {
 	// HTTP sends many requests over one connection (HTTP/2). A URL is https://HOST:PORT/..., with the address of an instance.
 	HTTP *http.Client
 	// Upgrade sends each request over a connection of its own, if need be, so that a request may become a WebSocket.
-	Upgrade *http.Transport
+	Upgrade http.RoundTripper
+
+	all []*http.Transport
 }
 
-// NewClient returns a Client that speaks to instances with that identity only.
-func NewClient(i Identity) *Client {
+// callerHeader says which instance asks. The key does not: all instances have the same.
+const callerHeader = "Slipway-Instance"
+
+// signed sends requests in the name of an instance.
+type signed struct {
+	*http.Transport
+	id string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s signed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context()) // a RoundTripper changes no request
+	r.Header.Set(callerHeader, s.id)
+	return s.Transport.RoundTrip(r)
+}
+
+// NewClient returns a Client of the instance with an id. It speaks to instances with that identity only.
+func NewClient(i Identity, id string) *Client {
 	many := transport(i.clientTLS())
 	many.Protocols = new(http.Protocols)
 	many.Protocols.SetHTTP2(true)
 	many.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingFor}
-	return &Client{HTTP: &http.Client{Transport: many, CheckRedirect: noRedirect}, Upgrade: transport(i.clientTLS())}
+	each := transport(i.clientTLS())
+	return &Client{
+		HTTP: &http.Client{Transport: signed{many, id}, CheckRedirect: noRedirect}, Upgrade: signed{each, id}, all: []*http.Transport{many, each},
+	}
 }
 
 // NewGuest returns a client for a machine that has no key yet, and knows the pin of one.
@@ -61,6 +82,7 @@ func transport(c *tls.Config) *http.Transport {
 
 // Close ends connections that nobody uses.
 func (c *Client) Close() {
-	c.HTTP.CloseIdleConnections()
-	c.Upgrade.CloseIdleConnections()
+	for _, t := range c.all {
+		t.CloseIdleConnections()
+	}
 }

@@ -53,7 +53,7 @@ func serve(t *testing.T, i Identity) string {
 
 func TestInstancesOfOneKeyUnderstandEachOther(t *testing.T) {
 	at := serve(t, identity(t, "k"))
-	c := NewClient(identity(t, "k"))
+	c := NewClient(identity(t, "k"), "a")
 	defer c.Close()
 	if n, err := Call[int](t.Context(), c.HTTP, "https://"+at+"/double", 21); err != nil || n != 42 {
 		t.Errorf("answer %d: %v", n, err)
@@ -77,7 +77,7 @@ func TestInstancesOfOneKeyUnderstandEachOther(t *testing.T) {
 
 func TestStrangersGetNothing(t *testing.T) {
 	at := serve(t, identity(t, "k"))
-	other := NewClient(identity(t, "x"))
+	other := NewClient(identity(t, "x"), "a")
 	defer other.Close()
 	for _, path := range []string{"/double", "/join"} {
 		_, err := Call[int](t.Context(), other.HTTP, "https://"+at+path, 1)
@@ -144,7 +144,7 @@ func TestASilentPeerIsNoticed(t *testing.T) {
 			go pass(c, up, cut)
 		}
 	}()
-	c := NewClient(identity(t, "k"))
+	c := NewClient(identity(t, "k"), "a")
 	defer c.Close()
 	url := "https://" + line.Addr().String() + "/double"
 	if _, err := Call[int](t.Context(), c.HTTP, url, 1); err != nil {

@@ -15,12 +15,10 @@ import (
 	"slipway.dev/slipway/provision/strangers"
 )
 
-// ownIssues are the types of issues that the server has with the machine it runs on. They open and close by watching.
-var ownIssues = []string{
-	inventory.IssueDisk, inventory.IssueStore, inventory.IssueClock, inventory.IssueInterface, inventory.IssueArtefact,
-	inventory.IssueFiles, inventory.IssueShed, inventory.IssueDatabase, inventory.IssueNotDurable, inventory.IssueLostChanges,
-	inventory.IssueInstance, inventory.IssueOneCopy,
-}
+// ownIssues are the types of issues that open and close by watching: those about machines, and those that the leader finds.
+var ownIssues = append([]string{
+	inventory.IssueShed, inventory.IssueNotDurable, inventory.IssueInstance, inventory.IssueOneCopy,
+}, machineIssues...)
 
 // firstAlarm is the first number of issues that are not stored yet. They come after all stored ones and are exact in JSON.
 const firstAlarm = 1 << 50
@@ -33,6 +31,7 @@ type Alarms struct {
 	stored map[string]inventory.Issue // those that are open in the store, as it has them
 	old    map[string]bool            // keys of those that are from an earlier run, until the first look
 	lost   error                      // why leases could not be stored
+	lostAt time.Time                  // when that was said last
 	stuck  error                      // why the store took nothing at the last try
 	nextID int64                      // numbers of issues that the store has not got yet
 	shed   strangers.Shed             // as of the last look
@@ -100,7 +99,29 @@ func wording(i *inventory.Issue) string {
 func (s *Alarms) NoteLeases(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lost = err
+	s.lost, s.lostAt = err, time.Now()
+}
+
+// LetLeasesRest ends the trouble with leases once nobody has said for some time that one was not stored. It is for an instance that is not
+// the leader, and therefore stores nothing else by which it would know.
+func (s *Alarms) LetLeasesRest(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.lostAt) >= freshFor {
+		s.lost = nil
+	}
+}
+
+// Of returns what is open in the store about the machine of an instance.
+func (s *Alarms) Of(instance string) (all []inventory.Issue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range s.stored {
+		if i.Instance == instance {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // NoteStore remembers why the store takes nothing.
@@ -156,7 +177,7 @@ func (s *Alarms) pending() (opened []inventory.Issue, closed []string) {
 func (s *Alarms) outlivesRestart(key string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return key == inventory.IssueLostChanges && now.Sub(s.stored[key].OpenedAt) < storage.LostToldFor
+	return s.stored[key].Type == inventory.IssueLostChanges && now.Sub(s.stored[key].OpenedAt) < storage.LostToldFor
 }
 
 // Settle tells the store what it does not know yet, and asks it whether it takes anything at all.

@@ -15,6 +15,7 @@ import (
 
 const (
 	WatchEvery    = 5 * time.Second
+	freshFor      = 3 * WatchEvery     // what an instance has said holds for so long
 	FilesEvery    = time.Minute        // how often artefacts are checked
 	FilesWithin   = 7 * 24 * time.Hour // each is hashed
 	StoreSlow     = 3 * time.Second    // a store that takes nothing that long is locked
@@ -25,6 +26,12 @@ const (
 	CauseAtMost   = 300
 	storeIssueKey = inventory.IssueStore
 )
+
+// machineIssues are the types of issues about the machine that a server runs on. Every instance looks for them on its own machine.
+var machineIssues = []string{
+	inventory.IssueDisk, inventory.IssueStore, inventory.IssueClock, inventory.IssueInterface, inventory.IssueArtefact,
+	inventory.IssueFiles, inventory.IssueDatabase, inventory.IssueLostChanges,
+}
 
 // ErrLocked is why a store takes nothing.
 var ErrLocked = errors.New("it has taken nothing for seconds: another process may hold a lock on it")

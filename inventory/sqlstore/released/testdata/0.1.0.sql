@@ -181,7 +181,7 @@ CREATE TABLE issues (
   seen_at   INTEGER NOT NULL,
   seen_n    INTEGER NOT NULL,
   closed_at INTEGER NOT NULL
-, refs TEXT NOT NULL DEFAULT '') STRICT;
+, refs TEXT NOT NULL DEFAULT '', instance TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE issue_hosts (
   issue_id INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,
   host_id  TEXT    NOT NULL,
@@ -646,6 +646,7 @@ INSERT INTO goose_db_version VALUES (34, 202611280100, 1, '2026-11-18 11:06:40')
 INSERT INTO goose_db_version VALUES (35, 202611280400, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (36, 202611280410, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (37, 202611280420, 1, '2026-11-18 11:06:40');
+INSERT INTO goose_db_version VALUES (38, 202611280710, 1, '2026-11-18 11:06:40');
 INSERT INTO artefacts VALUES ('sha256:01aa', 8388608, 'https://files.example/linux', 1795000000123);
 INSERT INTO artefacts VALUES ('sha256:02bb', 1073741824, 'debian.qcow2', 1795000000123);
 INSERT INTO images VALUES ('debian-12', 'debian', '12', 'x86_64', '["quiet"]', 512, 1, 1795000000123, 1795000000123, 1, '[{"format":"preseed","version":"12","initrdPath":"/preseed.cfg"}]', '["url=${config}"]', '', 0, '', '', '');
@@ -684,7 +685,7 @@ INSERT INTO reservations VALUES (167837746, 'rack1', '52:54:00:00:00:64', '', ''
 INSERT INTO leases VALUES (167837953, 'rack1', '52:54:00:00:00:01', '01525400000001', 'host-00001', 'bound', 1, 1795000000123, 1795003600123, 'Ethernet3@leaf-1');
 INSERT INTO sessions VALUES ('0123456789abcdef0123456789abcdef', '0193-00000001', '52:54:00:00:00:02', '10.1.1.1', 'x86_64', 'uefi', 'rack1', 'image', 'armed', 'web', 'debian12', 'config.sent', '', 1795000000123, 1795000000123, 0, 'sha256:03cc', '01OPERATION000001', '', 'Ethernet3@leaf-1', 'power', '');
 INSERT INTO events VALUES (1, 1795000000123, 'dhcp.ack', '0193-00000001', '0123456789abcdef0123456789abcdef', '52:54:00:00:00:02', '', 'took 10.1.1.1', '{"address":"10.1.1.1"}', '');
-INSERT INTO issues VALUES (1, 'wrong-port/1', 'wrong-port', 'warning', '["0193-00000001"]', 'rack1', 'it is on Ethernet4', 'look at the cable', 1795000000123, 1795000000123, 1, 0, '');
+INSERT INTO issues VALUES (1, 'wrong-port/1', 'wrong-port', 'warning', '["0193-00000001"]', 'rack1', 'it is on Ethernet4', 'look at the cable', 1795000000123, 1795000000123, 1, 0, '', '');
 INSERT INTO issue_hosts VALUES (1, '0193-00000001');
 INSERT INTO tokens VALUES ('ci', 'c1', 1795000000123, 1795003600123, 0, 'anna', '[{"role":"operator","pool":"web"}]', '', '');
 INSERT INTO tokens VALUES ('mgmt', 'c2', 1795000000123, 0, 0, '', '', 'u-a', '["team"]');

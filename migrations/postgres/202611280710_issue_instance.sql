@@ -1,0 +1,5 @@
+-- Which server of the database has the problem with its machine.
+
+-- +goose Up
+
+ALTER TABLE issues ADD COLUMN instance TEXT COLLATE "C" NOT NULL DEFAULT '';

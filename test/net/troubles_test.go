@@ -1,0 +1,48 @@
+package net_test
+
+import (
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+// issueOf returns the cause of an open issue of a type about the machine of an instance; "" if there is none.
+func (a *appliance) issueOf(t *testing.T, kind, instance string) (cause string) {
+	for i, err := range a.API.Issues.All(t.Context(), client.Query{}) {
+		if err != nil {
+			return err.Error()
+		}
+		if i.Type == kind && i.Instance == instance {
+			cause = i.Cause
+		}
+	}
+	return cause
+}
+
+// TestPostgreSQLAnInstanceTellsWhatIsWrongWithItsMachine breaks the machine of an instance that does not lead.
+func TestPostgreSQLAnInstanceTellsWhatIsWrongWithItsMachine(t *testing.T) {
+	both := newInstances(t, "a", "b")
+	a, b := both[0], both[1]
+	// A second wire, on which no machine boots: the instances reach each other without the network of machines.
+	a.lab.Wire(a.Net.Server, "vp", b.Net.Server, "vp")
+	a.lab.In(a.Net.Server, "ip", "addr", "add", "10.78.0.1/24", "dev", "vp")
+	b.lab.In(b.Net.Server, "ip", "addr", "add", "10.78.0.2/24", "dev", "vp")
+	a.Start()
+	b.follow(a)
+
+	says := func(want string) func() (bool, string) {
+		return func() (bool, string) {
+			said := a.issueOf(t, inventory.IssueInterface, "b")
+			return said == want, said
+		}
+	}
+	b.lab.In(b.Net.Server, "ip", "link", "set", "vs", "down")
+	within(t, 12*time.Second, "the leader says that an interface of b is down", says("instance b: nobody is answered on interface vs: is down"))
+	if said := a.issueOf(t, inventory.IssueInterface, "a"); said != "" {
+		t.Errorf("the interface of a is well: %s", said)
+	}
+	b.lab.In(b.Net.Server, "ip", "link", "set", "vs", "up")
+	within(t, 12*time.Second, "that is over", says(""))
+}
