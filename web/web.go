@@ -20,6 +20,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
@@ -143,11 +144,8 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg}
 	s.whole, s.cfg.Store = cfg.Store, nil
 	s.life, s.end = context.WithCancel(context.Background())
-	e := echo.New()
-	// Without this, anyone who sends X-Forwarded-For chooses an address: only package access asks whom to believe.
-	e.IPExtractor = echo.ExtractIPDirect()
-	e.HTTPErrorHandler = func(err error, c echo.Context) { rest.RouteError(c.Response(), c.Request(), cfg.Log, err) }
-	api, store := rest.NewAPI(cfg.Version), scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}
+	e, api := newRouter(cfg)
+	store := scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}
 	conceal := concealer{store, cfg.Log}
 	api.Transformers = append(api.Transformers, conceal.discreet)
 	s.rest = rest.NewFrame(humaecho.NewV4(e, api), store, cfg.Now, cfg.Log, cfg.Configs != nil)
@@ -175,6 +173,15 @@ func New(cfg Config) *Server {
 	}
 	s.pages = pages
 	return s
+}
+
+// newRouter returns a router without routes, and the settings of the API on it.
+func newRouter(cfg Config) (*echo.Echo, huma.Config) {
+	e := echo.New()
+	// Without this, anyone who sends X-Forwarded-For chooses an address: only package access asks whom to believe.
+	e.IPExtractor = echo.ExtractIPDirect()
+	e.HTTPErrorHandler = func(err error, c echo.Context) { rest.RouteError(c.Response(), c.Request(), cfg.Log, err) }
+	return e, rest.NewAPI(cfg.Version)
 }
 
 // addAll registers every operation.

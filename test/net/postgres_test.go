@@ -201,6 +201,9 @@ func TestPostgreSQLHasServersThatServeBesideEachOther(t *testing.T) {
 
 	a.Process.Kill(syscall.SIGKILL)
 	killed := time.Now()
+	if n := len(b.Hosts()); n != 3 { // nobody leads yet
+		t.Errorf("b lists %d hosts while nobody has the engine, want 3", n)
+	}
 	boots.Seed++
 	b.Good(b.Boot(ctx, boots))
 	t.Logf("three machines that began to boot as a died had booted %s later", time.Since(killed).Round(10*time.Millisecond))

@@ -230,6 +230,7 @@ type rollbackInput struct {
 func addRevisions[T any](s *Server, n rest.Noun[T], kind inventory.RevisionKind, key func(inventory.Tx, string) (string, error)) {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/" + n.Plural + "/{name}/revisions", ID: "list-" + n.Singular + "-revisions", Scope: n.Scope, Tag: n.Plural,
+		AtAny:   true,
 		Summary: "List the revisions of " + n.Article + " " + n.Singular + ", newest first", Errors: []int{http.StatusNotFound},
 		About: "They outlive the " + n.Singular + ", and their numbers go on when one of the same name is created again.",
 	},
@@ -260,6 +261,7 @@ func addRevisions[T any](s *Server, n rest.Noun[T], kind inventory.RevisionKind,
 		})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/" + n.Plural + "/{name}/revisions/{revision}", ID: "get-" + n.Singular + "-revision", Scope: n.Scope, Tag: n.Plural,
+		AtAny:   true,
 		Summary: "Show a revision of " + n.Article + " " + n.Singular, Errors: []int{http.StatusNotFound},
 	},
 		func(req *rest.Request, in *revisionInput) (*rest.One[wire.Revision[T]], error) {

@@ -25,6 +25,7 @@ func (s *Server) addProfiles() {
 	}, s.checkProfile)
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/profiles/{name}/hosts", ID: "list-hosts-of-profile", Scope: rest.OfPools, Tag: "profiles",
+		AtAny:   true,
 		Summary: "List the names of the hosts that a profile is for", Errors: []int{http.StatusNotFound},
 	}, s.hostsOfProfile)
 }

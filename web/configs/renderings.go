@@ -52,11 +52,12 @@ func (s *Server) addRenderings() {
 		})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/renderings", ID: "list-renderings", Scope: rest.OfPools, Tag: "hosts",
+		AtAny:   true,
 		Summary: "List what a host was given, latest first", Errors: []int{http.StatusNotFound},
 		About: "Without the documents; a boot session names its rendering by digest.",
 	}, s.hostRenderings)
 	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodGet, Path: "/renderings/{digest}", ID: "get-rendering", Scope: rest.OfPools, Tag: "hosts",
+		Method: http.MethodGet, Path: "/renderings/{digest}", ID: "get-rendering", AtAny: true, Scope: rest.OfPools, Tag: "hosts",
 		Summary: "Show what a host was given, with secrets by their references", Errors: []int{http.StatusNotFound},
 	},
 		func(req *rest.Request, in *digestInput) (*rest.One[inventory.Rendering], error) {

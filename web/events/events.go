@@ -60,8 +60,9 @@ func (s *Server) addEvents() {
 			return one[0], ok
 		})
 	})
-	get := s.rest.API.OpenAPI().Paths["/api/v1/events"].Get
-	get.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	s.rest.Describe(http.MethodGet, "/events", func(op *huma.Operation) {
+		op.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	})
 }
 
 // hearer says what the caller hears of an event, and whether it hears of it at all.

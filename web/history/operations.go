@@ -28,7 +28,7 @@ func (s *Server) addOperations() {
 		},
 	})
 	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodGet, Path: "/operations", ID: "list-operations", Scope: rest.OfPools, Tag: "operations",
+		Method: http.MethodGet, Path: "/operations", ID: "list-operations", AtAny: true, Scope: rest.OfPools, Tag: "operations",
 		Summary: "List what is being done with hosts and what was, latest first", Errors: []int{http.StatusNotFound},
 	},
 		func(req *rest.Request, in *operationQuery) (out *rest.Listed[inventory.Operation], err error) {

@@ -19,7 +19,7 @@ func (s *Server) addSessions() {
 		},
 	})
 	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodGet, Path: "/sessions", ID: "list-sessions", Scope: rest.OfPools, Tag: "sessions",
+		Method: http.MethodGet, Path: "/sessions", ID: "list-sessions", AtAny: true, Scope: rest.OfPools, Tag: "sessions",
 		Summary: "List boot sessions, latest first",
 		Errors:  []int{http.StatusNotFound},
 	},
@@ -45,8 +45,9 @@ func (s *Server) addSessions() {
 func (s *Server) addIssues() {
 	rest.AddNoun(s.rest, rest.Noun[inventory.Issue]{
 		Singular: "issue", Plural: "issues", Scope: rest.OfPools, Article: "an",
-		Name:    func(i inventory.Issue) string { return strconv.FormatInt(i.ID, 10) },
-		Version: func(inventory.Issue) int64 { return 0 },
+		AtLeader: true, // which has issues that it could not store
+		Name:     func(i inventory.Issue) string { return strconv.FormatInt(i.ID, 10) },
+		Version:  func(inventory.Issue) int64 { return 0 },
 		Find: func(tx inventory.Tx, name string) (i inventory.Issue, err error) {
 			id, err := strconv.ParseInt(name, 10, 64)
 			if err != nil {

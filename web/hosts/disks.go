@@ -27,7 +27,7 @@ type HostDisk struct {
 // addDisks registers what would become of the disks of a host.
 func (s *Server) addDisks() {
 	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodGet, Path: "/hosts/{host}/disks", ID: "list-disks", Scope: rest.OfPools, Tag: "hosts",
+		Method: http.MethodGet, Path: "/hosts/{host}/disks", ID: "list-disks", AtAny: true, Scope: rest.OfPools, Tag: "hosts",
 		Summary: "List the disks of a host: which would be written to, and which are kept", Errors: []int{http.StatusNotFound},
 		About: "As its newest inspection found them, and by what the host says of its root disk; a machine may ask for another.",
 	},

@@ -37,6 +37,7 @@ type (
 func (s *Server) addHardware() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/hardware", ID: "get-hardware", Scope: rest.OfPools, Tag: "hosts",
+		AtAny:   true,
 		Summary: "Show what a host is made of, as our agent found it", Errors: []int{http.StatusNotFound},
 	},
 		func(req *rest.Request, in *hardwareInput) (*rest.One[inventory.Inspection], error) {
@@ -52,6 +53,7 @@ func (s *Server) addHardware() {
 		})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/inspections", ID: "list-inspections", Scope: rest.OfPools, Tag: "hosts",
+		AtAny:   true,
 		Summary: "List the inspections of a host, newest first", Errors: []int{http.StatusNotFound},
 	},
 		func(req *rest.Request, in *inspectionsInput) (*rest.One[rest.List[inventory.Inspection]], error) {
@@ -64,7 +66,7 @@ func (s *Server) addHardware() {
 			return &rest.One[rest.List[inventory.Inspection]]{Body: out}, err
 		})
 	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodGet, Path: "/hosts/{host}/reports", ID: "list-reports", Scope: rest.OfPools, Tag: "hosts",
+		Method: http.MethodGet, Path: "/hosts/{host}/reports", ID: "list-reports", AtAny: true, Scope: rest.OfPools, Tag: "hosts",
 		Summary: "List the reports of burn-ins, wipes and installations of a host, newest first", Errors: []int{http.StatusNotFound},
 	},
 		func(req *rest.Request, in *reportsInput) (*rest.One[rest.List[inventory.Report]], error) {
@@ -83,15 +85,18 @@ func (s *Server) addHardware() {
 func (s *Server) addSheets() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/report", ID: "get-report", Scope: rest.OfPools, Tag: "hosts", Result: acceptance.Sheet{},
+		AtAny:   true,
 		Summary: "Show the acceptance sheet of a host", Errors: []int{http.StatusNotFound}, About: "With Accept: text/html it is a page that can be printed.",
 	},
 		func(req *rest.Request, in *sheetInput) (*huma.StreamResponse, error) {
 			return s.sheet(req, in.Host, strings.Contains(in.Accept, "text/html"))
 		})
-	get := s.rest.API.OpenAPI().Paths["/api/v1/hosts/{host}/report"].Get
-	get.Responses["200"].Content["text/html"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	s.rest.Describe(http.MethodGet, "/hosts/{host}/report", func(op *huma.Operation) {
+		op.Responses["200"].Content["text/html"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts/{host}/report.html", ID: "get-report-page", Scope: rest.OfPools, Tag: "hosts", Plain: "text/html",
+		AtAny:   true,
 		Summary: "Show the acceptance sheet of a host as a page that can be printed", Errors: []int{http.StatusNotFound},
 	},
 		func(req *rest.Request, in *rest.HostRef) (*huma.StreamResponse, error) {

@@ -57,7 +57,7 @@ type rowQuery struct {
 // addHostRows registers the list of hosts that screens are made of.
 func (s *Server) addHostRows() {
 	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodGet, Path: "/hostrows", ID: "list-hostrows", Tag: "hosts", Scope: rest.OfPools,
+		Method: http.MethodGet, Path: "/hostrows", ID: "list-hostrows", AtAny: true, Tag: "hosts", Scope: rest.OfPools,
 		Summary: "List hosts in few words",
 		About: "In order of their names, each with what other tables know of it: power, pool, address, open issues. To follow many hosts, " +
 			"read the list once, and then by ids the hosts that events name.",

@@ -31,6 +31,7 @@ type hostQuery struct {
 func (s *Server) addHosts() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/hosts", ID: "list-hosts", Scope: rest.OfPools, Tag: "hosts", Summary: "List hosts",
+		AtAny: true,
 		About: "In order of their names. The machines that nobody has accepted yet are among them, in state discovered.",
 	},
 		func(req *rest.Request, in *hostQuery) (out *rest.Listed[inventory.Host], err error) {
@@ -41,13 +42,16 @@ func (s *Server) addHosts() {
 			})
 			return out, err
 		})
-	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/hosts/{host}", ID: "get-host", Scope: rest.OfPools, Tag: "hosts", Summary: "Show a host", Errors: []int{http.StatusNotFound}},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/hosts/{host}", ID: "get-host",
+		Scope: rest.OfPools, Tag: "hosts", Summary: "Show a host", Errors: []int{http.StatusNotFound}, AtAny: true,
+	},
 		func(req *rest.Request, in *rest.HostRef) (*rest.One[inventory.Host], error) {
 			h, err := s.rest.ReadHost(req, in.Host)
 			return &rest.One[inventory.Host]{ETag: rest.ETag(h.Version), Body: h}, err
 		})
 	rest.Register(s.rest, rest.Operation{
-		Method: http.MethodGet, Path: "/hosts/{host}/role", ID: "get-host-role", Scope: rest.OfPools, Tag: "hosts",
+		Method: http.MethodGet, Path: "/hosts/{host}/role", ID: "get-host-role", AtAny: true, Scope: rest.OfPools, Tag: "hosts",
 		Summary: "Say which role I have on a host",
 		About:   "The highest in the pools that hold it; where a machine has it, that in the machine's pool.", Errors: []int{http.StatusNotFound},
 	}, s.roleOnHost)

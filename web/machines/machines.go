@@ -32,7 +32,10 @@ func (s *Server) addMachines() {
 		Version: func(m inventory.Machine) int64 { return m.Version },
 		Find:    inventory.Tx.FindMachine,
 	})
-	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/machines", ID: "list-machines", Scope: rest.OfPools, Tag: "machines", Summary: "List machines"},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/machines", ID: "list-machines",
+		Scope: rest.OfPools, Tag: "machines", Summary: "List machines", AtAny: true,
+	},
 		func(req *rest.Request, in *machineQuery) (out *rest.Listed[inventory.Machine], err error) {
 			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 				rows, err := tx.ListMachines(inventory.MachineFilter{Pool: in.Pool, Phase: in.Phase, Profile: in.Profile, OwnerPrefix: in.Owner}, in.More())
@@ -64,9 +67,12 @@ func (s *Server) addMachines() {
 		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
 		About:  "Answers 204 when the machine is gone with that, and 202 with the machine while its host is being fenced or wiped.",
 	}, s.deleteMachine)
-	paths := s.rest.API.OpenAPI().Paths
-	paths["/api/v1/machines/{name}"].Delete.Responses["204"] = &huma.Response{Description: "It is gone"}
-	paths["/api/v1/machines"].Post.Responses["200"] = paths["/api/v1/machines/{name}"].Put.Responses["200"]
+	s.rest.Describe(http.MethodDelete, "/machines/{name}", func(op *huma.Operation) {
+		op.Responses["204"] = &huma.Response{Description: "It is gone"}
+	})
+	s.rest.Describe(http.MethodPut, "/machines/{name}", func(put *huma.Operation) {
+		s.rest.Describe(http.MethodPost, "/machines", func(post *huma.Operation) { post.Responses["200"] = put.Responses["200"] })
+	})
 }
 
 func machineName(m inventory.Machine) string { return m.Name }

@@ -38,6 +38,7 @@ type deleteAddressInput struct {
 func (s *Server) addAddresses() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/addresses", ID: "list-addresses", Scope: rest.OfPools, Tag: "addresses", Errors: []int{http.StatusNotFound},
+		AtAny:   true,
 		Summary: "List the static addresses of machines", About: "Those that are kept for them out of the static ranges of subnets, and those that their configurations name.",
 	}, s.listAddresses)
 	rest.Register(s.rest, rest.Operation{

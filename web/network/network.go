@@ -137,7 +137,10 @@ func (s *Server) addReservations() {
 			return tx.DeleteReservation(a)
 		},
 	})
-	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations", Scope: rest.OfPools, Tag: "reservations", Summary: "List reservations"},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/reservations", ID: "list-reservations",
+		Scope: rest.OfPools, Tag: "reservations", Summary: "List reservations", AtAny: true,
+	},
 		func(req *rest.Request, in *bySubnet) (out *rest.Listed[inventory.Reservation], err error) {
 			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 				rows, err := tx.ListReservations(in.Subnet, in.More())
@@ -209,7 +212,10 @@ func (s *Server) addLeases() {
 			return tx.DeleteLease(l.Address)
 		},
 	})
-	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/leases", ID: "list-leases", Scope: rest.OfPools, Tag: "leases", Summary: "List leases", Errors: []int{http.StatusNotFound}},
+	rest.Register(s.rest, rest.Operation{
+		Method: http.MethodGet, Path: "/leases", ID: "list-leases",
+		Scope: rest.OfPools, Tag: "leases", Summary: "List leases", Errors: []int{http.StatusNotFound}, AtAny: true,
+	},
 		func(req *rest.Request, in *leaseQuery) (out *rest.Listed[inventory.Lease], err error) {
 			err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
 				if in.Host != "" {

@@ -23,6 +23,7 @@ func (s *Server) addNetworks() {
 	})
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/subnets/{name}/usage", ID: "get-subnet-usage", Scope: rest.OfNobody, Tag: "subnets", Errors: []int{http.StatusNotFound},
+		AtAny:   true,
 		Summary: "Count what the addresses of a subnet are doing",
 	}, func(req *rest.Request, in *rest.NameInput) (*rest.One[usage.SubnetUse], error) {
 		out := &rest.One[usage.SubnetUse]{}

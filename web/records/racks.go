@@ -62,10 +62,11 @@ func addRacks(f *rest.Frame) {
 	})
 	rest.Register(f, rest.Operation{
 		Method: http.MethodGet, Path: "/racks/{name}/elevation.svg", ID: "draw-rack", Scope: rest.OfPools, Tag: "racks", Plain: "image/svg+xml",
+		AtAny:   true,
 		Summary: "Draw a rack", Errors: []int{http.StatusNotFound}, About: "One face of it with its hosts and their states, for screens, pages and paper.",
 	}, s.drawRack)
 	rest.Register(f, rest.Operation{
-		Method: http.MethodGet, Path: "/cabling", ID: "get-cabling", Scope: rest.OfPools, Tag: "racks",
+		Method: http.MethodGet, Path: "/cabling", ID: "get-cabling", AtAny: true, Scope: rest.OfPools, Tag: "racks",
 		Summary: "Show the cables that LLDP has proved",
 		Errors:  []int{http.StatusNotFound, http.StatusBadRequest},
 		About: "From the newest inspection of each host: its ports, the switch ports at their other ends, and what cannot be so, is not as " +

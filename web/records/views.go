@@ -28,6 +28,7 @@ func addViews(f *rest.Frame) {
 	s := viewOps{f}
 	rest.Register(f, rest.Operation{
 		Method: http.MethodGet, Path: "/views", ID: "list-views", Tag: "views", Scope: rest.OfNobody, Summary: "List views of the hosts",
+		AtAny: true,
 		About: "The user's own and those that are shared, in order of their names. Of those of pools, the ones where the caller has a role.",
 	}, func(req *rest.Request, in *rest.Page) (out *rest.Listed[wire.KeptView], err error) {
 		err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
@@ -44,7 +45,7 @@ func addViews(f *rest.Frame) {
 		return out, err
 	})
 	rest.Register(f, rest.Operation{
-		Method: http.MethodGet, Path: "/views/{name}", ID: "get-view", Tag: "views", Scope: rest.OfNobody,
+		Method: http.MethodGet, Path: "/views/{name}", ID: "get-view", AtAny: true, Tag: "views", Scope: rest.OfNobody,
 		Summary: "Show a view of the hosts",
 		Errors:  []int{http.StatusNotFound},
 	}, func(req *rest.Request, in *viewInput) (*rest.One[wire.KeptView], error) {

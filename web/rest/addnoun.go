@@ -11,7 +11,10 @@ import (
 // AddNoun registers the operations of a noun.
 func AddNoun[T any](f *Frame, n Noun[T]) {
 	if n.List != nil {
-		Register(f, Operation{Method: http.MethodGet, Path: "/" + n.Plural, ID: "list-" + n.Plural, Tag: n.Plural, Summary: "List " + n.Plural, Needs: n.ReadNeeds, Scope: n.Scope},
+		Register(f, Operation{
+			Method: http.MethodGet, Path: "/" + n.Plural, ID: "list-" + n.Plural, Tag: n.Plural, Summary: "List " + n.Plural,
+			Needs: n.ReadNeeds, Scope: n.Scope, AtAny: !n.AtLeader,
+		},
 			func(req *Request, in *Page) (out *Listed[T], err error) {
 				return Read(req, f.Store, func(tx inventory.Tx) (*Listed[T], error) { return n.List(tx, *in) })
 			})
@@ -19,6 +22,7 @@ func AddNoun[T any](f *Frame, n Noun[T]) {
 	Register(f, Operation{
 		Method: http.MethodGet, Path: "/" + n.Plural + "/{name}", ID: "get-" + n.Singular, Tag: n.Plural,
 		Summary: "Show " + n.Article + " " + n.Singular, Errors: []int{http.StatusNotFound}, Needs: n.ReadNeeds, Scope: n.Scope,
+		AtAny: !n.AtLeader,
 	},
 		func(req *Request, in *NameInput) (*One[T], error) {
 			item, err := Read(req, f.Store, func(tx inventory.Tx) (T, error) { return n.Find(tx, in.Name) })

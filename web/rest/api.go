@@ -99,6 +99,9 @@ var always = []int{
 
 // Register adds an operation. Errors of the handler become problem bodies.
 func Register[I, O any](f *Frame, o Operation, handler func(*Request, *I) (*O, error)) {
+	if !f.takes(o) {
+		return
+	}
 	op := huma.Operation{
 		OperationID: o.ID, Method: o.Method, Path: "/api/v1" + o.Path, Tags: []string{o.Tag}, Summary: o.Summary, Description: o.About,
 		DefaultStatus: o.Status, SkipValidateParams: o.AnyQuery, MaxBodyBytes: o.Body, BodyReadTimeout: ReadFor, Responses: map[string]*huma.Response{},

@@ -23,6 +23,7 @@ type Noun[T any] struct {
 	// its role everywhere, not only in a pool.
 	Needs, ReadNeeds inventory.UserRole
 	Scope            Scope
+	AtLeader         bool // part of it is in the memory of the leader, which alone answers reads
 	Name             func(T) string
 	Version          func(T) int64
 	// Prepare makes an input ready: it takes the name from the path ("" in a create), fills in defaults, and checks it. old

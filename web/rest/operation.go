@@ -29,6 +29,7 @@ type Operation struct {
 	IsLogged     bool               // is in the audit, though it is a GET
 	AnyQuery     bool               // the other side adds parameters of its own to the address
 	ForClusters  bool               // the token of a cluster is let in: the handler keeps it to what is the cluster's
+	AtAny        bool               // reads the inventory and nothing else: every instance answers it, not only the leader
 }
 
 // Scope says of what the reads of an operation speak. Writes need the role everywhere.

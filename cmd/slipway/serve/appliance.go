@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -233,8 +232,8 @@ func (a *appliance) startLeading(ctx context.Context) error {
 		provider.Egress = a.egress
 	}
 	a.admin = web.New(web.Config{
-		TLS: a.certs.keeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: strings.TrimRight(a.cfg.ExternalURL, "/"), KnowsHost: a.certs.knowsHost,
-		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.health.ready, Key: keyFor("cookies of the admin door", a.key.Reports),
+		TLS: a.certs.keeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: a.cfg.externalURL(), KnowsHost: a.certs.knowsHost,
+		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.health.ready, Key: cookieKey(a.key.Reports),
 		Backups: backups{a.db, a.cfg.DataDir, a.cfg.Version, a.key.Fingerprint},
 		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: a.catalogue.Entries(), Events: a.hub,
 		// The checks run again for each request. a.admin is set by then: nothing serves before New has returned.

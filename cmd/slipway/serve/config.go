@@ -324,6 +324,9 @@ func (c *Config) behindProxy(l net.Listener) net.Listener {
 	return proxy.Listen(l, c.proxies())
 }
 
+// externalURL is the address by which browsers reach the admin listener, without a slash at its end; "": not said.
+func (c *Config) externalURL() string { return strings.TrimRight(c.ExternalURL, "/") }
+
 // proxies are the trusted ones; the settings have been checked.
 func (c *Config) proxies() proxy.Trusted {
 	t, _ := proxy.Parse(c.TrustedProxies)

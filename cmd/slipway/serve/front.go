@@ -13,6 +13,8 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/serve/leader"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/ui"
 	"slipway.dev/slipway/web"
 )
 
@@ -22,6 +24,11 @@ func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
 	admin := &leader.Admin{
 		Client: a.peers, Leader: a.remote.Link, Log: a.log, Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}),
 	}
+	// Not the store of the leader: that one refuses the notes of an instance that does not lead.
+	reads := web.NewReads(web.Config{
+		Store: a.db, Secrets: a.key.Box, Proxies: a.cfg.proxies(), ExternalURL: a.cfg.externalURL(), Version: a.cfg.Version,
+		FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Key: cookieKey(a.key.Reports), UI: ui.Files(), Now: time.Now, Log: a.log,
+	})
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	g, ctx := errgroup.WithContext(ctx)
@@ -43,8 +50,8 @@ func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
 			})
 		}
 		return web.ServeDoors(ctx, a.log,
-			web.Door{Listener: tcp, Handler: web.KnownNames(a.certs.knowsHost, a.log, cut(admin.Handler()))},
-			web.Door{Listener: socket, Handler: cut(admin.SocketHandler())})
+			web.Door{Listener: tcp, Handler: web.KnownNames(a.certs.knowsHost, a.log, reads.Handler(cut(admin.Handler())))},
+			web.Door{Listener: socket, Handler: reads.SocketHandler(cut(admin.SocketHandler()))})
 	})
 	g.Go(func() error {
 		defer end() // the leader serves people itself

@@ -49,6 +49,9 @@ func checkTarget(ctx context.Context, joiner *join.Joiner, t inventory.JoinTarge
 	return out
 }
 
+// cookieKey signs what the browser of a user who logs in brings back. All instances have the same.
+func cookieKey(reports []byte) []byte { return keyFor("cookies of the admin door", reports) }
+
 // keyFor derives a key for one purpose from one that is kept.
 func keyFor(purpose string, key []byte) []byte {
 	// Keys for different purposes must not be derivable from each other, and one stored key serves them all.
