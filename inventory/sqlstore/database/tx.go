@@ -15,8 +15,7 @@ type Conn interface {
 	Later(failed func(error) error, query string, args []any) error
 	// Insert adds a row and returns its id.
 	Insert(query string, args []any) (id int64, err error)
-	// Each runs a query and calls fn for every row.
-	Each(query string, args []any, fn func(Scan) error) error
+	Querier
 	// Changes is that of Tx.
 	Changes() (count uint64, ok bool)
 	// Now is that of Tx.
@@ -146,7 +145,7 @@ func (t *Tx) Each(fn func(Scan) error, query string, args ...any) error {
 	if err := t.usable(); err != nil {
 		return err
 	}
-	err := t.conn.Each(query, args, fn)
+	err := Each(t.conn, fn, query, args)
 	if errors.Is(err, errEnough) {
 		return nil
 	}

@@ -243,23 +243,38 @@ func (c *conn) Exec(query string, args []any) (int64, error) {
 
 // Insert implements database.Conn. Every table whose ids the database makes calls them id.
 func (c *conn) Insert(query string, args []any) (id int64, err error) {
-	err = c.Each(query+" RETURNING id", args, func(s database.Scan) error { return s(&id) })
+	err = database.Each(c, func(s database.Scan) error { return s(&id) }, query+" RETURNING id", args)
 	return id, err
 }
 
-// Each implements database.Conn. It reads all rows before it calls fn, because fn may run another query on the same connection.
-func (c *conn) Each(query string, args []any, fn func(database.Scan) error) error {
-	_, rows, err := c.send(&step{query: query, args: args})
+// Query implements database.Querier. It reads all rows at once, because its caller may run other queries between two rows.
+func (c *conn) Query(query string, args []any) (database.Rows, error) {
+	_, all, err := c.send(&step{query: query, args: args})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, row := range rows {
-		if err := fn(func(dest ...any) error { return database.Columns(dest, row) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return &rows{left: all}, nil
 }
+
+// rows are those of one query. It implements database.Rows.
+type rows struct {
+	left [][]driver.Value
+	row  []driver.Value
+}
+
+// Next implements database.Rows.
+func (r *rows) Next() (database.Scan, error) {
+	if len(r.left) == 0 {
+		return nil, nil
+	}
+	r.row, r.left = r.left[0], r.left[1:]
+	return r.scan, nil
+}
+
+func (r *rows) scan(dest ...any) error { return database.Columns(dest, r.row) }
+
+// Close implements database.Rows.
+func (r *rows) Close() error { return nil }
 
 // isOpen reports whether the connection was not ended by this side.
 func (c *conn) isOpen() bool { return c != nil && !c.c.IsClosed() }

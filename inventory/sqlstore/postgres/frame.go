@@ -287,10 +287,10 @@ func (w *writing) Insert(query string, args []any) (int64, error) {
 	return w.conn.Insert(query, args)
 }
 
-// Each implements database.Conn.
-func (w *writing) Each(query string, args []any, fn func(database.Scan) error) error {
+// Query implements database.Querier.
+func (w *writing) Query(query string, args []any) (database.Rows, error) {
 	w.changing(query)
-	return w.conn.Each(query, args, fn)
+	return w.conn.Query(query, args)
 }
 
 // changing gives the changes another count before a change of a watched table. It is a random number: after a failover to a standby that

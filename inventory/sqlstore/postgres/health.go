@@ -105,29 +105,29 @@ func Look(cfg Config) (h Health, err error) {
 func inquire(c *conn) (h Health, err error) {
 	h.Server = c.c.PgConn().Conn().RemoteAddr().String()
 	began, ms := time.Now(), int64(0)
-	if err := c.Each(clockSQL, nil, func(s database.Scan) error { return s(&ms) }); err != nil {
+	if err := database.Each(c, func(s database.Scan) error { return s(&ms) }, clockSQL, nil); err != nil {
 		return h, err
 	}
 	h.RoundTrip = time.Since(began)
 	h.Ahead = began.Add(h.RoundTrip / 2).Sub(time.UnixMilli(ms))
-	err = c.Each(settingsSQL, nil, func(s database.Scan) error {
+	err = database.Each(c, func(s database.Scan) error {
 		var fsync, fullPages string
 		var number int64
 		err := s(&h.Version, &number, &fsync, &fullPages, &h.SynchronousCommit, &h.StandbyNames)
 		h.Note, h.FSync, h.FullPageWrites = isNew(int(number)), fsync == "on", fullPages == "on"
 		return err
-	})
+	}, settingsSQL, nil)
 	if err != nil {
 		return h, err
 	}
-	return h, c.Each(standbysSQL, nil, func(s database.Scan) error {
+	return h, database.Each(c, func(s database.Scan) error {
 		var to Standby
 		var lag int64
 		err := s(&to.Name, &to.Address, &to.State, &to.Sync, &to.LagBytes, &lag)
 		to.Lag = time.Duration(lag) * time.Microsecond
 		h.Standbys = append(h.Standbys, to)
 		return err
-	})
+	}, standbysSQL, nil)
 }
 
 // Risk is why an acknowledged change can be lost. Name is that of the setting.

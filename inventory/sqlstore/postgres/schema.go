@@ -70,15 +70,15 @@ func (s *server) compare(c *conn) (slow []string, err error) {
 		return nil, err
 	}
 	var isMade bool
-	if err := c.Each(isMadeSQL, nil, func(scan database.Scan) error { return scan(&isMade) }); err != nil || !isMade {
+	if err := database.Each(c, func(scan database.Scan) error { return scan(&isMade) }, isMadeSQL, nil); err != nil || !isMade {
 		return nil, err
 	}
 	var has int64
-	if err := c.Each(schemaSQL, nil, func(scan database.Scan) error { return scan(&has) }); err != nil || has != newest {
+	if err := database.Each(c, func(scan database.Scan) error { return scan(&has) }, schemaSQL, nil); err != nil || has != newest {
 		return nil, err
 	}
 	var wrong []string
-	err = c.Each(missingSQL, []any{strings.Join(wanted(s.cfg.Schema), "\n")}, func(scan database.Scan) error {
+	err = database.Each(c, func(scan database.Scan) error {
 		var line string
 		if err := scan(&line); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (s *server) compare(c *conn) (slow []string, err error) {
 			wrong = append(wrong, line)
 		}
 		return nil
-	})
+	}, missingSQL, []any{strings.Join(wanted(s.cfg.Schema), "\n")})
 	if err != nil || len(wrong) == 0 {
 		return slow, err
 	}

@@ -42,7 +42,14 @@ type stmt struct {
 	*sqlite3.SQLiteStmt
 	isWatched bool                // it changes a table of Config.Watched
 	args      []driver.NamedValue // of one run; the driver copies what they hold
-	columns   []driver.Value      // of one row
+	found     rows
+}
+
+// rows are those of one run of a statement. It implements database.Rows.
+type rows struct {
+	driver.Rows
+	columns []driver.Value // of one row
+	scan    database.Scan  // reads them
 }
 
 // dial opens a connection. Watched are the tables whose changes count; a connection that cannot write needs none.
@@ -113,13 +120,13 @@ func (c *conn) Insert(string, []any) (int64, error) {
 	return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
 }
 
-// Each runs a query and calls fn for every row, until there is none or fn fails.
-func (c *conn) Each(query string, args []any, fn func(database.Scan) error) error {
+// Query implements database.Querier.
+func (c *conn) Query(query string, args []any) (database.Rows, error) {
 	s, err := c.prepare(query)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.each(args, fn)
+	return s.query(args)
 }
 
 // Now implements database.Conn. One process uses the file.
@@ -140,7 +147,7 @@ func (s *stmt) with(args []any) ([]driver.NamedValue, error) {
 	return s.args, nil
 }
 
-// exec and each run statements with a background context: the driver would start a goroutine for each to watch another
+// exec and query run statements with a background context: the driver would start a goroutine for each to watch another
 // one, and none of them runs long.
 func (s *stmt) exec(args []any) (driver.Result, error) {
 	with, err := s.with(args)
@@ -152,36 +159,36 @@ func (s *stmt) exec(args []any) (driver.Result, error) {
 	return s.ExecContext(context.Background(), with)
 }
 
-// each calls fn for every row that the statement finds, until there is none or fn fails.
-func (s *stmt) each(args []any, fn func(database.Scan) error) (err error) {
+func (s *stmt) query(args []any) (database.Rows, error) {
 	with, err := s.with(args)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rows, err := s.QueryContext(context.Background(), with)
+	f := &s.found
+	f.Rows, err = s.QueryContext(context.Background(), with)
 	clear(with)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// Always closed, also after an error of fn: rows that stay open hold the snapshot, and the log could not be begun again.
-	defer func() {
-		if closed := rows.Close(); err == nil {
-			err = closed
-		}
-	}()
-	if s.columns == nil {
-		s.columns = make([]driver.Value, len(rows.Columns()))
+	if f.columns == nil {
+		f.columns = make([]driver.Value, len(f.Columns()))
+		f.scan = func(dest ...any) error { return database.Columns(dest, f.columns) }
 	}
-	defer clear(s.columns)
-	read := func(dest ...any) error { return database.Columns(dest, s.columns) }
-	for {
-		if err := rows.Next(s.columns); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if err := fn(read); err != nil {
-			return err
-		}
+	return f, nil
+}
+
+// Next implements database.Rows.
+func (r *rows) Next() (database.Scan, error) {
+	if err := r.Rows.Next(r.columns); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
+	return r.scan, nil
+}
+
+// Close implements database.Rows.
+func (r *rows) Close() error {
+	clear(r.columns)
+	return r.Rows.Close()
 }

@@ -88,13 +88,13 @@ func (w writing) Insert(query string, args []any) (int64, error) {
 	return r.LastInsertId()
 }
 
-// Each implements database.Conn. A query may change something, too: with RETURNING.
-func (w writing) Each(query string, args []any, fn func(database.Scan) error) error {
+// Query implements database.Querier. A query may change something, too: with RETURNING.
+func (w writing) Query(query string, args []any) (database.Rows, error) {
 	s, err := w.changing(query)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.each(args, fn)
+	return s.query(args)
 }
 
 func (w writing) exec(query string, args []any) (driver.Result, error) {

@@ -104,13 +104,9 @@ func (d *DB) finishLog() {
 
 // checkpoint returns how many pages the log had when it began.
 func (c *conn) checkpoint(query string) (n int, err error) {
-	s, err := c.prepare(query)
-	if err != nil {
-		return 0, err
-	}
 	// The row has three numbers: blocked or not, pages in the log, and pages that were copied.
 	var isBusy bool
 	copied := 0
-	err = s.each(nil, func(read database.Scan) error { return read(&isBusy, &n, &copied) })
+	err = database.Each(c, func(read database.Scan) error { return read(&isBusy, &n, &copied) }, query, nil)
 	return n, err
 }

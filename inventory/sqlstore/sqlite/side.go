@@ -68,15 +68,15 @@ func (s *Side) Tables(ctx context.Context) ([]copying.Table, error) {
 // Rows implements copying.Side.
 func (s *Side) Rows(ctx context.Context, query string) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
+		var row, dest []any
+		isEnough := false
 		stmt, err := s.prepare(query)
 		if err != nil {
 			yield(nil, s.said(ctx, err))
 			return
 		}
-		var row, dest []any
-		isEnough := false
-		err = stmt.each(nil, func(scan database.Scan) error {
-			for len(row) < len(stmt.columns) { // known from the first row on
+		err = database.Each(s, func(scan database.Scan) error {
+			for len(row) < len(stmt.found.columns) { // known from the first row on
 				row = append(row, nil)
 			}
 			if dest == nil {
@@ -91,7 +91,7 @@ func (s *Side) Rows(ctx context.Context, query string) iter.Seq2[[]any, error] {
 				return errEnough
 			}
 			return nil
-		})
+		}, query, nil)
 		if err != nil && !isEnough {
 			yield(nil, s.said(ctx, err))
 		}
@@ -130,10 +130,10 @@ func (s *Side) Defer(ctx context.Context, _ []copying.Reference) error {
 // Settle implements copying.Side.
 func (s *Side) Settle(ctx context.Context, _ []copying.Reference) error {
 	isBroken := false
-	err := s.Each(`SELECT "table" FROM pragma_foreign_key_check LIMIT 1`, nil, func(database.Scan) error {
+	err := database.Each(s, func(database.Scan) error {
 		isBroken = true
 		return nil
-	})
+	}, `SELECT "table" FROM pragma_foreign_key_check LIMIT 1`, nil)
 	if err != nil {
 		return s.said(ctx, err)
 	}

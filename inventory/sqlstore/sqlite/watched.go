@@ -18,11 +18,10 @@ type reading struct {
 	hasRead bool   // it has its snapshot
 }
 
-// Each implements database.Conn.
-func (r *reading) Each(query string, args []any, fn func(database.Scan) error) error {
-	err := r.conn.Each(query, args, fn)
+// Query implements database.Querier. Its caller reads the first row at once, before it asks for the changes.
+func (r *reading) Query(query string, args []any) (database.Rows, error) {
 	r.hasRead = true
-	return err
+	return r.conn.Query(query, args)
 }
 
 // Later implements database.Conn. No Tx of a Read calls it.
@@ -34,7 +33,7 @@ func (r *reading) Later(func(error) error, string, []any) error {
 // nothing has since it began.
 func (r *reading) Changes() (count uint64, ok bool) {
 	if !r.hasRead { // a snapshot begins with the first statement, not with BEGIN
-		if err := r.Each(takeSnapshot, nil, func(database.Scan) error { return nil }); err != nil {
+		if err := database.Each(r, func(database.Scan) error { return nil }, takeSnapshot, nil); err != nil {
 			return 0, false
 		}
 	}
