@@ -124,7 +124,7 @@ test-postgres: build/testsum ## the inventory in PostgreSQL, which the tests sta
 	@tools/deps.sh install build; tools/deps.sh install test-postgres
 	@SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' $(POSTGRES)
 	@tools/deps.sh install test-net
-	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' ./test/net
+	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' -p 1 ./test/net ./test/attack
 
 test-judges: build/testsum ## other people's programs judge what is rendered (root)
 	@tools/deps.sh install build; tools/deps.sh install test-judges; tools/parts.sh build kubeadm ignition ignition-validate capi-secrets

@@ -102,10 +102,20 @@ func placeOf(ctx context.Context) *Place {
 	return p
 }
 
+type trustKey struct{}
+
+// OnTrust returns ctx with a function that Trust calls, too. It is for a request that another server has received.
+func OnTrust(ctx context.Context, fn func()) context.Context {
+	return context.WithValue(ctx, trustKey{}, fn)
+}
+
 // Trust makes the connection of a request one of a known source.
 func Trust(ctx context.Context) {
 	if p := placeOf(ctx); p != nil {
 		p.Trust()
+	}
+	if fn, ok := ctx.Value(trustKey{}).(func()); ok {
+		fn()
 	}
 }
 

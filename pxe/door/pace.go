@@ -10,7 +10,18 @@ type Pace struct{ PerSecond, Burst float64 }
 
 // Arrivals limits how fast new connections come in: over TLS each of them costs a handshake. Known sources, and those that
 // have lately proved their identity, each have a limit of their own. A flood of unknown sources keeps none of them out.
-type Arrivals struct{ All, PerSource Pace }
+type Arrivals struct {
+	All, PerSource Pace
+	PerKnown       Pace // of a known source, in place of PerSource; the zero Pace: the same
+}
+
+// each returns the pace of one source.
+func (a *Arrivals) each(isKnown bool) Pace {
+	if isKnown && a.PerKnown != (Pace{}) {
+		return a.PerKnown
+	}
+	return a.PerSource
+}
 
 const (
 	pacedSources  = 4096
@@ -58,6 +69,7 @@ func (a *arrivals) allow(s netip.Addr, isKnown, isUnlimited bool, now time.Time)
 	if a.cfg == (Arrivals{}) {
 		return true
 	}
+	isKnown = isKnown || now.Sub(a.trusted[s]) < trustedFor
 	if !isUnlimited {
 		b := a.bySource[s]
 		if b == nil {
@@ -65,11 +77,11 @@ func (a *arrivals) allow(s netip.Addr, isKnown, isUnlimited bool, now time.Time)
 			b = &bucket{}
 			a.bySource[s] = b
 		}
-		if !b.take(a.cfg.PerSource, now) {
+		if !b.take(a.cfg.each(isKnown), now) {
 			return false
 		}
 	}
-	if isKnown || isUnlimited || now.Sub(a.trusted[s]) < trustedFor {
+	if isKnown || isUnlimited {
 		return true
 	}
 	return a.all.take(a.cfg.All, now)

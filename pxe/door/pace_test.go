@@ -53,6 +53,22 @@ func TestHandshakesHaveARatePerSourceAndInAll(t *testing.T) {
 	if n := len(d.arrivals.bySource); n > pacedSources {
 		t.Errorf("%d sources are remembered", n)
 	}
+
+	limits.PerKnown = Pace{PerSecond: 50, Burst: 60}
+	d = newDoor()
+	p, _ = enter(d, addr("10.0.0.9"))
+	p.Trust()
+	for who, want := range map[string]int{"10.0.0.1": 60, "10.0.0.9": 19, "10.0.0.8": 20} {
+		if n := let(d, 1000, one(who)); n != want {
+			t.Errorf("%s is let in %d times at once, want %d", who, n, want)
+		}
+	}
+	now = now.Add(time.Second)
+	for who, want := range map[string]int{"10.0.0.1": 50, "10.0.0.9": 50, "10.0.0.8": 10} {
+		if n := let(d, 1000, one(who)); n != want {
+			t.Errorf("a second later %s is let in %d times, want %d", who, n, want)
+		}
+	}
 }
 
 func TestADoorWithoutARateTakesAllThatHaveRoom(t *testing.T) {

@@ -48,6 +48,7 @@ func serveAll() error {
 		}
 	}
 	return netlab.Serve(func(cfg *serve.Config) {
+		cfg.Database, cfg.Instance = os.Getenv(databaseEnv), os.Getenv(instanceEnv)
 		if has(tlsEnv) {
 			cfg.BootTLSPort, cfg.Confidential = 8443, true
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -321,6 +322,9 @@ func egressPolicy(cfg *Config, adminPort *atomic.Uint32) (*egress.Policy, error)
 				ports = append(ports, uint16(port))
 			}
 		}
+		if at, err := cfg.linkPort(); err == nil {
+			ports = append(ports, at)
+		}
 		return ports
 	}}), nil
 }
@@ -367,6 +371,23 @@ func (a *appliance) isKnownAt(at netip.Addr) bool {
 	return ok && a.networks.Known.HasMAC(mac)
 }
 
+// isInstanceAt reports whether an address is of another instance. A flood of strangers keeps those away from the link of this one, unless
+// they are known before their handshakes.
+func (a *appliance) isInstanceAt(at netip.Addr) bool {
+	others, _ := a.member.Duties.Others()
+	for _, p := range others {
+		if slices.Contains(p.Addresses, at.String()) {
+			return true
+		}
+		for _, link := range p.Links {
+			if l, err := netip.ParseAddrPort(link); err == nil && l.Addr() == at {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // noteJoin hands an alarm about a join target on to the engine.
 func (a *appliance) noteJoin(ctx context.Context, alarm join.Alarm) {
 	err := a.engine.Ledger.NoteJoin(ctx, ledger.JoinAlarm{
@@ -389,7 +410,7 @@ func (a *appliance) openLink(key []byte) error {
 		return err
 	}
 	a.peers = peer.NewClient(who, a.member.ID)
-	a.link = peer.New(peer.Config{Identity: who, Listen: a.cfg.InstanceListen, Log: a.log})
+	a.link = peer.New(peer.Config{Identity: who, Listen: a.cfg.InstanceListen, Knows: a.isInstanceAt, Log: a.log})
 	a.remote = leader.New(leader.Config{
 		Client: a.peers, Leader: a.member.Leader, Neighbour: a.neighbours.Of, Offer: a.engine.Foresee, Now: time.Now, Log: a.log,
 	})

@@ -324,6 +324,16 @@ func (c *Config) behindProxy(l net.Listener) net.Listener {
 	return proxy.Listen(l, c.proxies())
 }
 
+// linkPort is the port of --instance-listen.
+func (c *Config) linkPort() (uint16, error) {
+	_, port, err := net.SplitHostPort(c.InstanceListen)
+	if err != nil {
+		return 0, err
+	}
+	n, err := net.LookupPort("tcp", port)
+	return uint16(n), err
+}
+
 // externalURL is the address by which browsers reach the admin listener, without a slash at its end; "": not said.
 func (c *Config) externalURL() string { return strings.TrimRight(c.ExternalURL, "/") }
 

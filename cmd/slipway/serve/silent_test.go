@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,5 +92,25 @@ func TestErrorsOfControllersAreNoPortScanner(t *testing.T) {
 				t.Errorf("the log does not tell them apart either: %v", logged)
 			}
 		})
+	}
+}
+
+// Nobody has this server connect to its own listeners, whatever an admin allows.
+func TestNoListenerOfOursIsConnectedToForOthers(t *testing.T) {
+	cfg := Default()
+	cfg.BootTLSPort, cfg.Egress.Allow = 8443, []string{"127.0.0.0/8"}
+	var admin atomic.Uint32
+	admin.Store(8067)
+	policy, err := egressPolicy(&cfg, &admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range []uint16{80, 8443, 8067, 8069} {
+		if policy.Check(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)) == nil {
+			t.Errorf("port %d is connected to", port)
+		}
+	}
+	if err := policy.Check(netip.MustParseAddrPort("127.0.0.1:8070")); err != nil {
+		t.Errorf("another port: %v", err)
 	}
 }

@@ -3,16 +3,18 @@ package leader
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"slices"
-	"strings"
+	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/access"
 	"slipway.dev/slipway/web/rest"
 )
@@ -22,12 +24,17 @@ const (
 	clientHeader = "Slipway-Client" // its address and port
 	schemeHeader = "Slipway-Scheme" // https if its own connection was encrypted
 	userHeader   = "Slipway-User"   // who it is, on the Unix socket of that instance
+	targetHeader = "Slipway-Target" // path and query, as the client has sent them
 )
 
-// The paths of the link under which the leader has its admin listener and its Unix socket.
+// knownHeader is in the answer to a client whose token or cookie is valid. The other instance removes it.
+const knownHeader = "Slipway-Known"
+
+// The paths of the link at which the leader has its admin listener and its Unix socket. What a client asks for is in targetHeader: no path
+// of a request over TCP can lead to the socket.
 const (
-	adminRoot  = "/admin"
-	socketRoot = "/socket"
+	adminPath  = "/admin"
+	socketPath = "/socket"
 )
 
 // Admin passes requests to an instance's admin listener on to the leader: those for the API and the UI, with event streams, uploads and
@@ -38,25 +45,26 @@ type Admin struct {
 	// Metrics answers /metrics, which is about this instance. The leader checks the rights of the client.
 	Metrics http.Handler
 	Log     *slog.Logger
+	// TakeFor is how long a client may take no byte of an answer: 2 minutes. The leader has such limits, but it sees only the connection of
+	// this instance, which would else wait for the client for ever.
+	TakeFor time.Duration
 }
 
 // Handler answers the requests of the admin listener.
-func (a *Admin) Handler() http.Handler { return a.pass(adminRoot) }
+func (a *Admin) Handler() http.Handler { return a.pass(adminPath) }
 
 // SocketHandler answers those of the Unix socket.
-func (a *Admin) SocketHandler() http.Handler { return a.pass(socketRoot) }
+func (a *Admin) SocketHandler() http.Handler { return a.pass(socketPath) }
 
-func (a *Admin) pass(root string) http.Handler {
+func (a *Admin) pass(path string) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Transport: a.Client.Upgrade, FlushInterval: -1, // events are sent as they come
 		ErrorLog: slog.NewLogLogger(a.Log.Handler(), slog.LevelDebug),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			link, _ := a.Leader() // without one, the connection to "" fails
-			r.Out.URL = &url.URL{Scheme: "https", Host: link, Path: root + r.In.URL.Path, RawQuery: r.In.URL.RawQuery}
-			if r.In.URL.RawPath != "" {
-				r.Out.URL.RawPath = root + r.In.URL.RawPath
-			}
+			r.Out.URL = &url.URL{Scheme: "https", Host: link, Path: path}
 			r.Out.Host = r.In.Host
+			r.Out.Header.Set(targetHeader, r.In.URL.RequestURI())
 			// The leader judges the headers of proxies itself, as if the client had connected to it.
 			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 				if v, ok := r.In.Header[name]; ok {
@@ -70,6 +78,16 @@ func (a *Admin) pass(root string) http.Handler {
 			}
 			r.Out.Header.Set(userHeader, access.LocalUser(r.In))
 		},
+		ModifyResponse: func(answer *http.Response) error {
+			if peer.IsFault(answer) { // it has just got the engine, or lost it
+				return errors.New("it answers no requests of people now")
+			}
+			if answer.Header.Get(knownHeader) != "" {
+				door.Trust(answer.Request.Context())
+				answer.Header.Del(knownHeader)
+			}
+			return nil
+		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			rest.WriteProblem(w, r, a.Log, &inventory.Error{
 				Kind: inventory.Unavailable, Msg: "the instance with the engine does not answer", Err: err,
@@ -82,11 +100,11 @@ func (a *Admin) pass(root string) http.Handler {
 			w.WriteHeader(http.StatusOK)
 			return
 		}
-		// The link has the admin listener and the socket under one root each. No path may lead from the first to the second.
-		if slices.Contains(strings.Split(r.URL.Path, "/"), "..") {
-			rest.WriteProblem(w, r, a.Log, inventory.Errorf(inventory.Invalid, "the path has .. in it"))
+		if _, err := url.ParseRequestURI(r.URL.RequestURI()); err != nil {
+			rest.WriteProblem(w, r, a.Log, inventory.Errorf(inventory.Invalid, "the path of the request cannot be read"))
 			return
 		}
+		w = &taking{w, http.NewResponseController(w), cmp.Or(a.TakeFor, 2*time.Minute)}
 		if _, ok := a.Leader(); !ok {
 			rest.WriteProblem(w, r, a.Log, inventory.Errorf(inventory.Unavailable, "no instance has the engine at the moment").
 				WithHint("another takes it within seconds; if none does, see the logs of the instances"))
@@ -132,8 +150,8 @@ func (v *verdict) Write(b []byte) (int, error) {
 
 // AdminHandler answers, on the leader, what Admin passes on: by the handlers of its own admin listener and socket.
 func AdminHandler(link interface{ Handle(string, http.Handler) }, admin, socket http.Handler) {
-	link.Handle(adminRoot+"/", received(adminRoot, admin))
-	link.Handle(socketRoot+"/", received(socketRoot, socket))
+	link.Handle(adminPath, received(admin))
+	link.Handle(socketPath, received(socket))
 }
 
 // UserOf names the user of a request that another instance has received over its Unix socket.
@@ -142,13 +160,18 @@ func UserOf(r *http.Request) string {
 }
 
 // received makes a request what it was when the other instance received it.
-func received(root string, next http.Handler) http.Handler {
-	return http.StripPrefix(root, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.RemoteAddr = r.Header.Get(clientHeader)
-		r.TLS = nil
+func received(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		target, err := url.ParseRequestURI(r.Header.Get(targetHeader))
+		if err != nil {
+			peer.SendError(w, inventory.Errorf(inventory.Invalid, "the path of the request cannot be read: %w", err))
+			return
+		}
+		r = r.WithContext(door.OnTrust(r.Context(), func() { w.Header().Set(knownHeader, "yes") }))
+		r.URL, r.RequestURI, r.RemoteAddr, r.TLS = target, r.Header.Get(targetHeader), r.Header.Get(clientHeader), nil
 		if r.Header.Get(schemeHeader) == "https" {
 			r.TLS = &tls.ConnectionState{HandshakeComplete: true}
 		}
 		next.ServeHTTP(w, r)
-	}))
+	})
 }

@@ -3,12 +3,15 @@ package leader
 import (
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
+	"slipway.dev/slipway/pxe/door"
 )
 
 // admins starts a leader whose listeners say what they see of a request, and returns an instance that passes requests on.
@@ -18,8 +21,6 @@ func admins(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	s := peer.New(peer.Config{Identity: i, Listen: "127.0.0.1:0", Log: log})
 	says := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			scheme := "http"
@@ -30,20 +31,36 @@ func admins(t *testing.T) *httptest.Server {
 				http.Error(w, "who are you?", http.StatusUnauthorized)
 				return
 			}
+			if r.Header.Get("Authorization") != "" {
+				door.Trust(r.Context())
+			}
 			seen := []string{name, r.URL.Path, r.URL.RawQuery, r.Host, scheme, r.RemoteAddr, UserOf(r), r.Header.Get("X-Forwarded-For")}
 			_, _ = io.WriteString(w, strings.Join(seen, " "))
 		})
 	}
-	AdminHandler(s, says("admin"), says("socket"))
+	return passing(t, i, listening(t, i, func(s *peer.Server) { AdminHandler(s, says("admin"), says("socket")) }))
+}
+
+// listening starts the link of an instance, and returns its address.
+func listening(t *testing.T, i peer.Identity, register func(*peer.Server)) string {
+	t.Helper()
+	s := peer.New(peer.Config{Identity: i, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	register(s)
 	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = s.Serve(t.Context()) }()
+	return s.Addr().String()
+}
+
+// passing returns an instance that passes requests on to the leader at an address.
+func passing(t *testing.T, i peer.Identity, at string) *httptest.Server {
+	t.Helper()
 	c := peer.NewClient(i, "a")
 	t.Cleanup(c.Close)
-	at := s.Addr().String()
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "of this instance") })
-	a := &Admin{Client: c, Leader: func() (string, bool) { return at, true }, Log: log, Metrics: metrics}
+	leader := func() (string, bool) { return at, true }
+	a := &Admin{Client: c, Leader: leader, Log: slog.New(slog.DiscardHandler), Metrics: metrics, TakeFor: time.Second}
 	front := httptest.NewServer(a.Handler())
 	t.Cleanup(front.Close)
 	return front
@@ -82,17 +99,115 @@ func TestTheLeaderSeesTheClient(t *testing.T) {
 	}
 }
 
-// The socket is for root, so nobody may get there over TCP.
+// The socket is for root, so nobody may get there over TCP. The leader sees each path as the client has sent it.
 func TestNoPathLeadsToTheSocketOfTheLeader(t *testing.T) {
 	front := admins(t)
-	for _, path := range []string{"/../socket/api/v1/hosts", "/%2e%2e/socket/api/v1/hosts", "/x/..%2f../socket/", "/.."} {
-		if status, body := get(t, front, path, http.Header{}); status != http.StatusUnprocessableEntity {
-			t.Errorf("%s: %d %s", path, status, body)
+	for path, want := range map[string]string{
+		"/../socket/api/v1/hosts": "", "/%2e%2e/socket/api/v1/hosts": "/../socket/api/v1/hosts",
+		"/x/..%2f../socket/": "/x/../../socket/", "/..": "",
+		"/socket/api/v1/hosts": "", "/./api": "", "/a//b": "", "/admin": "", "/": "",
+	} {
+		if want == "" {
+			want = path
+		}
+		status, body := get(t, front, path, http.Header{"Slipway-Target": {"/forged"}})
+		if !strings.HasPrefix(body, "admin "+want+" ") || status != http.StatusOK {
+			t.Errorf("%s: %d %s, want %s", path, status, body, want)
 		}
 	}
-	for _, path := range []string{"/socket/api/v1/hosts", "//socket/api"} {
-		if _, body := get(t, front, path, http.Header{}); strings.HasPrefix(body, "socket") {
-			t.Errorf("%s: %s", path, body)
+	if status, body := get(t, front, "/a%", http.Header{}); status != http.StatusBadRequest {
+		t.Errorf("a path that cannot be read: %d %s", status, body)
+	}
+}
+
+// An instance that has just got the engine does not answer people yet. They read that it is unavailable, and not that they asked in a wrong
+// way.
+func TestALeaderThatIsNotReadyIsUnavailable(t *testing.T) {
+	i, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := passing(t, i, listening(t, i, func(*peer.Server) {}))
+	status, body := get(t, front, "/api/v1/hosts", http.Header{})
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "does not answer") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// Who the leader lets in keeps a place at the listener of the instance in between.
+func TestCallersThatTheLeaderKnowsAreKnown(t *testing.T) {
+	front := admins(t)
+	passes := front.Config.Handler
+	for token, want := range map[string]bool{"": false, "Bearer x": true} {
+		known := false
+		front.Config.Handler = knownTo(&known, passes)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", token)
+		answer, err := front.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if known != want || answer.Header.Get(knownHeader) != "" {
+			t.Errorf("with token %q: known %t, header %q", token, known, answer.Header.Get(knownHeader))
+		}
+	}
+}
+
+func knownTo(known *bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(door.OnTrust(r.Context(), func() { *known = true })))
+	})
+}
+
+// A client that reads nothing holds neither instance up, whether it asks for a page, or for a stream or a console.
+func TestAClientThatTakesNothingIsCut(t *testing.T) {
+	i, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		out := io.Writer(w)
+		if r.Header.Get("Upgrade") != "" {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "websocket")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			out = c
+		}
+		for block := make([]byte, 1<<20); ; {
+			if _, err := out.Write(block); err != nil {
+				return
+			}
+		}
+	})
+	front := passing(t, i, listening(t, i, func(s *peer.Server) { AdminHandler(s, endless, endless) }))
+	ended, passes := make(chan bool, 2), front.Config.Handler
+	front.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { ended <- true }()
+		passes.ServeHTTP(w, r)
+	})
+	for _, more := range []string{"", "Connection: Upgrade\r\nUpgrade: websocket\r\n"} {
+		c, err := net.Dial("tcp", front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET /events HTTP/1.1\r\nHost: localhost\r\n"+more+"\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%q: it is waited for", more)
 		}
 	}
 }

@@ -57,6 +57,12 @@ func HandlerOf[Q, A any](fn func(ctx context.Context, caller string, q Q) (A, er
 // statusFault is the status of an answer that is an error. The body says which.
 const statusFault = http.StatusUnprocessableEntity
 
+// faultHeader is in each answer of SendError. What a handler of people answers has it never, whatever its status is.
+const faultHeader = "Slipway-Fault"
+
+// IsFault reports whether an answer is one of SendError.
+func IsFault(answer *http.Response) bool { return answer.Header.Get(faultHeader) != "" }
+
 // SendError answers with an error, which Call returns at the other end as it was.
 func SendError(w http.ResponseWriter, err error) {
 	f := fault{Kind: inventory.Internal, Msg: err.Error()}
@@ -69,6 +75,7 @@ func SendError(w http.ResponseWriter, err error) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set(faultHeader, string(f.Kind))
 	w.WriteHeader(statusFault)
 	_, _ = w.Write(body)
 }

@@ -21,7 +21,9 @@ const Port = 8069
 type Config struct {
 	Identity Identity
 	Listen   string // host:port; without a host on all addresses
-	Log      *slog.Logger
+	// Knows reports whether an address is that of an instance; nil: nobody is known before a handshake.
+	Knows func(netip.Addr) bool
+	Log   *slog.Logger
 }
 
 // Server answers other instances.
@@ -37,12 +39,15 @@ const (
 	perSource   = 2048 // each event stream of a browser has one
 	headerFor   = 5 * time.Second
 	idleFor     = 2 * time.Minute
-	headerBytes = 32 << 10
+	headerBytes = 64 << 10    // an instance passes on what a client has sent, and adds some lines
 	stopFor     = time.Second // others ask the next instance
 )
 
-// arrivals limits handshakes with anybody.
-var arrivals = door.Arrivals{All: door.Pace{PerSecond: 100, Burst: 200}, PerSource: door.Pace{PerSecond: 20, Burst: 80}}
+// arrivals limits handshakes. An instance makes many at once: each client of its admin listener that asks for something has a connection.
+var arrivals = door.Arrivals{
+	All: door.Pace{PerSecond: 100, Burst: 200}, PerSource: door.Pace{PerSecond: 20, Burst: 80},
+	PerKnown: door.Pace{PerSecond: 500, Burst: perSource},
+}
 
 // New returns a Server that has nothing to answer yet.
 func New(cfg Config) *Server {
@@ -65,7 +70,7 @@ func (s *Server) Listen(ctx context.Context) error {
 			Hint: "choose another address with --instance-listen", Err: err,
 		}
 	}
-	d := door.New(door.Config{All: connections, PerSource: perSource, KnownPart: 2, Arrivals: arrivals})
+	d := door.New(door.Config{All: connections, PerSource: perSource, KnownPart: 2, Knows: s.cfg.Knows, Arrivals: arrivals})
 	s.listener = tls.NewListener(d.Listen(l, door.Shut), s.cfg.Identity.serverTLS())
 	return nil
 }
