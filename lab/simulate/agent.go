@@ -149,7 +149,7 @@ func (a *agent) left(err error) (Stage, error) {
 }
 
 func (a *agent) ask(ctx context.Context) (t agentwire.Task, err error) {
-	body, err := a.call(ctx, http.MethodGet, fmt.Sprintf("%s/agent/task?version=%d", a.session, agentwire.Version), nil)
+	body, err := a.call(ctx, http.MethodGet, fmt.Sprintf("%s/agent/task?version=%d", a.session, agentwire.Version), nil, nil)
 	if err != nil {
 		return t, err
 	}
@@ -166,13 +166,14 @@ func (a *agent) report(ctx context.Context, r agentwire.Report) error {
 		return fmt.Errorf("encode a report: %w", err)
 	}
 	start := time.Now()
-	_, err = a.call(ctx, http.MethodPost, a.session+"/agent/report", body)
+	_, err = a.call(ctx, http.MethodPost, a.session+"/agent/report", &Moment{What: "report " + string(r.State), Task: r.Task}, body)
 	a.group.stats.took("agent report", time.Since(start))
 	return err
 }
 
-// call sends a request until the server answers it: one that was killed comes back.
-func (a *agent) call(ctx context.Context, method, target string, body []byte) ([]byte, error) {
+// call sends a request until the server answers it: one that was killed comes back. Each answer to a report is a line in the machine's
+// record.
+func (a *agent) call(ctx context.Context, method, target string, report *Moment, body []byte) ([]byte, error) {
 	for {
 		r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 		if err != nil {
@@ -183,6 +184,7 @@ func (a *agent) call(ctx context.Context, method, target string, body []byte) ([
 		if err == nil {
 			got, readErr := io.ReadAll(io.LimitReader(res.Body, agentwire.MaxReport))
 			_ = res.Body.Close()
+			a.answered(report, r.URL, res.StatusCode, got, readErr)
 			switch code := res.StatusCode; {
 			case code == http.StatusForbidden || code == http.StatusNotFound:
 				return nil, errEnded
@@ -192,11 +194,31 @@ func (a *agent) call(ctx context.Context, method, target string, body []byte) ([
 				return nil, &statusError{url: target, status: code, body: string(got)}
 			}
 		}
+		a.answered(report, r.URL, 0, nil, err)
 		a.group.stats.count("agent retries")
 		if err := sleep.For(ctx, patiently(a.timer(2*time.Second))); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// answered writes to the machine's record what became of a report; nil: of another request.
+func (a *agent) answered(report *Moment, to *url.URL, status int, body []byte, err error) {
+	if report == nil || status == 0 && err == nil {
+		return
+	}
+	l := *report
+	l.Server, l.Status = to.Host, status
+	if id := bootIDs.FindStringSubmatch(to.Path); id != nil {
+		l.Boot = id[1]
+	}
+	if !l.IsAcknowledged() {
+		l.Text = inventory.Clean(string(body), 300)
+	}
+	if err != nil {
+		l.Text = err.Error()
+	}
+	a.lived(l)
 }
 
 // patiently keeps retries at least half a second apart, at any pace.
@@ -296,7 +318,7 @@ func (a *agent) write(ctx context.Context, t agentwire.Task) (*agentwire.WriteRe
 	}
 	d := disk{task: t.ID}
 	for _, target := range t.Write.Seed.Documents {
-		body, err := a.call(ctx, http.MethodGet, target, nil)
+		body, err := a.call(ctx, http.MethodGet, target, nil, nil)
 		if err != nil {
 			return nil, fmt.Errorf("fetch a document: %w", err)
 		}
@@ -358,6 +380,9 @@ func discard(r io.Reader) (n int64, _ error) {
 // reportURLs are those in documents for operating systems: /boot/<session>/report, with a key behind it or not.
 var reportURLs = regexp.MustCompile(`https?://[^\s"'\\<>]+/boot/[0-9a-f]{32}/report[^\s"'\\<>]*`)
 
+// bootIDs are the ids of boots in paths of URLs.
+var bootIDs = regexp.MustCompile(`/boot/([0-9a-f]{32})(?:/|$)`)
+
 // reportIn finds where a system that was configured by a document reports.
 func reportIn(document []byte) string { return string(reportURLs.Find(document)) }
 
@@ -370,7 +395,7 @@ func (m *machine) fromDisk(ctx context.Context) (Stage, error) {
 	if err := m.rest(ctx, 5*time.Second); err != nil {
 		return "", err
 	}
-	if _, err := m.exchange(ctx, m.system(), "os "); err != nil {
+	if err := (osClient{m}).start(ctx); err != nil {
 		return "", fmt.Errorf("the system on disk: %w", err)
 	}
 	if m.dice.happens(FaultNeverReport) {
@@ -388,9 +413,21 @@ func (m *machine) fromDisk(ctx context.Context) (Stage, error) {
 	c.abort, c.slow = nil, nil
 	defer c.close()
 	a := &agent{machine: m, http: c}
-	if _, err := a.call(ctx, http.MethodGet, u.String(), nil); err != nil && !errors.Is(err, errEnded) {
-		return "", fmt.Errorf("report: %w", err)
+	for {
+		_, err := a.call(ctx, http.MethodGet, u.String(), &Moment{What: "report up", Task: m.disk.task}, nil)
+		switch {
+		case err == nil:
+			m.act("up", m.disk.task)
+			m.disk.isReported = true
+			return StageBooted, nil
+		case !errors.Is(err, errEnded):
+			return "", fmt.Errorf("report: %w", err)
+		case m.disk.isReported: // at an earlier boot, which the server may have forgotten
+			return StageBooted, nil
+		}
+		m.group.stats.count("reports refused")
+		if err := sleep.For(ctx, patiently(m.timer(4*time.Second))); err != nil {
+			return "", err
+		}
 	}
-	m.act("up", m.disk.task)
-	return StageBooted, nil
 }

@@ -31,6 +31,7 @@ type toyTasks struct {
 	// refused counts how often a configuration was not given; the first time, another task takes the place of the one that asks.
 	refused int
 	instead []agentwire.Task
+	early   int // reports that a system is up which are refused
 }
 
 func (s *toyTasks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -75,6 +76,11 @@ func (s *toyTasks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = io.WriteString(w, "write_files:\n- {path: /run/report-url, content: \"http://"+r.Host+toySession+"/report/key\"}\n")
 	case "/report/key":
+		if s.early > 0 {
+			s.early--
+			http.Error(w, "not yet", http.StatusForbidden)
+			return
+		}
 		if r.URL.Query().Get("step") == "up" {
 			s.ups++
 		}
@@ -122,6 +128,53 @@ func TestAnAgentDoesItsTasksAndItsSystemReports(t *testing.T) {
 	}
 	if r.Counts["downloads resumed"] != 1 {
 		t.Errorf("counts %v: the download was cut, and not resumed", r.Counts)
+	}
+}
+
+// A system that has been installed asks for an address, and says that it runs, until it was heard. Its record says what became of that.
+func TestASystemOnDiskGoesOnUntilItWasHeard(t *testing.T) {
+	t.Parallel()
+	door := &toyTasks{image: []byte("disk"), early: 2}
+	web := httptest.NewServer(door)
+	defer web.Close()
+	door.tasks = []agentwire.Task{
+		{ID: "op.1", Kind: agentwire.Write, Write: &agentwire.WriteTask{
+			Image: agentwire.ImageFile{URL: web.URL + toySession + "/disk.raw", SizeBytes: 4},
+			Seed:  agentwire.Seed{Kind: agentwire.SeedNoCloud, Documents: map[string]string{"user-data": web.URL + toySession + "/config/user-data"}},
+		}},
+		{ID: "op.2", Kind: agentwire.Reboot},
+	}
+	s := newToyServer(t)
+	s.script = strings.Replace(s.script, "quiet", "slipway.session="+web.URL+toySession, 1)
+	cfg := toyConfig(1)
+	cfg.Acted = func(a Act) {
+		if a.What == "written" { // the next boot is from disk
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.script, s.deaf = "#!ipxe\nexit\n", 5 // one more than a system asks before it begins anew
+		}
+	}
+	var record []Moment
+	cfg.Lived = func(m Moment) { record = append(record, m) }
+	r := ran(t, cfg, s)
+	if !r.IsGood() || r.Counts["restarts"] != 1 || r.Counts["systems that began to ask for an address again"] != 1 {
+		t.Fatalf("%s", summaryOf(t, r))
+	}
+	var reports []string
+	for _, m := range record {
+		if m.Status > 0 && m.Boot != strings.TrimPrefix(toySession, "/boot/") {
+			t.Errorf("a report with the boot %q: %s", m.Boot, m)
+		}
+		if m.Status > 0 {
+			reports = append(reports, fmt.Sprintf("%s of %s: %d %v %s", m.What, m.Task, m.Status, m.IsAcknowledged(), m.Text))
+		}
+	}
+	want := []string{
+		"report hello of : 200 true ", "report done of op.1: 200 true ", "report done of op.2: 200 true ",
+		"report up of op.1: 403 false not yet", "report up of op.1: 403 false not yet", "report up of op.1: 200 true ",
+	}
+	if !slices.Equal(reports, want) {
+		t.Errorf("the record has %q, want %q", reports, want)
 	}
 }
 

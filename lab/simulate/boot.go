@@ -26,7 +26,7 @@ func (m *machine) live(ctx context.Context) Stage {
 			end, err = m.fromDisk(ctx)
 		}
 		if ctx.Err() != nil {
-			m.group.stats.fail(m.id, "unfinished: "+string(m.at()))
+			m.failed("unfinished: " + string(m.at()))
 			m.enter(StageFailed)
 			return StageFailed
 		}
@@ -41,7 +41,7 @@ func (m *machine) live(ctx context.Context) Stage {
 		case errors.Is(err, errPowerLost) || errors.Is(err, errBrokenOff):
 			m.group.stats.count("power losses")
 		default:
-			m.group.stats.fail(m.id, err.Error())
+			m.failed(err.Error())
 		}
 		m.drop()
 		m.enter(StageOff)
@@ -237,7 +237,7 @@ func (m *machine) after(ctx context.Context, e ending) (Stage, error) {
 	if err := m.rest(ctx, 5*time.Second); err != nil {
 		return "", err
 	}
-	if _, err := m.exchange(ctx, m.system(), "os "); err != nil {
+	if err := (osClient{m}).start(ctx); err != nil {
 		return "", fmt.Errorf("the booted system: %w", err)
 	}
 	if session := argument(e.args, agentwire.ArgServer); session != "" {
@@ -390,7 +390,7 @@ func (m *machine) run(ctx context.Context, changed <-chan struct{}) {
 		case err == nil && end != StageOff:
 			m.enter(end)
 			if every := m.group.cfg.RenewEvery; every > 0 && end == StageBooted {
-				m.keep(ctx, every)
+				osClient{m}.keep(ctx, every)
 			}
 			<-ctx.Done()
 			return
@@ -399,7 +399,7 @@ func (m *machine) run(ctx context.Context, changed <-chan struct{}) {
 		case errors.Is(err, errPowerLost) || errors.Is(err, errBrokenOff):
 			m.group.stats.count("power losses")
 		default:
-			m.group.stats.fail(m.id, err.Error())
+			m.failed(err.Error())
 		}
 		m.drop()
 		_ = sleep.For(ctx, m.timer(2*time.Second))

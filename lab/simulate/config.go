@@ -45,6 +45,40 @@ type Act struct {
 	At   time.Time
 }
 
+// Moment is a line in the record of a machine. It is a stage that the machine entered, what went wrong in its boot, or the answer to a
+// report.
+type Moment struct {
+	MAC    string
+	At     time.Time
+	What   string // "stage system", "report up", "report done of write"
+	Task   string // id of the agent's task that a report is about; of up the one that wrote the disk
+	Boot   string // id of the boot whose URL a report was sent to
+	Server string // host and port of that URL
+	Status int    // of the answer in HTTP, 0 without one
+	Text   string // what went wrong
+}
+
+// IsAcknowledged reports whether a server took a report of the machine. From then on the server must not forget it.
+func (m *Moment) IsAcknowledged() bool { return m.Status/100 == 2 }
+
+// String is the line for people.
+func (m Moment) String() string {
+	line := m.At.Format("15:04:05.000 ") + m.What
+	if m.Task != "" {
+		line += " (task " + m.Task + ")"
+	}
+	if m.Server != "" {
+		line += " to " + m.Server
+	}
+	if m.Status != 0 {
+		line += fmt.Sprintf(": HTTP %d", m.Status)
+	}
+	if m.Text != "" {
+		line += ": " + m.Text
+	}
+	return line
+}
+
 // Config says what to simulate.
 type Config struct {
 	Interface   string // what the machines are plugged into
@@ -69,6 +103,8 @@ type Config struct {
 	SecondClient bool
 	// Acted, when set, is called for everything that an agent does; by many goroutines.
 	Acted func(Act)
+	// Lived, when set, is called for each line in the records of machines; by many goroutines.
+	Lived func(Moment)
 	// Progress, when set, is called about once a second with the number of machines in each stage.
 	Progress func(map[Stage]int)
 	// Acknowledged, when set, is called for every lease at the moment its ACK has come; by many goroutines.

@@ -49,6 +49,24 @@ func (m *machine) exchange(ctx context.Context, d dialect, prefix string) (bound
 	return b, m.bind(&b)
 }
 
+// osClient is the DHCP client of the operating system that a machine runs.
+type osClient struct{ *machine }
+
+// start asks until it has an address, as systemd-networkd, udhcpc and dhclient do.
+func (m osClient) start(ctx context.Context) error {
+	for {
+		_, err := m.exchange(ctx, m.system(), "os ")
+		if !errors.Is(err, errNoOffer) && !errors.Is(err, errNoAck) && !errors.Is(err, errRefused) {
+			return err
+		}
+		m.group.stats.count("systems that began to ask for an address again")
+		m.lived(Moment{What: "the system asks for an address again", Text: err.Error()})
+		if err := sleep.For(ctx, m.timer(4*time.Second)); err != nil {
+			return err
+		}
+	}
+}
+
 func orElse(err, silent error) error {
 	if errors.Is(err, errSilence) {
 		return silent
@@ -83,22 +101,22 @@ func (m *machine) bind(b *bound) error {
 
 // keep renews the lease of a machine that is up, as its operating system does, until ctx is done. When the server refuses
 // or does not answer, the machine asks for an address as at its start.
-func (m *machine) keep(ctx context.Context, every time.Duration) {
+func (m osClient) keep(ctx context.Context, every time.Duration) {
 	for sleep.For(ctx, m.spread(every)) == nil {
 		err := m.renew(ctx)
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		m.group.stats.fail(m.id, "renewal: "+err.Error())
+		m.failed("renewal: " + err.Error())
 		m.drop()
 		if _, err := m.exchange(ctx, m.system(), "os "); err != nil && ctx.Err() == nil {
-			m.group.stats.fail(m.id, "after a renewal that failed: "+err.Error())
+			m.failed("after a renewal that failed: " + err.Error())
 		}
 	}
 }
 
 // renew asks the server that gave the lease for it again (RFC 2131 section 4.4.5): unicast, with the address in ciaddr.
-func (m *machine) renew(ctx context.Context) error {
+func (m osClient) renew(ctx context.Context) error {
 	if !m.address.IsValid() {
 		return errNoOffer
 	}

@@ -26,6 +26,8 @@ type group struct {
 type disk struct {
 	task   string // that wrote it, "" for an empty one
 	report string // where its system reports, "" for nowhere
+
+	isReported bool // a server has taken that report
 }
 
 // bound is what a DHCP exchange gave.
@@ -57,6 +59,7 @@ type machine struct {
 // enter moves to a stage; a machine whose power fails there gets no further.
 func (m *machine) enter(s Stage) bool {
 	m.stage.Store(s)
+	m.lived(Moment{What: "stage " + string(s)})
 	return s != m.failAt
 }
 
@@ -106,6 +109,20 @@ func (m *machine) act(what, task string) {
 	if told := m.group.cfg.Acted; told != nil {
 		told(Act{MAC: macText(m.id.MAC, ":"), What: what, Task: task, At: time.Now()})
 	}
+}
+
+// lived adds a line to the machine's record.
+func (m *machine) lived(l Moment) {
+	if m.group.cfg.Lived != nil {
+		l.MAC, l.At = macText(m.id.MAC, ":"), time.Now()
+		m.group.cfg.Lived(l)
+	}
+}
+
+// failed counts a boot that failed, or an address that was not renewed.
+func (m *machine) failed(reason string) {
+	m.group.stats.fail(m.id, reason)
+	m.lived(Moment{What: "failure", Text: reason})
 }
 
 // outletOff is the machine switching itself off.

@@ -38,6 +38,7 @@ type toyServer struct {
 	sameAddr bool                    // gives one address to everyone
 	extra    []option
 	tftpPort uint16
+	deaf     int // packets of operating systems that it does not answer
 
 	asked      int // requests over TFTP
 	otherAfter int // more requests than this many get other bytes; 0: never
@@ -125,6 +126,11 @@ func (s *toyServer) send(d datagram) error {
 	}
 	s.mu.Lock()
 	s.heard = append(s.heard, m)
+	if strings.HasPrefix(string(m.option(optClass)), "udhcp") && s.deaf > 0 {
+		s.deaf--
+		s.mu.Unlock()
+		return nil
+	}
 	a, ok := s.leases[m.chaddr]
 	if !ok {
 		n := len(s.leases)

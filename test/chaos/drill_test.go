@@ -67,7 +67,6 @@ func TestTenMinutesOfFaultsOnPostgreSQLLoseNothing(t *testing.T) {
 	rest()
 	work.Wait()
 	d.names = names
-	d.restartSilent()
 	d.await(d.ctx, "every machine runs", d.areUp)
 	d.await(d.ctx, "no operation is open", d.areDone)
 	d.stop()
@@ -80,6 +79,7 @@ func TestTenMinutesOfFaultsOnPostgreSQLLoseNothing(t *testing.T) {
 	}
 	d.site.stopServers()
 	d.check()
+	d.checkAcknowledged()
 	d.checkLeases()
 	d.report()
 }
@@ -93,6 +93,7 @@ type drill struct {
 	over   chan simulate.Result
 	told   *ledger
 	leases *leases
+	diary  *diary
 	dhcp   pulse // each lease that a machine was told of
 	engine pulse // each thing that a machine did because it was told to
 	table  []string
@@ -103,6 +104,7 @@ func newDrill(t *testing.T, long time.Duration) *drill {
 		rack: &rack{t: t, hosts: drillHosts, seed: drillSeed, power: "10.88.0.254:8991", acts: map[string][]simulate.Act{}},
 		over: make(chan simulate.Result, 1), told: &ledger{by: map[netip.Addr]simulate.Lease{}},
 		leases: &leases{t: t, now: time.Now, by: map[netip.Addr]held{}},
+		diary:  &diary{by: map[string][]simulate.Moment{}},
 	}
 	d.site = newSite(t)
 	d.store = sqlstore.Config{URL: d.site.inside}
@@ -129,6 +131,7 @@ func (d *drill) plugIn(long time.Duration) {
 			Expect: simulate.StageBooted, Timeout: drillBoot + long + drillEnd, Pace: 0.1, Download: true, RenewEvery: 5 * time.Second,
 			Acted:        func(a simulate.Act) { d.engine.beat(); d.acted(a) },
 			Acknowledged: func(l simulate.Lease) { d.dhcp.beat(); d.leases.took(l); d.told.add(l) },
+			Lived:        d.diary.add,
 			Power:        simulate.PowerConfig{Listen: d.power, Namespace: d.site.core},
 		})
 		if err != nil {
@@ -165,25 +168,6 @@ func (d *drill) replace(working context.Context, names []string, w int) {
 			})
 		}
 	}
-}
-
-// restartSilent switches machines off and on whose system has not reported. A real system asks for an address until it has one; a
-// simulated one gives up when nobody has answered for some time.
-func (d *drill) restartSilent() {
-	d.pause(drillRest)
-	d.insist(d.ctx, "restart silent machines", func(ctx context.Context) error {
-		for h, err := range d.api.Hosts.All(ctx, client.Query{Limit: 500}) {
-			if err != nil {
-				return err
-			}
-			if h.State != inventory.Installing {
-				continue
-			}
-			_, err := d.api.Hosts.Power(ctx, string(h.ID), "cycle")
-			d.t.Logf("the system of %s has not reported: it is switched off and on (%v)", h.Name, err)
-		}
-		return nil
-	})
 }
 
 // areDone says which operations have not ended.

@@ -61,7 +61,7 @@ func newSite(t *testing.T) *site {
 		v := &server{site: s, name: name, ns: s.namespace(name), binary: binary, data: filepath.Join(t.TempDir(), name)}
 		s.cable(s.rack, name, v.ns, "vs")
 		s.cable(s.core, name, v.ns, "db")
-		s.ip("-n", v.ns, "addr", "add", fmt.Sprintf("10.77.0.%d/16", 1+i), "dev", "vs")
+		s.ip("-n", v.ns, "addr", "add", serverAddress(i)+"/16", "dev", "vs")
 		s.ip("-n", v.ns, "addr", "add", fmt.Sprintf("10.88.0.%d/24", 1+i), "dev", "db")
 		s.servers = append(s.servers, v)
 	}
@@ -112,6 +112,16 @@ func (s *site) startServers(ctx context.Context) {
 		v.keepUp(ctx)
 	}
 }
+
+// named puts the names of servers in place of their addresses.
+func (s *site) named(line string) string {
+	for i, v := range s.servers {
+		line = strings.ReplaceAll(line, serverAddress(i)+":", v.name+":")
+	}
+	return line
+}
+
+func serverAddress(i int) string { return fmt.Sprintf("10.77.0.%d", 1+i) }
 
 func (s *site) stopServers() {
 	for _, v := range s.servers {
