@@ -19,8 +19,12 @@ type Instance struct {
 	HeartbeatN int64     `json:"-"`
 	IsDrained  bool      `json:"isDrained"` // an admin wants it to hold no duty
 	DrainedAt  time.Time `json:"drainedAt"` // since when; zero if it is not drained, or was drained before a version that notes it
-	StartedAt  time.Time `json:"startedAt"` // all times here are by the clock of the database
-	SeenAt     time.Time `json:"seenAt"`    // its last sign of life. In a file of SQLite it is that of its start
+	// CutOff is why the instance with the engine does not answer this one over their link; "" if it does. Machines that boot from this one
+	// wait then.
+	CutOff    string    `json:"cutOff"`
+	CutOffAt  time.Time `json:"cutOffAt"`  // since when; zero if it is not cut off
+	StartedAt time.Time `json:"startedAt"` // all times here are by the clock of the database
+	SeenAt    time.Time `json:"seenAt"`    // its last sign of life. In a file of SQLite it is that of its start
 }
 
 // Duty is work that one instance at a time does. Package provision/duty decides who.

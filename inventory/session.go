@@ -226,6 +226,7 @@ const (
 	IssueLostChanges       = "database-lost-changes" // acknowledged changes are gone after a failover
 	IssueOneCopy           = "image-on-one-instance" // no other instance of the database has files of an image
 	IssueInstance          = "instance-silent"       // another instance of the database gives no sign of life
+	IssueCutOff            = "instance-cut-off"      // another instance of the database gets no answer from the one with the engine
 	IssueClock             = "clock-jumped"          // the clock was set by more than a minute
 	IssueInterface         = "interface-unserved"    // nobody is answered on a boot interface: down, without address or subnet
 	IssueArtefact          = "artefact-damaged"      // a file of an image is missing or not what it was

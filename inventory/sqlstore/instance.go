@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	instanceColumns = `id, name, run, addresses, program, heartbeat_n, is_drained, started_at, seen_at, drained_at, links`
+	instanceColumns = `id, name, run, addresses, program, heartbeat_n, is_drained, started_at, seen_at, drained_at, links,
+cut_off, cut_off_at`
 
 	findInstanceSQL       = `SELECT ` + instanceColumns + ` FROM instances WHERE id = $1`
 	findInstanceByNameSQL = `SELECT ` + instanceColumns + ` FROM instances WHERE name = $1`
 	listInstancesSQL      = `SELECT ` + instanceColumns + ` FROM instances ORDER BY name`
-	saveInstanceSQL       = `INSERT INTO instances (` + instanceColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	saveInstanceSQL       = `INSERT INTO instances (` + instanceColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, run = excluded.run, addresses = excluded.addresses, program = excluded.program,
 heartbeat_n = excluded.heartbeat_n, is_drained = excluded.is_drained, started_at = excluded.started_at, seen_at = excluded.seen_at,
-drained_at = excluded.drained_at, links = excluded.links`
+drained_at = excluded.drained_at, links = excluded.links, cut_off = excluded.cut_off, cut_off_at = excluded.cut_off_at`
 	heartbeatSQL      = `UPDATE instances SET heartbeat_n = heartbeat_n + 1, seen_at = $1 WHERE id = $2 AND run = $3`
 	deleteInstanceSQL = `DELETE FROM instances WHERE id = $1`
 
@@ -33,7 +34,8 @@ former = excluded.former`
 
 func readInstance(s database.Scan) (i inventory.Instance, err error) {
 	err = s(&i.ID, &i.Name, &i.Run, column.JSON(&i.Addresses), &i.Version, &i.HeartbeatN, column.Bool(&i.IsDrained),
-		column.Time(&i.StartedAt), column.Time(&i.SeenAt), column.Time(&i.DrainedAt), column.JSON(&i.Links))
+		column.Time(&i.StartedAt), column.Time(&i.SeenAt), column.Time(&i.DrainedAt), column.JSON(&i.Links),
+		&i.CutOff, column.Time(&i.CutOffAt))
 	return i, err
 }
 
@@ -75,7 +77,7 @@ func (t instanceTx) SaveInstance(i inventory.Instance) error {
 		return err
 	}
 	return t.Later(nil, saveInstanceSQL, i.ID, i.Name, i.Run, texts[0], i.Version, i.HeartbeatN, column.Bit(i.IsDrained),
-		column.MS(i.StartedAt), column.MS(i.SeenAt), column.MS(i.DrainedAt), texts[1])
+		column.MS(i.StartedAt), column.MS(i.SeenAt), column.MS(i.DrainedAt), texts[1], i.CutOff, column.MS(i.CutOffAt))
 }
 
 // Heartbeat implements inventory.InstanceTx.

@@ -36,7 +36,7 @@ func Instance(n int) inventory.Instance {
 func instances(t *testing.T, s inventory.Store) {
 	first, second := Instance(1), Instance(2)
 	second.IsDrained, second.Addresses, second.DrainedAt = true, nil, second.SeenAt.Add(time.Minute)
-	second.Links = nil
+	second.Links, second.CutOff, second.CutOffAt = nil, "no answer", second.SeenAt
 	write(t, s, func(tx inventory.Tx) error {
 		if err := tx.SaveInstance(second); err != nil {
 			return err

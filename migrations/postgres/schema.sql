@@ -377,6 +377,8 @@ CREATE TABLE instances (
   seen_at BIGINT NOT NULL,
   drained_at BIGINT NOT NULL DEFAULT 0,
   links TEXT COLLATE "C" NOT NULL DEFAULT '[]'::text,
+  cut_off TEXT COLLATE "C" NOT NULL DEFAULT ''::text,
+  cut_off_at BIGINT NOT NULL DEFAULT 0,
   CONSTRAINT instances_pkey PRIMARY KEY (id),
   CONSTRAINT instances_name_key UNIQUE (name)
 );

@@ -33,9 +33,9 @@ type Keeper struct {
 	held atomic.Pointer[map[string]grant] // replaced whole, so that packets read it without a lock
 
 	seen    atomic.Pointer[seen]
-	answers atomic.Int64             // how often the database has answered Run
-	takenN  atomic.Int64             // duties
-	reached atomic.Pointer[[]string] // the addresses of the instance
+	answers atomic.Int64         // how often the database has answered Run
+	takenN  atomic.Int64         // duties
+	told    atomic.Pointer[Told] // replaced whole
 	works   works
 
 	mu      sync.Mutex
@@ -74,7 +74,7 @@ func New(cfg Config) *Keeper {
 	}
 	k.works = works{n: map[string]int{}, changed: k.poke}
 	k.held.Store(&map[string]grant{})
-	k.reached.Store(&cfg.Addresses)
+	k.told.Store(&Told{Addresses: cfg.Addresses, Links: cfg.Links})
 	k.seen.Store(&seen{})
 	return k
 }
@@ -110,10 +110,16 @@ func (k *Keeper) grant(name string) (grant, bool) {
 	return g, ok && k.cfg.Elapsed() < g.until
 }
 
-// Reach says at which addresses the instance is reached from now on. Others see them with its next sign of life.
-func (k *Keeper) Reach(addresses []string) {
-	addresses = slices.Clone(addresses)
-	if was := k.reached.Swap(&addresses); !slices.Equal(*was, addresses) {
+// Tell changes what the instance tells. The others see it with its next sign of life, which comes at once.
+func (k *Keeper) Tell(change func(*Told)) {
+	k.mu.Lock()
+	was := k.told.Load()
+	is := *was
+	change(&is)
+	is.Addresses, is.Links = slices.Clone(is.Addresses), slices.Clone(is.Links)
+	k.told.Store(&is)
+	k.mu.Unlock()
+	if !is.equals(was) {
 		k.poke()
 	}
 }

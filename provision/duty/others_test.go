@@ -35,10 +35,28 @@ func TestAnInstanceKnowsTheOthers(t *testing.T) {
 			}
 		}
 		until(t, "a sees both", says("b at 10.0.0.2", "c at 10.0.0.3"))
-		b.Reach([]string{"10.0.0.22"})
+		b.Tell(func(t *Told) { t.Addresses = []string{"10.0.0.22"} })
 		if took := until(t, "a sees the new address", says("b at 10.0.0.22", "c at 10.0.0.3")); took > 2*time.Second {
 			t.Errorf("an address is seen after %v", took)
 		}
+		b.Tell(func(t *Told) { t.Links, t.CutOff = []string{"10.0.0.22:8069"}, "no answer" })
+		row := func() inventory.Instance {
+			all, _ := a.Others()
+			return all[0].Instance
+		}
+		took := until(t, "a sees the new link", func() bool { return slices.Equal(row().Links, []string{"10.0.0.22:8069"}) })
+		since := row().CutOffAt
+		if took > 2*time.Second || row().CutOff != "no answer" || since.IsZero() || row().Addresses[0] != "10.0.0.22" {
+			t.Errorf("after %v it reads %+v", took, row())
+		}
+		b.Tell(func(t *Told) { t.CutOff = "no route" })
+		until(t, "a sees the other reason", func() bool { return row().CutOff == "no route" })
+		if !row().CutOffAt.Equal(since) {
+			t.Errorf("it is cut off since %v, and not since %v", row().CutOffAt, since)
+		}
+		b.Tell(func(t *Told) { t.CutOff = "" })
+		until(t, "a sees that it is over", func() bool { return row().CutOff == "" && row().CutOffAt.IsZero() })
+		b.Tell(func(t *Told) { t.CutOff = "no answer" })
 		c.stop()
 		until(t, "c has stopped", says("b at 10.0.0.22", "c is stopped"))
 		b.kill()

@@ -3,7 +3,6 @@ package duty
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -92,7 +91,7 @@ func (t *turn) register() (other *inventory.Instance, err error) {
 	}
 	k.inherit(duties)
 	t.self.Name, t.self.Version = k.cfg.Name, k.cfg.Version
-	t.self.Addresses, t.self.Links = slices.Clone(*k.reached.Load()), slices.Clone(k.cfg.Links)
+	k.told.Load().into(&t.self, t.now)
 	t.self.Run, t.self.StartedAt, t.self.SeenAt = k.run, t.now, t.now
 	t.self.HeartbeatN++
 	if k.cfg.IsAlone || k.undrains { // with IsAlone, the row may come from a database with other instances
@@ -184,7 +183,7 @@ func (t *turn) leave() error {
 			}
 		}
 	}
-	t.self.Run = ""
+	t.self.Run, t.self.CutOff, t.self.CutOffAt = "", "", time.Time{}
 	if err := t.tx.SaveInstance(t.self); err != nil {
 		return err
 	}

@@ -88,8 +88,7 @@ func (t *turn) look() error {
 		return err
 	}
 	t.self.HeartbeatN, t.self.SeenAt = t.self.HeartbeatN+1, t.now
-	if now := *k.reached.Load(); !slices.Equal(t.self.Addresses, now) {
-		t.self.Addresses = slices.Clone(now)
+	if k.told.Load().into(&t.self, t.now) {
 		return t.tx.SaveInstance(t.self)
 	}
 	return t.tx.Heartbeat(k.cfg.ID, k.run, t.now)

@@ -1,6 +1,7 @@
 package net_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,32 @@ func TestPostgreSQLAnInstanceTellsWhatIsWrongWithItsMachine(t *testing.T) {
 	if said := a.issueOf(t, inventory.IssueInterface, "a"); said != "" {
 		t.Errorf("the interface of a is well: %s", said)
 	}
+	// The way of the link goes. The leader knows no better than that the interface is down.
+	a.lab.In(a.Net.Server, "ip", "addr", "del", "10.78.0.1/24", "dev", "vp")
+	cutOff := func() string {
+		for i, err := range a.API.Instances.All(t.Context(), client.Query{}) {
+			if err != nil || i.Name == "b" {
+				return i.CutOff + errText(err)
+			}
+		}
+		return "b is not listed"
+	}
+	within(t, 15*time.Second, "the leader says that b is cut off", func() (bool, string) {
+		said := a.issueOf(t, inventory.IssueCutOff, "")
+		return strings.HasPrefix(said, "instance b gets no answer from the instance with the engine since 2") && cutOff() != "", said + cutOff()
+	})
+	if ok, said := says("instance b: nobody is answered on interface vs: is down")(); !ok {
+		t.Errorf("what was wrong with b is now %q", said)
+	}
+	// An address that is new tells the way.
+	a.lab.In(a.Net.Server, "ip", "addr", "add", "10.78.0.9/24", "dev", "vp")
+	within(t, 10*time.Second, "b finds the leader again", func() (bool, string) {
+		said := cutOff()
+		return said == "", said
+	})
 	b.lab.In(b.Net.Server, "ip", "link", "set", "vs", "up")
-	within(t, 12*time.Second, "that is over", says(""))
+	within(t, 12*time.Second, "all is well", func() (bool, string) {
+		said := a.issueOf(t, inventory.IssueInterface, "b") + a.issueOf(t, inventory.IssueCutOff, "")
+		return said == "", said
+	})
 }

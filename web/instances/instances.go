@@ -99,6 +99,7 @@ func (s *Server) drain(req *rest.Request, name string, isDrained bool) (*rest.On
 func shown(p duty.Peer) wire.Instance {
 	is := wire.Instance{
 		Name: p.Name, ID: p.ID, Addresses: append([]string{}, p.Addresses...), Version: p.Version, StartedAt: p.StartedAt, SeenAt: p.SeenAt,
+		Links: append([]string{}, p.Links...), CutOff: p.CutOff, CutOffAt: p.CutOffAt,
 		Life: string(p.Life), IsDrained: p.IsDrained, DrainedAt: p.DrainedAt, IsLeader: p.IsLeader, IsThis: p.IsSelf,
 		Duties: make([]wire.InstanceDuty, 0, len(p.Duties)),
 	}

@@ -6,7 +6,8 @@ import "time"
 type Instance struct {
 	Name      string    `json:"name"`
 	ID        string    `json:"id" doc:"Of its data directory"`
-	Addresses []string  `json:"addresses" doc:"Where machines and other instances reach it"`
+	Addresses []string  `json:"addresses" doc:"Where machines reach it"`
+	Links     []string  `json:"links" doc:"Where other instances reach it"`
 	Version   string    `json:"version" doc:"Of its program"`
 	StartedAt time.Time `json:"startedAt" doc:"By the clock of the database, like all times here"`
 	SeenAt    time.Time `json:"seenAt" doc:"Its last sign of life; with SQLite its start"`
@@ -14,6 +15,8 @@ type Instance struct {
 	Life string `json:"life" enum:"alive,silent,stopped,unknown" doc:"silent: no sign of life for 3 s; stopped: it stopped by itself"`
 	// QuietSeconds is by the clock of the instance that answers. It is absent if that one has seen no sign of life.
 	QuietSeconds *float64       `json:"quietSeconds,omitempty" doc:"Age of its last sign of life; absent: not known"`
+	CutOff       string         `json:"cutOff,omitempty" doc:"Why the instance with the engine does not answer it; its machines wait"`
+	CutOffAt     time.Time      `json:"cutOffAt,omitzero" doc:"Since when"`
 	IsDrained    bool           `json:"isDrained" doc:"An admin wants it to hold no duty"`
 	DrainedAt    time.Time      `json:"drainedAt,omitzero" doc:"Since when"`
 	IsLeader     bool           `json:"isLeader" doc:"It has the duty engine: it decides what machines boot, and drives operations"`

@@ -134,7 +134,8 @@ func (a *appliance) start(ctx context.Context) error {
 		return err
 	}
 	a.answering = lookup.NewAnswering(lookup.AnsweringConfig{
-		Networks: a.networks, Duties: a.member.Duties, Besides: []string{inventory.DutyEngine}, Interfaces: a.cfg.Interfaces, Log: a.log,
+		Networks: a.networks, Duties: a.member.Duties, Besides: []string{inventory.DutyEngine}, Interfaces: a.cfg.Interfaces,
+		Links: a.cfg.links, Log: a.log,
 	})
 	a.check.networks = a.networks
 	if a.catalogue, err = readCatalogue(a.cfg.Catalogue); err != nil {
@@ -412,7 +413,8 @@ func (a *appliance) openLink(key []byte) error {
 	a.peers = peer.NewClient(who, a.member.ID)
 	a.link = peer.New(peer.Config{Identity: who, Listen: a.cfg.InstanceListen, Knows: a.isInstanceAt, Log: a.log})
 	a.remote = leader.New(leader.Config{
-		Client: a.peers, Leader: a.member.Leader, Neighbour: a.neighbours.Of, Offer: a.engine.Foresee, Now: time.Now, Log: a.log,
+		Client: a.peers, Leader: a.member.Leader, Heard: a.member.Heard, Neighbour: a.neighbours.Of, Offer: a.engine.Foresee,
+		Now: time.Now, Log: a.log,
 	})
 	a.decides = leader.NewSwitch(a.remote)
 	a.copies = copies.New(copies.Config{

@@ -38,6 +38,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/inventory"
@@ -119,6 +120,14 @@ func Default() Config {
 		DataDir: "/var/lib/slipway", InstanceListen: fmt.Sprint(":", peer.Port), AdminListen: "127.0.0.1:8067", BootPort: 80, Mode: "auto", Unknown: string(inventory.UnknownDisk),
 		Advertise: true, CheckConflict: true, KeepHistory: inventory.Duration(90 * 24 * time.Hour), KeepStrangers: inventory.Duration(7 * 24 * time.Hour), LogLevel: "info", LogFormat: "text", Out: os.Stdout, LogTo: os.Stderr,
 	}
+}
+
+// links returns where other instances reach this one.
+func (c *Config) links() []string {
+	if !c.storage().IsServer() {
+		return nil
+	}
+	return lookup.Links(c.InstanceListen)
 }
 
 // Validate checks the settings as far as they can be without touching the network.

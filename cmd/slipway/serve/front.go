@@ -70,25 +70,6 @@ func (a *appliance) answerPeers() {
 	leader.AdminHandler(a.link, a.admin.PeerHandler(), a.admin.PeerSocketHandler(leader.UserOf))
 }
 
-// links returns where other instances reach this one: at the address of --instance-listen, or at all addresses of this machine.
-func (c *Config) links() (links []string) {
-	host, port, err := net.SplitHostPort(c.InstanceListen)
-	if err != nil || !c.storage().IsServer() {
-		return nil
-	}
-	if at, err := netip.ParseAddr(host); host != "" && (err != nil || !at.IsUnspecified()) {
-		return []string{c.InstanceListen}
-	}
-	all, _ := net.InterfaceAddrs() // without any, nobody reaches this machine
-	for _, a := range all {
-		p, err := netip.ParsePrefix(a.String())
-		if err == nil && p.Addr().IsGlobalUnicast() {
-			links = append(links, net.JoinHostPort(p.Addr().Unmap().String(), port))
-		}
-	}
-	return links
-}
-
 // listenPeople opens the listeners for people and programs: one over TCP, and a Unix socket.
 func (a *appliance) listenPeople(ctx context.Context) (tcp, socket net.Listener, err error) {
 	if tcp, err = listenAdmin(ctx, a.cfg.AdminListen); err != nil {

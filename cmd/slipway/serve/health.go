@@ -54,7 +54,7 @@ func (h *health) look(ctx context.Context, leap time.Duration) *trouble.Health {
 	if err := h.instances.Look(ctx); err != nil && ctx.Err() == nil { // the issue about the store says why
 		h.log.Debug("instances not read", "err", err)
 	}
-	found.Silent = h.instances.Silent()
+	found.Silent, found.CutOff = h.instances.Silent(), h.instances.CutOff()
 	// On a tight disk the engine stores leases and states only, so that machines still boot.
 	isTight := found.Database == nil && h.reserve.Keep(found.Disk)
 	h.shed.DiskIsTight(isTight)

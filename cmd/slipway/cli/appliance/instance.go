@@ -41,6 +41,9 @@ func (instance) Fields(f *nouns.Fields, i wire.Instance) {
 		names = append(names, d.Name)
 	}
 	f.Listed("duties", strings.Join(names, ", "))
+	f.Shown("links", strings.Join(i.Links, ", "))
+	f.Shown("cut off", cli.TimeText(i.CutOffAt))
+	f.Shown("reason", i.CutOff)
 	f.Shown("id", i.ID)
 	f.Shown("started", cli.TimeText(i.StartedAt))
 	f.Shown("drained", cli.TimeText(i.DrainedAt))
@@ -52,6 +55,9 @@ func (instance) Fields(f *nouns.Fields, i wire.Instance) {
 // lifeText says whether an instance runs, and what is special about it.
 func lifeText(i wire.Instance) string {
 	text := i.Life
+	if i.CutOff != "" && i.Life == "alive" {
+		text += ", cut off from the engine"
+	}
 	if i.IsDrained {
 		text += ", drained"
 	}

@@ -35,6 +35,12 @@ func (w *Watch) Checks() []doctor.Check {
 			})
 		}
 	}
+	for _, c := range s.cutOff {
+		checks = append(checks, doctor.Check{
+			Name: "instance " + c.Name, Status: doctor.Failed, Detail: "gets no answer from the instance with the engine: " + c.Reason,
+			Hint: "open port 8069 between the two machines; slipway instance show lists the links of an instance",
+		})
+	}
 	for _, name := range s.unserved() {
 		checks = append(checks, doctor.Check{
 			Name: "network " + name, Status: doctor.Warning, Detail: "no live instance has an address in it: its machines get no answer",

@@ -23,6 +23,7 @@ type Member struct {
 
 	cfg    Config
 	led    *ledStore
+	ear    ear
 	leader atomic.Pointer[inventory.Instance] // the last known; nil: none was ever seen
 	stop   context.CancelFunc
 	left   chan error // gets the end of Duties.Run
@@ -114,6 +115,7 @@ func (m *Member) Lead(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			m.Duties.Tell(func(t *duty.Told) { t.CutOff = "" })
 			s, err := m.Duties.Under(m.cfg.Store, inventory.DutyEngine)
 			if err == nil {
 				m.led.fenced.Store(&s)
@@ -163,6 +165,23 @@ func (m *Member) Leader() []string {
 		return i.Links
 	}
 	return nil
+}
+
+// Heard notes whether the leader has answered a call, as the error says. One goroutine calls it. When the leader lives, and does not answer
+// for some time, the other instances read that in the row of this one.
+func (m *Member) Heard(err error) {
+	leader, life := "", duty.Unknown
+	if i := m.leader.Load(); i != nil {
+		leader = i.ID
+	}
+	others, _ := m.Duties.Others()
+	for _, p := range others {
+		if p.ID == leader {
+			life = p.Life
+		}
+	}
+	cutOff := m.ear.hear(leader, life, err, time.Now())
+	m.Duties.Tell(func(t *duty.Told) { t.CutOff = cutOff })
 }
 
 // look finds the leader in the database, and returns a line about it for people. The line is "" if this instance is the leader.

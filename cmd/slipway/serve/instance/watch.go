@@ -29,6 +29,15 @@ type state struct {
 	now     time.Time // of the database, for people
 	subnets []inventory.Subnet
 	silent  []Silence
+	cutOff  []CutOff
+}
+
+// CutOff is an instance that lives, and gets no answer from the one with the engine.
+type CutOff struct {
+	Name    string
+	SinceAt time.Time // by the clock of the database
+	Reason  string
+	Answers []string // the duties of networks that it has: their machines wait
 }
 
 // Silence is an instance that gives no sign of life, and has not stopped by itself.
@@ -78,6 +87,13 @@ func (w *Watch) Look(ctx context.Context) error {
 		if isGone(p, open[inventory.IssueInstance+"/"+p.Name]) {
 			is.silent = append(is.silent, silenceOf(p, is.roster))
 		}
+		if isCutOff(p, open[inventory.IssueCutOff+"/"+p.Name]) {
+			c := CutOff{Name: p.Name, SinceAt: p.CutOffAt, Reason: p.CutOff}
+			for _, d := range p.Duties {
+				c.Answers = append(c.Answers, d.Name)
+			}
+			is.cutOff = append(is.cutOff, c)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,6 +110,12 @@ func isGone(p duty.Peer, wasTold bool) bool {
 		return wasTold
 	}
 	return false
+}
+
+// isCutOff reports whether an instance gets no answer from the leader. Of a silent one nobody knows. As with isGone, an open issue stays
+// while nobody knows whether the instance lives.
+func isCutOff(p duty.Peer, wasTold bool) bool {
+	return p.CutOff != "" && !p.IsLeader && (p.Life == duty.Alive || p.Life == duty.Unknown && wasTold)
 }
 
 // silenceOf says what an instance had when it fell silent, and who has that now.
@@ -120,6 +142,9 @@ func (w *Watch) Silent() []Silence {
 	defer w.mu.Unlock()
 	return slices.Clone(w.found.silent)
 }
+
+// CutOff returns the instances that get no answer from the leader.
+func (w *Watch) CutOff() []CutOff { return slices.Clone(w.state().cutOff) }
 
 // Peers returns the instances as of the last look, with their life of this moment.
 func (w *Watch) Peers() []duty.Peer {

@@ -175,6 +175,7 @@ func TestTheSelfCheckSpeaksOfInstances(t *testing.T) {
 	for name, c := range map[string]struct {
 		peers   []duty.Peer
 		subnets []inventory.Subnet
+		cutOff  []CutOff
 		want    []string // status, name and the beginning of the detail
 	}{
 		"one instance":  {peers: []duty.Peer{a}},
@@ -200,13 +201,17 @@ func TestTheSelfCheckSpeaksOfInstances(t *testing.T) {
 			peers: []duty.Peer{a, b}, subnets: []inventory.Subnet{subnet("10.9.0.0/24", "eth1")},
 			want: []string{both, "warning network dmz no live instance has an address in it"},
 		},
+		"one is cut off": {
+			peers: []duty.Peer{a, b}, cutOff: []CutOff{{Name: "b", Reason: "no route"}},
+			want: []string{both, "error instance b gets no answer from the instance with the engine: no route"},
+		},
 		"one behind a relay agent": {
 			peers: []duty.Peer{a, b}, subnets: []inventory.Subnet{subnet("10.9.0.0/24", ""), subnet("10.0.0.0/24", "eth1")},
 			want: []string{both},
 		},
 	} {
 		w := NewWatch(duty.New(duty.Config{Instance: inventory.Instance{ID: "a"}}), nil)
-		w.found = state{roster: duty.Roster{Peers: c.peers}, now: now, subnets: c.subnets}
+		w.found = state{roster: duty.Roster{Peers: c.peers}, now: now, subnets: c.subnets, cutOff: c.cutOff}
 		checks := w.Checks()
 		if len(checks) != len(c.want) {
 			t.Errorf("%s: %+v", name, checks)

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,6 +150,7 @@ func remote(c *peer.Client, at ...string) *Remote {
 	return New(Config{
 		Client: c, Leader: func() []string { return at }, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return frontNow },
 		Neighbour: func(netip.Addr) (inventory.MAC, bool) { return "52:54:00:00:00:09", true },
+		Heard:     func(error) {},
 		Offer:     func(context.Context, pxe.Client, string) pxe.Reply { return pxe.Reply{File: "decided here"} },
 	})
 }
@@ -374,5 +376,43 @@ func TestNotesThatWaitForALeaderAreBounded(t *testing.T) {
 	}
 	if len(r.queue) != notesWaiting || r.lost.Load() != 7 {
 		t.Errorf("%d wait, %d lost", len(r.queue), r.lost.Load())
+	}
+}
+
+// TestAFrontHearsWhetherTheLeaderAnswers greets at several links.
+func TestAFrontHearsWhetherTheLeaderAnswers(t *testing.T) {
+	r := link(t, &told{})
+	works := r.cfg.Leader()[0]
+	for want, links := range map[string][]string{
+		"": {"127.0.0.1:1", works},
+		"no answer from 127.0.0.1:1 (connect: connection refused), 127.0.0.1:2 (connect: connection refused)": {"127.0.0.1:2", "127.0.0.1:1"},
+		"no instance has the engine at the moment":                                                            nil,
+	} {
+		r.cfg.Leader = func() []string { return links }
+		if got := fmt.Sprint(r.greet(t.Context())); got != cmp.Or(want, "<nil>") {
+			t.Errorf("%q: %s", links, got)
+		}
+	}
+	if last := r.answered.Load(); last == nil || *last != works {
+		t.Errorf("the next question goes to %v", last)
+	}
+	// Notes that wait for a leader do not keep it from being greeted.
+	heard := make(chan error, 8)
+	r.cfg.Leader, r.cfg.Heard = func() []string { return []string{"127.0.0.1:1"} }, func(err error) { heard <- err }
+	r.Exhausted("rack1")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Serve(ctx) }()
+	select {
+	case err := <-heard:
+		if err == nil {
+			t.Error("it hears of an answer")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it hears nothing")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

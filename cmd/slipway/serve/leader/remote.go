@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +28,8 @@ type Config struct {
 	Neighbour func(netip.Addr) (inventory.MAC, bool)
 	// Offer decides for DHCP while the leader does not answer. A machine that boots waits for some seconds only.
 	Offer func(ctx context.Context, c pxe.Client, base string) pxe.Reply
+	// Heard is called every few seconds with nil if the leader answers, and with the reason if it does not.
+	Heard func(err error)
 	Now   func() time.Time
 	Log   *slog.Logger
 }
@@ -45,8 +49,9 @@ const (
 	offerFor = 500 * time.Millisecond
 	// silentFor is how long DHCP decides by itself after the leader did not answer.
 	silentFor = time.Second
-	// greetEvery is how often the leader is asked for nothing.
+	// greetEvery is how often the leader is asked for nothing, and greetFor is how long an answer may take.
 	greetEvery = 2 * time.Second
+	greetFor   = 4 * time.Second
 )
 
 // New returns a Remote.
@@ -205,41 +210,56 @@ func (r *Remote) links() []string {
 // Serve sends the notes until ctx is done. While no leader answers they wait. Notes that find the queue full are lost, and the
 // leader logs how many.
 func (r *Remote) Serve(ctx context.Context) error {
-	tick := time.NewTicker(greetEvery)
-	defer tick.Stop()
+	var greeting sync.WaitGroup
+	defer greeting.Wait()
+	greeting.Go(func() { // also while notes wait for an answer
+		for sleep.For(ctx, greetEvery) == nil {
+			if err := r.greet(ctx); ctx.Err() == nil {
+				r.cfg.Heard(err)
+			}
+		}
+	})
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case first := <-r.queue:
 			r.send(ctx, r.more(first))
-		case <-tick.C:
-			r.greet(ctx)
 		}
 	}
 }
 
-// greet finds a link of the leader that works. An instance may have addresses that others do not reach.
-func (r *Remote) greet(ctx context.Context) {
-	asking, cancel := context.WithTimeout(ctx, greetEvery)
+// greet finds a link of the leader that works. An instance may have addresses that others do not reach. The error names all that it has
+// tried.
+func (r *Remote) greet(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, greetFor)
 	defer cancel()
 	links := r.links()
-	found := make(chan string, len(links))
+	if len(links) == 0 {
+		return inventory.Errorf(inventory.Unavailable, "no instance has the engine at the moment")
+	}
+	type answer struct {
+		link string
+		err  error
+	}
+	answers := make(chan answer, len(links))
 	for _, link := range links {
 		go func() {
 			_, err := peer.Call[nothing](asking, r.cfg.Client.HTTP, "https://"+link+root+tellNotes, notes{Now: r.cfg.Now()})
-			if err != nil {
-				link = ""
-			}
-			found <- link
+			answers <- answer{link, err}
 		}()
 	}
+	var failed []string
 	for range links {
-		if link := <-found; link != "" {
-			r.answered.Store(&link)
-			return
+		a := <-answers
+		if a.err == nil {
+			r.answered.Store(&a.link)
+			return nil
 		}
+		failed = append(failed, a.link+" ("+peer.Reason(a.err)+")")
 	}
+	slices.Sort(failed)
+	return inventory.Errorf(inventory.Unavailable, "no answer from %s", strings.Join(failed, ", "))
 }
 
 // more returns a note with those behind it.

@@ -133,3 +133,22 @@ func Everywhere(port int) []netip.AddrPort {
 
 // SubnetName makes a name out of that of an interface, which may have dots (VLANs), upper case and underscores.
 func SubnetName(iface string) string { return inventory.NameFrom(iface, "boot") }
+
+// Links returns where other instances reach a listener: at the host of listen, or at all addresses of this machine if it names none.
+func Links(listen string) (links []string) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil
+	}
+	if at, err := netip.ParseAddr(host); host != "" && (err != nil || !at.IsUnspecified()) {
+		return []string{listen}
+	}
+	all, _ := net.InterfaceAddrs() // without any, nobody reaches this machine
+	for _, a := range all {
+		p, err := netip.ParsePrefix(a.String())
+		if err == nil && p.Addr().IsGlobalUnicast() {
+			links = append(links, net.JoinHostPort(p.Addr().Unmap().String(), port))
+		}
+	}
+	return links
+}

@@ -20,6 +20,7 @@ type AnsweringConfig struct {
 	Duties     *duty.Keeper
 	Besides    []string // the duties that the instance would have besides those of networks
 	Interfaces []string
+	Links      func() []string // where other instances reach this one now
 	Log        *slog.Logger
 }
 
@@ -231,7 +232,7 @@ func (a *Answering) look(ctx context.Context) (wanted []*place) {
 		}
 		v.ours = append(v.ours, at)
 	}
-	a.cfg.Duties.Reach(reached)
+	a.cfg.Duties.Tell(func(t *duty.Told) { t.Addresses, t.Links = reached, a.cfg.Links() })
 	v.peers, v.isMet = a.cfg.Duties.Others()
 	if now := PeerAddresses(a.cfg.Duties); !slices.Equal(now, *a.instances.Load()) {
 		a.instances.Store(&now)

@@ -116,6 +116,7 @@ func newSite(t *testing.T, store inventory.Store, id string, interfaces ...strin
 		t.Fatal(err)
 	}
 	s.answering = NewAnswering(AnsweringConfig{
+		Links:    func() []string { return nil },
 		Networks: s.networks, Duties: s.duties, Besides: []string{inventory.DutyEngine}, Interfaces: interfaces, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -126,6 +127,20 @@ func unreachable(host string, err error) error {
 		Kind: inventory.Unavailable, Msg: "instance " + host + " does not answer", Err: err,
 		Hint: "slipway instance list shows which instances live; port 8069 must be open between them",
 	}
+}
+
+// Reason says in a few words why a call failed. Its error names the address several times.
+func Reason(err error) string {
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return e.Err.Error()
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err.Error()
+	}
+	if e, ok := errors.AsType[*inventory.Error](err); ok && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
 }
 
 // IsNotConnected reports whether a call failed before the other end can have read it.

@@ -17,7 +17,7 @@ import (
 
 // ownIssues are the types of issues that open and close by watching: those about machines, and those that the leader finds.
 var ownIssues = append([]string{
-	inventory.IssueShed, inventory.IssueNotDurable, inventory.IssueInstance, inventory.IssueOneCopy,
+	inventory.IssueShed, inventory.IssueNotDurable, inventory.IssueInstance, inventory.IssueCutOff, inventory.IssueOneCopy,
 }, machineIssues...)
 
 // firstAlarm is the first number of issues that are not stored yet. They come after all stored ones and are exact in JSON.

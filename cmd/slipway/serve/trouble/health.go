@@ -42,6 +42,7 @@ type Health struct {
 	Store      error          // why nothing can be stored
 	Database   *storage.State // of the PostgreSQL server; nil: the inventory is in SQLite
 	Silent     []instance.Silence
+	CutOff     []instance.CutOff
 	Leap       time.Duration // by which the clock was set
 	Interfaces []doctor.Interface
 	Only6      map[string]bool    // interfaces that have subnets of IPv6

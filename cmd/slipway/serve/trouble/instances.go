@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// instanceIssues are the issues that other instances of the database give no sign of life.
+// instanceIssues are the issues that other instances of the database give no sign of life, or get no answer from the leader.
 func instanceIssues(h *Health) (all []inventory.Issue) {
 	for _, s := range h.Silent {
 		cause := fmt.Sprintf("instance %s gives no sign of life since %s", s.Name, s.SeenAt.UTC().Format(time.RFC3339))
@@ -24,6 +24,19 @@ func instanceIssues(h *Health) (all []inventory.Issue) {
 			Cause: inventory.Clean(cause, CauseAtMost),
 			Hint: "look at its machine, and whether it reaches the database; this closes when it is back. If it is gone for good: " +
 				"slipway instance delete " + s.Name,
+		})
+	}
+	for _, c := range h.CutOff {
+		cause := fmt.Sprintf("instance %s gets no answer from the instance with the engine since %s: %s", c.Name,
+			c.SinceAt.UTC().Format(time.RFC3339), c.Reason)
+		if len(c.Answers) > 0 {
+			cause += "; machines of " + strings.Join(c.Answers, ", ") + " wait"
+		}
+		all = append(all, inventory.Issue{
+			Key: inventory.IssueCutOff + "/" + c.Name, Type: inventory.IssueCutOff, Severity: inventory.SeverityError,
+			Cause: inventory.Clean(cause, CauseAtMost),
+			Hint: "open port 8069 between the two machines; slipway instance show lists the links of an instance. " +
+				"Until then another instance can answer there: slipway instance drain " + c.Name,
 		})
 	}
 	return all

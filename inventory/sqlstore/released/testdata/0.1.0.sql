@@ -595,7 +595,7 @@ CREATE TABLE instances (
   is_drained  INTEGER NOT NULL,
   started_at  INTEGER NOT NULL,
   seen_at     INTEGER NOT NULL
-, drained_at INTEGER NOT NULL DEFAULT 0, links TEXT NOT NULL DEFAULT '[]') STRICT;
+, drained_at INTEGER NOT NULL DEFAULT 0, links TEXT NOT NULL DEFAULT '[]', cut_off TEXT NOT NULL DEFAULT '', cut_off_at INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE duties (
   name     TEXT    NOT NULL PRIMARY KEY,
   holder   TEXT    NOT NULL,
@@ -647,6 +647,7 @@ INSERT INTO goose_db_version VALUES (35, 202611280400, 1, '2026-11-18 11:06:40')
 INSERT INTO goose_db_version VALUES (36, 202611280410, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (37, 202611280420, 1, '2026-11-18 11:06:40');
 INSERT INTO goose_db_version VALUES (38, 202611280710, 1, '2026-11-18 11:06:40');
+INSERT INTO goose_db_version VALUES (39, 202611280740, 1, '2026-11-18 11:06:40');
 INSERT INTO artefacts VALUES ('sha256:01aa', 8388608, 'https://files.example/linux', 1795000000123);
 INSERT INTO artefacts VALUES ('sha256:02bb', 1073741824, 'debian.qcow2', 1795000000123);
 INSERT INTO images VALUES ('debian-12', 'debian', '12', 'x86_64', '["quiet"]', 512, 1, 1795000000123, 1795000000123, 1, '[{"format":"preseed","version":"12","initrdPath":"/preseed.cfg"}]', '["url=${config}"]', '', 0, '', '', '');
@@ -726,7 +727,7 @@ INSERT INTO cluster_access VALUES ('u-a', '["local"]', '["web"]', 1795000000123,
 INSERT INTO allocations VALUES (X'00000000000000000000FFFF0A01C909', 'rack1', '01MACHINE00001', NULL, 1, '', 1795000000123);
 INSERT INTO holdings VALUES ('name', 'web-1', 'machine/01MACHINE00001', '01MACHINE00001', NULL, 'rack.example', '', '/host/hostname', 'machine:1');
 INSERT INTO classes VALUES ('phones', '["acme*"]', '', '', '["00:04:f2"]', 3, '[{"name":"tftp-server-name","value":"phones.example"}]', '', 1795000000123, 1795000000123, 1);
-INSERT INTO instances VALUES ('01INSTANCE', 'a', '01RUN', '["10.1.0.1"]', '0.1.0', 4, 1, 1795000000123, 1795000000123, 0, '["10.1.0.1:8069"]');
+INSERT INTO instances VALUES ('01INSTANCE', 'a', '01RUN', '["10.1.0.1"]', '0.1.0', 4, 1, 1795000000123, 1795000000123, 0, '["10.1.0.1:8069"]', '', 0);
 INSERT INTO duties VALUES ('engine', '01INSTANCE', 3, 1795000000123, 'instance b stopped', '');
 INSERT INTO site_keys VALUES ('boot', 'certificate', X'007365616C6564FF', 1795000000123);
 CREATE INDEX image_files_by_digest ON image_files (digest);

@@ -4,7 +4,7 @@ import { Ask, dryOf } from '../../parts/Ask'
 import { Rows } from '../../parts/Rows'
 import { Tag } from '../../parts/State'
 import { When } from '../../parts/When'
-import { deleteNot, drainNot, type Instance, signOf } from './words'
+import { cutOff, deleteNot, drainNot, type Instance, signOf } from './words'
 
 type Colour = Parameters<typeof Tag>[0]['color']
 type Verb = 'drain' | 'undrain' | 'delete'
@@ -66,6 +66,12 @@ function Name({ of: i }: { of: Instance }) {
           )}
         </Tag>
       )}
+      {cutOff(i) && (
+        <Tag color="red">
+          cut off from the engine <When at={i.cutOffAt} />
+        </Tag>
+      )}
+      {cutOff(i) && <div>{i.cutOff}</div>}
     </>
   )
 }

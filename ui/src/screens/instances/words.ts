@@ -23,6 +23,9 @@ export function signOf(i: Pick<Instance, 'isThis' | 'quietSeconds'>): string {
   return s < 7200 ? `${Math.floor(s / 60)} min ago` : `${Math.floor(s / 3600)} h ago`
 }
 
+// cutOff says whether an instance that lives gets no answer from the one with the engine. Of a silent one nobody knows.
+export const cutOff = (i: Instance) => !!i.cutOff && i.life === 'alive'
+
 // drainNot says why an instance cannot be drained, as far as the page knows; the server says it otherwise.
 export function drainNot(i: Instance, all: Instance[]): string | undefined {
   const others = all.filter((o) => o.name !== i.name && o.life === 'alive' && !o.isDrained)

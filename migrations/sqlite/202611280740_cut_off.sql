@@ -1,0 +1,6 @@
+-- Since when the instance with the engine does not answer another one over their link, and why.
+
+-- +goose Up
+
+ALTER TABLE instances ADD COLUMN cut_off TEXT NOT NULL DEFAULT '';
+ALTER TABLE instances ADD COLUMN cut_off_at INTEGER NOT NULL DEFAULT 0;
