@@ -79,8 +79,8 @@ func (a *Admin) pass(path string) http.Handler {
 			r.Out.Header.Set(userHeader, access.LocalUser(r.In))
 		},
 		ModifyResponse: func(answer *http.Response) error {
-			if peer.IsFault(answer) { // it has just got the engine, or lost it
-				return errors.New("it answers no requests of people now")
+			if err := peer.FaultOf(answer); err != nil { // it has just got the engine, or lost it, or runs another version
+				return err
 			}
 			if answer.Header.Get(knownHeader) != "" {
 				door.Trust(answer.Request.Context())
@@ -89,6 +89,10 @@ func (a *Admin) pass(path string) http.Handler {
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if e, ok := errors.AsType[*inventory.Error](err); ok && e.Kind == inventory.Unavailable {
+				rest.WriteProblem(w, r, a.Log, e)
+				return
+			}
 			rest.WriteProblem(w, r, a.Log, &inventory.Error{
 				Kind: inventory.Unavailable, Msg: "the instance with the engine does not answer", Err: err,
 				Hint: "if it does not come back, another instance takes over within seconds; this one serves machines meanwhile",

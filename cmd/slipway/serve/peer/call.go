@@ -61,8 +61,29 @@ const statusFault = http.StatusUnprocessableEntity
 // faultHeader is in each answer of SendError. What a handler of people answers has it never, whatever its status is.
 const faultHeader = "Slipway-Fault"
 
-// IsFault reports whether an answer is one of SendError.
-func IsFault(answer *http.Response) bool { return answer.Header.Get(faultHeader) != "" }
+// FaultOf returns the error of an answer of SendError, as it was at the other end; nil for any other answer. It reads the answer's body.
+func FaultOf(answer *http.Response) error {
+	if answer.Header.Get(faultHeader) == "" {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, MaxBody))
+	if err != nil {
+		return unreachable(answer.Request.URL.Host, err)
+	}
+	return faultIn(text, answer.Request.URL.Host)
+}
+
+// faultIn reads the body of an answer of SendError.
+func faultIn(text []byte, host string) error {
+	var f fault
+	if err := json.Unmarshal(text, &f); err != nil || f.Kind == "" {
+		return unreachable(host, fmt.Errorf("an error that cannot be read: %q", inventory.Clean(string(text), 200)))
+	}
+	if f.Kind == inventory.Internal { // its text may name paths of the other machine, and Msg is for people
+		return &inventory.Error{Kind: f.Kind, Msg: "instance " + host + " has failed; its log says why", Err: errors.New(f.Msg)}
+	}
+	return &inventory.Error{Kind: f.Kind, Msg: f.Msg, Hint: f.Hint, Field: f.Field, Refs: f.Refs}
+}
 
 // SendError answers with an error, which Call returns at the other end as it was.
 func SendError(w http.ResponseWriter, err error) {
@@ -105,14 +126,7 @@ func Call[A any](ctx context.Context, client *http.Client, url string, question 
 	case len(text) > MaxBody:
 		return a, inventory.Errorf(inventory.Unavailable, "instance %s sent over %d bytes", r.URL.Host, MaxBody)
 	case answer.StatusCode == statusFault:
-		var f fault
-		if err := json.Unmarshal(text, &f); err != nil || f.Kind == "" {
-			return a, unreachable(r.URL.Host, fmt.Errorf("an error that cannot be read: %q", inventory.Clean(string(text), 200)))
-		}
-		if f.Kind == inventory.Internal { // its text may name paths of the other machine, and Msg is for people
-			return a, &inventory.Error{Kind: f.Kind, Msg: "instance " + r.URL.Host + " has failed; its log says why", Err: errors.New(f.Msg)}
-		}
-		return a, &inventory.Error{Kind: f.Kind, Msg: f.Msg, Hint: f.Hint, Field: f.Field, Refs: f.Refs}
+		return a, faultIn(text, r.URL.Host)
 	case answer.StatusCode != http.StatusOK:
 		return a, unreachable(r.URL.Host, errors.New(answer.Status))
 	}

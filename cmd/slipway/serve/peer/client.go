@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -42,6 +43,7 @@ type signed struct {
 func (s signed) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context()) // a RoundTripper changes no request
 	r.Header.Set(callerHeader, s.id)
+	r.Header.Set(versionHeader, strconv.Itoa(Version))
 	return s.Transport.RoundTrip(r)
 }
 

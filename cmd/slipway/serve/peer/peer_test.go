@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -119,6 +120,40 @@ func TestAMachineWithoutAKeyMayAskOnlyWhatAllMay(t *testing.T) {
 	if _, err := NewGuest("1234"); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("a short pin: %v", err)
 	}
+}
+
+// While instances are updated, an old one and a new one may speak different versions of the link.
+func TestAnotherVersionOfTheLinkIsRefusedWithTheReason(t *testing.T) {
+	at := serve(t, identity(t, "k"))
+	for theirs, want := range map[string]string{"2": "version 2", "": "version 0", "1": ""} {
+		c := &http.Client{Transport: inVersion{transport(identity(t, "k").clientTLS()), theirs}}
+		for _, path := range []string{"/double", "/join", "/nothing"} {
+			_, err := Call[any](t.Context(), c, "https://"+at+path, 21)
+			if want == "" && path != "/nothing" {
+				if err != nil {
+					t.Errorf("%s in our version: %v", path, err)
+				}
+				continue
+			}
+			if !inventory.IsKind(err, inventory.Unavailable) || !strings.Contains(err.Error(), cmp.Or(want, "does not answer /nothing")) ||
+				want != "" && !strings.Contains(inventory.HintOf(err), "install the same one on all instances") {
+				t.Errorf("%s in version %q: %v (%s)", path, theirs, err, inventory.HintOf(err))
+			}
+		}
+		c.CloseIdleConnections()
+	}
+}
+
+// inVersion asks in some version of the link.
+type inVersion struct {
+	*http.Transport
+	version string
+}
+
+func (v inVersion) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(versionHeader, v.version)
+	return v.Transport.RoundTrip(r)
 }
 
 // A peer whose machine has lost power says nothing any more: the connection stands, and nobody answers.

@@ -121,6 +121,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The handshake has checked the certificate if there is one.
 	if isInstance := r.TLS != nil && len(r.TLS.PeerCertificates) > 0; isInstance {
 		door.Trust(r.Context())
+		if err := checkVersion(r); err != nil {
+			SendError(w, err)
+			return
+		}
 		if _, pattern := s.mux.Handler(r); pattern != "" {
 			s.mux.ServeHTTP(w, r)
 			return
