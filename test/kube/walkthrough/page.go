@@ -18,6 +18,7 @@ type Block struct {
 	// Wait is how long the block may fail, or print something else, and is tried again. It runs in a shell of its own then.
 	Wait time.Duration
 	Skip string // why it is not run; "" for a block that is
+	On   string // the machines that it runs on, of a page with several; "" for those of the block before
 	// IsHidden says that only a test needs it: it stands in a comment.
 	IsHidden bool
 }
@@ -25,15 +26,16 @@ type Block struct {
 var (
 	waitRE = regexp.MustCompile(`^<!-- wait (\S+) -->$`)
 	skipRE = regexp.MustCompile(`^<!-- skip: (.+) -->$`)
+	onRE   = regexp.MustCompile(`^<!-- on ([a-z0-9 ]+) -->$`)
 )
 
 // Parse finds the blocks of a page. In front of a block may stand <!-- wait 60s -->, which tries it until it succeeds, or
-// <!-- skip: reason -->. A block of text behind it is what it prints. <!-- run and --> on lines of their own hold what is
+// <!-- skip: reason -->, or <!-- on node1 node2 --> on a page about several machines. A block of text behind it is what it prints. <!-- run and --> on lines of their own hold what is
 // run and not shown. Blocks of other languages mean nothing. What looks like one of these and is not is an error, so that
 // nothing is left out silently.
 func Parse(page string) (out []Block, err error) {
 	var wait time.Duration
-	var skip string
+	var skip, on string
 	var follows bool // the last thing was a block that may be followed by what it prints
 	lines := strings.Split(page, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -56,8 +58,10 @@ func Parse(page string) (out []Block, err error) {
 			follows = false
 		case skipRE.MatchString(line):
 			skip, follows = skipRE.FindStringSubmatch(line)[1], false
+		case onRE.MatchString(line):
+			on, follows = onRE.FindStringSubmatch(line)[1], false
 		case line == "```sh" || line == "<!-- run":
-			b := Block{Line: at, Wait: wait, Skip: skip, IsHidden: line == "<!-- run"}
+			b := Block{Line: at, Wait: wait, Skip: skip, On: on, IsHidden: line == "<!-- run"}
 			end := "```"
 			if b.IsHidden {
 				end = "-->"
@@ -66,7 +70,7 @@ func Parse(page string) (out []Block, err error) {
 				return nil, err
 			}
 			out = append(out, b)
-			wait, skip, follows = 0, "", true
+			wait, skip, on, follows = 0, "", "", true
 		case line == "```text":
 			text, err := body("```")
 			if err != nil {
@@ -82,14 +86,14 @@ func Parse(page string) (out []Block, err error) {
 			}
 			follows = false
 		case strings.HasPrefix(line, "<!--"):
-			return nil, fmt.Errorf("line %d: %s: use <!-- wait 60s -->, <!-- skip: reason --> or <!-- run", at, line)
-		case wait != 0 || skip != "":
+			return nil, fmt.Errorf("line %d: %s: use <!-- wait 60s -->, <!-- skip: reason -->, <!-- on node1 --> or <!-- run", at, line)
+		case wait != 0 || skip != "" || on != "":
 			return nil, fmt.Errorf("line %d: a comment for a block of shell stands before something else", at)
 		default:
 			follows = false
 		}
 	}
-	if wait != 0 || skip != "" {
+	if wait != 0 || skip != "" || on != "" {
 		return nil, fmt.Errorf("a comment for a block of shell stands at the end")
 	}
 	return out, nil

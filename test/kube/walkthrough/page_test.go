@@ -27,6 +27,8 @@ func TestAPageIsReadAsItsBlocks(t *testing.T) {
 		{name: "a wait is for the next block only", page: "<!-- wait 2m -->\n'''sh\na\n'''\n'''sh\nb\n'''", want: []Block{{Line: 2, Shell: "a", Wait: 2 * time.Minute}, {Line: 5, Shell: "b"}}},
 		{name: "a skipped block says why", page: "<!-- skip: needs the internet -->\n\n'''sh\na\n'''\n'''text\nb\n'''", want: []Block{{Line: 3, Shell: "a", Skip: "needs the internet", Want: "b"}}},
 		{name: "what only a test needs is hidden", page: "<!-- run\nrack on\n-->\n", want: []Block{{Line: 1, Shell: "rack on", IsHidden: true}}},
+		{name: "a block says on which machines it runs", page: "<!-- on node1 node2 -->\n<!-- wait 1s -->\n'''sh\na\n'''\n'''sh\nb\n'''", want: []Block{{Line: 3, Shell: "a", On: "node1 node2", Wait: time.Second}, {Line: 6, Shell: "b"}}},
+		{name: "a machine before no block is an error", page: "<!-- on node1 -->\ntext\n", fails: "line 2: a comment"},
 		{name: "a fence inside of a block of another language is not a block", page: "'''yaml\n<!-- wait 1s -->\n'''\n", want: nil},
 		{name: "a block that does not end is an error", page: "'''sh\na\n", fails: "line 1: ```sh does not end"},
 		{name: "an unknown comment is an error", page: "<!-- wiat 60s -->\n'''sh\na\n'''", fails: "line 1: <!-- wiat 60s -->"},

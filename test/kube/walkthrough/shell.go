@@ -25,8 +25,9 @@ type Shell struct {
 	n    int
 }
 
-// NewShell starts a shell in a folder, which holds what blocks print too.
-func NewShell(dir string, env []string) (*Shell, error) {
+// NewShell starts a shell in a folder, which holds what blocks print too. inside are a program and its arguments that run the shell
+// elsewhere, such as in the namespaces of another process.
+func NewShell(dir string, env []string, inside ...string) (*Shell, error) {
 	r, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -46,7 +47,8 @@ func NewShell(dir string, env []string) (*Shell, error) {
 			s.said <- lines.Text()
 		}
 	}()
-	s.cmd = exec.Command("bash", "--norc", "--noprofile", "-eu")
+	words := append(inside, "bash", "--norc", "--noprofile", "-eu")
+	s.cmd = exec.Command(words[0], words[1:]...)
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stdin = dir, env, r
 	s.cmd.ExtraFiles = []*os.File{w}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
