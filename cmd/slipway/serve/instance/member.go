@@ -167,6 +167,23 @@ func (m *Member) Leader() []string {
 	return nil
 }
 
+// Admit refuses another instance that the list of the database does not have, or has as stopped. It refuses with
+// Unavailable, so that a new instance asks again: this one reads the list each second.
+func (m *Member) Admit(id string) error {
+	others, isKnown := m.Duties.Others()
+	if !isKnown {
+		return nil // this instance has just started, and has not read the list yet
+	}
+	for _, p := range others {
+		if p.ID == id && p.Run != "" {
+			return nil
+		}
+	}
+	return inventory.Errorf(inventory.Unavailable,
+		"instance %q is not in the list: an admin has deleted it, or it has started this moment", inventory.Clean(id, 60)).
+		WithHint("slipway instance list shows the instances; one that reaches the database again starts, and joins the list")
+}
+
 // Heard notes whether the leader has answered a call, as the error says. One goroutine calls it. When the leader lives, and does not answer
 // for some time, the other instances read that in the row of this one.
 func (m *Member) Heard(err error) {

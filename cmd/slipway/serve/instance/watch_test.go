@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -152,6 +153,53 @@ func TestAnInstanceWithoutASignOfLifeIsNoticed(t *testing.T) {
 	p.passes(time.Second, true)
 	p.becomes(duty.Alive)
 	quiet("it is back", p.watch, 0)
+}
+
+// TestOnlyListedInstancesAreAdmitted: the key alone does not make an instance.
+func TestOnlyListedInstancesAreAdmitted(t *testing.T) {
+	p := newPair(t)
+	m := &Member{Duties: p.a}
+	admits := func(what, id string, want bool) {
+		t.Helper()
+		var err error
+		for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+			p.a.Look()
+			if err = m.Admit(id); (err == nil) == want {
+				return
+			}
+		}
+		t.Errorf("%s: %v", what, err)
+	}
+	admits("one that runs", "2", true)
+	p.passes(time.Hour, false)
+	p.becomes(duty.Silent)
+	if err := m.Admit("2"); err != nil {
+		t.Errorf("one that has lost the database, and serves machines still: %v", err)
+	}
+	admits("nobody", "", false)
+	admits("one that nobody knows", "3", false)
+	p.write(func(tx inventory.Tx) error {
+		i, err := tx.FindInstance("2")
+		i.Run = ""
+		return errors.Join(err, tx.SaveInstance(i))
+	})
+	admits("one that has stopped", "2", false)
+	p.write(func(tx inventory.Tx) error {
+		i, err := tx.FindInstance("2")
+		i.Run = "next"
+		return errors.Join(err, tx.SaveInstance(i))
+	})
+	admits("one that was started again", "2", true)
+	p.passes(time.Hour, false)
+	p.becomes(duty.Silent)
+	p.write(func(tx inventory.Tx) error {
+		_, err := p.a.Forget(tx, "b")
+		return err
+	})
+	admits("one that an admin has deleted", "2", false)
+	if err := (&Member{Duties: p.keeper()}).Admit("3"); err != nil {
+		t.Errorf("an instance that has just started refuses another: %v", err)
+	}
 }
 
 // TestTheSelfCheckSpeaksOfInstances judges states that were found.

@@ -214,8 +214,12 @@ func (r *Remote) Serve(ctx context.Context) error {
 	defer greeting.Wait()
 	greeting.Go(func() { // also while notes wait for an answer
 		for sleep.For(ctx, greetEvery) == nil {
-			if err := r.greet(ctx); ctx.Err() == nil {
-				r.cfg.Heard(err)
+			err := r.greet(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if r.cfg.Heard(err); err != nil {
+				r.cfg.Log.Warn("the instance with the engine does not answer", "err", err)
 			}
 		}
 	})

@@ -25,10 +25,16 @@ func identity(t *testing.T, seed string) Identity {
 	return i
 }
 
-// serve starts an instance with two paths, and returns its address.
+// serve starts an instance with some paths, and returns its address.
 func serve(t *testing.T, i Identity) string {
 	t.Helper()
-	s := New(Config{Identity: i, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	return serveTo(t, i, nil)
+}
+
+// serveTo is serve for an instance that refuses some others.
+func serveTo(t *testing.T, i Identity, admit func(id string) error) string {
+	t.Helper()
+	s := New(Config{Identity: i, Listen: "127.0.0.1:0", Admit: admit, Log: slog.New(slog.DiscardHandler)})
 	s.Handle("POST /double", Handler(func(_ context.Context, n int) (int, error) {
 		if n < 0 {
 			return 0, inventory.Errorf(inventory.NotFound, "nothing below zero").WithHint("count up")
@@ -208,6 +214,27 @@ func pass(to, from net.Conn, cut chan struct{}) {
 		case <-cut:
 		default:
 			_, _ = to.Write(buffer[:n])
+		}
+	}
+}
+
+// TestADeletedInstanceIsRefused: it has the key, and may ask no more than a machine that joins.
+func TestADeletedInstanceIsRefused(t *testing.T) {
+	at := serveTo(t, identity(t, "k"), func(id string) error {
+		if id == "a" {
+			return nil
+		}
+		return inventory.Errorf(inventory.Unavailable, "%q was deleted", id).WithHint("start it anew")
+	})
+	for id, want := range map[string]string{"a": "", "b": `"b" was deleted`, "": `"" was deleted`} {
+		c := NewClient(identity(t, "k"), id)
+		defer c.Close()
+		n, err := Call[int](t.Context(), c.HTTP, "https://"+at+"/double", 21)
+		if want == "" && (err != nil || n != 42) || want != "" && (!inventory.IsKind(err, inventory.Unavailable) || err.Error() != want) {
+			t.Errorf("%q: %d, %v", id, n, err)
+		}
+		if text, err := Call[string](t.Context(), c.HTTP, "https://"+at+"/join", 1); err != nil || text != "come in" {
+			t.Errorf("%q: what all may ask: %q, %v", id, text, err)
 		}
 	}
 }

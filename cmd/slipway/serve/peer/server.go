@@ -23,6 +23,9 @@ type Config struct {
 	Listen   string // host:port; without a host on all addresses
 	// Knows reports whether an address is that of an instance; nil: nobody is known before a handshake.
 	Knows func(netip.Addr) bool
+	// Admit refuses an instance by its id, with the reason; "" does not say who it is. An instance that an admin has deleted has the key still.
+	// nil admits everybody with the key.
+	Admit func(id string) error
 	Log   *slog.Logger
 }
 
@@ -126,6 +129,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if _, pattern := s.mux.Handler(r); pattern != "" {
+			if s.cfg.Admit != nil {
+				if err := s.cfg.Admit(r.Header.Get(callerHeader)); err != nil {
+					SendError(w, err)
+					return
+				}
+			}
 			s.mux.ServeHTTP(w, r)
 			return
 		}
