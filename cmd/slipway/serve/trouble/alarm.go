@@ -40,7 +40,7 @@ type Alarms struct {
 
 // NewAlarms returns Alarms without any.
 func NewAlarms() *Alarms {
-	return &Alarms{stored: map[string]inventory.Issue{}, old: map[string]bool{}, nextID: firstAlarm}
+	return &Alarms{stored: map[string]inventory.Issue{}, nextID: firstAlarm}
 }
 
 // Load takes over what is open in the store since an earlier run; what is no longer wrong closes.
@@ -48,6 +48,7 @@ func (s *Alarms) Load(tx inventory.Tx) error {
 	rows, err := tx.ListIssues(false, "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.old = map[string]bool{}
 	for _, i := range rows {
 		if slices.Contains(ownIssues, i.Type) {
 			s.stored[i.Key], s.old[i.Key] = i, true

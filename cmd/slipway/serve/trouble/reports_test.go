@@ -2,9 +2,11 @@ package trouble
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/provision/duty"
 )
 
@@ -125,7 +128,20 @@ func TestWhatNoMachineHasIsNoTrouble(t *testing.T) {
 func TestAnIssueIsOfOneInstance(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	s, r, now := NewAlarms(), NewReports(), time.Now()
-	s.stored["disk-full@b"] = Named([]inventory.Issue{{Key: inventory.IssueDisk, Type: inventory.IssueDisk, Cause: "full"}}, "b")[0]
+	s.Set(nil, now, log) // it has looked at its machine before it led
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.Write(t.Context(), func(tx inventory.Tx) error {
+		full := inventory.Issue{Key: inventory.IssueDisk, Type: inventory.IssueDisk, Severity: inventory.SeverityError, Cause: "full"}
+		_, err := tx.OpenIssue(&Named([]inventory.Issue{full}, "b")[0], now)
+		return errors.Join(err, s.Load(tx))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	own := func() []inventory.Issue {
 		return Named([]inventory.Issue{{Key: inventory.IssueDisk, Type: inventory.IssueDisk, Cause: "full"}}, "a")
 	}
