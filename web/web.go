@@ -100,6 +100,8 @@ type Config struct {
 	Database func() wire.Database
 	// Duties knows the instances of the database; nil: nobody does.
 	Duties instances.Keeper
+	// Invitations lets machines become instances; nil: nobody can.
+	Invitations instances.Inviter
 
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
@@ -230,7 +232,7 @@ func (s *Server) addAll(conceal concealer) {
 		Frame: s.rest, Version: cfg.Version, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS, RotateAuthority: cfg.RotateAuthority,
 		Database: cfg.Database,
 	})
-	instances.Register(instances.Config{Frame: s.rest, Duties: cfg.Duties})
+	instances.Register(instances.Config{Frame: s.rest, Duties: cfg.Duties, Invitations: cfg.Invitations})
 }
 
 // Handler returns the API for requests that need a token.

@@ -102,6 +102,15 @@ func Look(url, password string) (postgres.Health, error) {
 	return postgres.Look(cfg)
 }
 
+// Peek reads a database on a PostgreSQL server, and changes nothing. The error is a Conflict if it has the schema of another version.
+func Peek(url, password string, fn func(inventory.Tx) error) error {
+	cfg, err := serverOf(url, password)
+	if err != nil {
+		return err
+	}
+	return postgres.Peek(cfg, func(t *database.Tx) error { return fn((&tx{Tx: t, store: &Store{}}).rooms()) })
+}
+
 // Backup writes a copy of the inventory, as it is at this moment, to a new SQLite file at path. Reads and writes go on meanwhile. The
 // error is Conflict when the file exists, and Unavailable when it cannot be written.
 func (s *Store) Backup(ctx context.Context, path string) error { return s.backup(ctx, path) }

@@ -251,7 +251,7 @@ var owners = map[string][]string{
 	"github.com/gopacket/gopacket":           {"cmd/slipway/serve"},
 	"github.com/google/uuid":                 {"cmd/slipway", "provision"},
 	"github.com/go-webauthn/webauthn":        {"web/securitykey"},
-	"github.com/google/renameio":             {"images", "cmd/slipway/serve"},
+	"github.com/google/renameio":             {"images", "cmd/slipway/serve", "cmd/slipway/newcomer"},
 	"github.com/ProtonMail/go-crypto":        {"images"},
 	"github.com/klauspost/compress":          {"images", "agent"},
 	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "pxe/metric", "web"},

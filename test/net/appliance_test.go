@@ -2,6 +2,7 @@ package net_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,11 +24,20 @@ const (
 	tlsEnv      = "SLIPWAY_NET_TLS"      // secrets go over TLS only
 	databaseEnv = "SLIPWAY_NET_DATABASE" // the URL of a PostgreSQL database
 	instanceEnv = "SLIPWAY_NET_INSTANCE" // the name of the server among those of the database
+	configEnv   = "SLIPWAY_NET_CONFIG"   // a configuration file, in place of all other settings
 )
 
 // serveAll is a child: the whole appliance as "slipway serve --interface vs" starts it.
 func serveAll() error {
 	return netlab.Serve(func(cfg *serve.Config) {
+		if path := os.Getenv(configEnv); path != "" {
+			*cfg = serve.Default()
+			if err := cfg.ReadFile(path); err != nil {
+				fmt.Println("error", err)
+				os.Exit(1)
+			}
+			return
+		}
 		cfg.Database, cfg.Instance = os.Getenv(databaseEnv), os.Getenv(instanceEnv)
 		if os.Getenv(tlsEnv) != "" {
 			cfg.BootTLSPort, cfg.Confidential = 8443, true

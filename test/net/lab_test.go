@@ -10,7 +10,10 @@ import (
 
 // children are the programs that this test binary turns into when it starts itself inside a namespace.
 func children() map[string]func() error {
-	return map[string]func() error{"dhcp": serveDHCP, "dhcp6": serveDHCP6, "boot": serveBoot, "serve": serveAll, "flood": sendFlood, "doctor": runDoctor}
+	return map[string]func() error{
+		"dhcp": serveDHCP, "dhcp6": serveDHCP6, "boot": serveBoot, "serve": serveAll, "flood": sendFlood, "doctor": runDoctor,
+		"join": joinOne, "relay": relay,
+	}
 }
 
 func TestMain(m *testing.M) { netlab.Main(m, children()) }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"slipway.dev/slipway/web/wire"
 )
@@ -21,3 +22,25 @@ func (i Instances) Drain(ctx context.Context, name string) (is wire.Instance, er
 func (i Instances) Undrain(ctx context.Context, name string) (is wire.Instance, err error) {
 	return is, i.c.call(ctx, http.MethodPost, i.at(name)+"/undrain", nil, nil, &is)
 }
+
+// Invite makes an invitation for a machine to become an instance. Name is what that one must be called, "" leaves it to the machine.
+func (i Instances) Invite(ctx context.Context, name string) (made wire.NewInvitation, err error) {
+	body := struct {
+		Name string `json:"name,omitempty"`
+	}{name}
+	return made, i.c.call(ctx, http.MethodPost, invitations, nil, body, &made)
+}
+
+// Invitations lists them, the newest first.
+func (i Instances) Invitations(ctx context.Context) ([]wire.Invitation, error) {
+	var p Page[wire.Invitation]
+	err := i.c.call(ctx, http.MethodGet, invitations, nil, nil, &p)
+	return p.Items, err
+}
+
+// Withdraw ends an invitation.
+func (i Instances) Withdraw(ctx context.Context, id string) error {
+	return i.c.call(ctx, http.MethodDelete, invitations+"/"+url.PathEscape(id), nil, nil, nil)
+}
+
+const invitations = "invitations"

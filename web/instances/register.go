@@ -8,4 +8,5 @@ package instances
 func Register(cfg Config) {
 	s := &Server{cfg: cfg, rest: cfg.Frame}
 	s.addInstances()
+	s.addInvitations()
 }

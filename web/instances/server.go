@@ -1,15 +1,26 @@
 package instances
 
 import (
+	"context"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/duty"
 	"slipway.dev/slipway/web/rest"
+	"slipway.dev/slipway/web/wire"
 )
 
 // Config is what a Server needs.
 type Config struct {
-	Frame  *rest.Frame
-	Duties Keeper // nil: this server only describes itself
+	Frame       *rest.Frame
+	Duties      Keeper  // nil: this server only describes itself
+	Invitations Inviter // nil: nobody can become an instance
+}
+
+// Inviter lets machines become instances.
+type Inviter interface {
+	Invite(ctx context.Context, name, by string) (wire.NewInvitation, error)
+	Invitations() []wire.Invitation
+	Withdraw(id string) (wire.Invitation, error)
 }
 
 // Keeper knows the instances of the database, and may change them. *duty.Keeper is one.

@@ -19,6 +19,7 @@ import (
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/serve/files"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
+	"slipway.dev/slipway/cmd/slipway/serve/invite"
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/cmd/slipway/serve/leader"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
@@ -78,10 +79,12 @@ type appliance struct {
 	decides    *leader.Switch // the engine that machines are answered by: that of the leader
 	remote     *leader.Remote // the leader, while this instance is not; nil: there is no other instance
 	peers      *peer.Client
-	link       *peer.Server   // for the other instances
-	copies     *copies.Copies // of files of images; nil: there is no other instance
-	told       lookup.Told    // neighbours of other instances
-	bank       *fake.Bank     // of simulated controllers
+	link       *peer.Server                // for the other instances
+	pin        string                      // of the key of that link
+	invites    atomic.Pointer[invite.Book] // of new instances; nil while another instance leads
+	copies     *copies.Copies              // of files of images; nil: there is no other instance
+	told       lookup.Told                 // neighbours of other instances
+	bank       *fake.Bank                  // of simulated controllers
 	joiner     *join.Joiner
 	keeper     *apply.Keeper
 	attacher   *manager.Attacher
@@ -230,6 +233,7 @@ func (a *appliance) startLeading(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.invites.Store(a.invitations())
 	if provider != nil {
 		provider.Egress = a.egress
 	}
@@ -255,7 +259,7 @@ func (a *appliance) startLeading(ctx context.Context) error {
 			checks = append(checks, a.key.Check())
 			return append(append(checks, a.files.Check(ctx)), a.check.checkSubnets(ctx)...)
 		},
-		Database: a.database.Wire, Duties: a.member.Duties,
+		Database: a.database.Wire, Duties: a.member.Duties, Invitations: a.invites.Load(),
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
 		BootBase: bootBase(&a.cfg), BootPort: a.cfg.BootPort, Interfaces: func() []wire.Interface { return listInterfaces(&a.cfg, a.log) },
 		Probe: a.others.probe, ForeignServers: a.others.foreignServers,
@@ -410,7 +414,7 @@ func (a *appliance) openLink(key []byte) error {
 	if err != nil {
 		return err
 	}
-	a.peers = peer.NewClient(who, a.member.ID)
+	a.peers, a.pin = peer.NewClient(who, a.member.ID), who.Pin()
 	a.link = peer.New(peer.Config{Identity: who, Listen: a.cfg.InstanceListen, Knows: a.isInstanceAt, Admit: a.member.Admit, Log: a.log})
 	a.remote = leader.New(leader.Config{
 		Client: a.peers, Leader: a.member.Leader, Heard: a.member.Heard, Neighbour: a.neighbours.Of, Offer: a.engine.Foresee,
@@ -421,6 +425,7 @@ func (a *appliance) openLink(key []byte) error {
 		Cache: a.cache, Store: a.store, Peers: files.NewOthers(a.peers, a.member.Duties.Others), Now: time.Now, Log: a.log,
 	})
 	files.Register(a.link, a.cache, a.copies)
+	(&invite.Answerer{Book: a.invites.Load, Leader: a.remote.Link, Client: a.peers}).Register(a.link)
 	return nil
 }
 

@@ -83,10 +83,7 @@ func Move(ctx context.Context, o backup.MoveOptions) (out backup.Moved, err erro
 
 // NewKey is "slipway database new-key": it makes a database belong to the key of a data directory. No server may use either.
 func NewKey(ctx context.Context, cfg Config) (out keys.Replaced, err error) {
-	if err := makeDataDir(cfg.DataDir); err != nil {
-		return out, err
-	}
-	unlock, err := lockDataDir(cfg.DataDir)
+	unlock, err := TakeDataDir(cfg.DataDir)
 	if err != nil {
 		return out, err
 	}

@@ -411,19 +411,21 @@ func (o *OIDC) web(externalURL string) (*access.OIDC, error) {
 }
 
 // readSmall reads a file of at most 64 KiB that is not empty.
-func readSmall(path string) ([]byte, error) {
+func readSmall(path string) ([]byte, error) { return readBounded(path, 64<<10) }
+
+func readBounded(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 64<<10+1))
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
 	switch {
 	case err != nil:
 		return nil, err
 	// A file that does not end, such as a device, must not fill the memory of a start.
-	case len(text) > 64<<10:
-		return nil, errors.New(path + " is over 64 KiB long")
+	case int64(len(text)) > limit:
+		return nil, fmt.Errorf("%s is over %d KiB long", path, limit>>10)
 	case strings.TrimSpace(string(text)) == "":
 		return nil, errors.New(path + " is empty")
 	}

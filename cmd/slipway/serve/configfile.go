@@ -2,15 +2,20 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -54,6 +59,83 @@ func (c *Config) ReadFile(path string) error {
 		return err
 	}
 	return c.storage().CheckFile(path)
+}
+
+// ownKeys are the keys of the file that each instance has for itself. All instances share the others, because each of them may become the
+// leader.
+var ownKeys = []string{
+	"interfaces", "dataDir", "databasePasswordFile", "instance", "instanceListen", "adminListen", "adminTLSCert", "adminTLSKey", "loaders",
+	"kubeconfig", "range", "logLevel", "logFormat",
+}
+
+// Values returns the settings by their keys in the file. Those that have their defaults are left out.
+func (c *Config) Values() (map[string]any, error) {
+	values := func(c *Config) (all map[string]any, err error) {
+		text, err := yaml.Marshal(c)
+		if err == nil {
+			err = yaml.Unmarshal(text, &all)
+		}
+		return all, err
+	}
+	usual := Default()
+	all, err := values(c)
+	if err != nil {
+		return nil, fmt.Errorf("write settings: %w", err)
+	}
+	defaults, err := values(&usual)
+	if err != nil {
+		return nil, fmt.Errorf("write settings: %w", err)
+	}
+	maps.DeleteFunc(all, func(key string, value any) bool { return reflect.DeepEqual(value, defaults[key]) })
+	return all, nil
+}
+
+// shared returns the settings that all instances share, as a configuration file.
+func (c *Config) shared() (string, error) {
+	all, err := c.Values()
+	if err != nil {
+		return "", err
+	}
+	maps.DeleteFunc(all, func(key string, _ any) bool { return slices.Contains(ownKeys, key) })
+	text, err := yaml.Marshal(all)
+	return string(text), err
+}
+
+// ReadShared reads settings as another instance has sent them.
+func ReadShared(text string) (Config, error) {
+	c := Default()
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		return c, inventory.Errorf(inventory.Conflict,
+			"the settings of the other instance cannot be read: %s", inventory.Clean(yamlMessage(err), 300)).
+			WithHint("install the version of that instance here")
+	}
+	return c, nil
+}
+
+// SharedFiles returns the paths of the files that shared settings name. The keys are the names of these files on a machine that Slipway
+// writes them to.
+func (c *Config) SharedFiles() map[string]string {
+	all := storage.FilesOf(c.Database)
+	all["catalogue.yaml"] = c.Catalogue
+	if c.OIDC != nil {
+		all["oidc-secret"], all["oidc-ca.crt"] = c.OIDC.ClientSecretFile, c.OIDC.CAFile
+	}
+	maps.DeleteFunc(all, func(_, path string) bool { return path == "" })
+	return all
+}
+
+// WithFiles returns the settings with other paths of these files.
+func (c Config) WithFiles(paths map[string]string) Config {
+	c.Database = storage.WithFiles(c.Database, paths)
+	c.Catalogue = cmp.Or(paths["catalogue.yaml"], c.Catalogue)
+	if c.OIDC != nil {
+		o := *c.OIDC
+		o.ClientSecretFile, o.CAFile = cmp.Or(paths["oidc-secret"], o.ClientSecretFile), cmp.Or(paths["oidc-ca.crt"], o.CAFile)
+		c.OIDC = &o
+	}
+	return c
 }
 
 // lineOf returns the line in which a key of the file stands, or the row of its list.

@@ -40,6 +40,14 @@ func makeDataDir(dir string) error {
 	return nil
 }
 
+// TakeDataDir makes a data directory if need be, for a command that works without a server. No server may use it meanwhile.
+func TakeDataDir(dir string) (unlock func(), err error) {
+	if err := makeDataDir(dir); err != nil {
+		return nil, err
+	}
+	return lockDataDir(dir)
+}
+
 // lockDataDir makes sure that one process at a time uses a data directory; the lock goes with the process.
 func lockDataDir(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)

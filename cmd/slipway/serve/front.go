@@ -6,14 +6,17 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"slipway.dev/slipway/cmd/slipway/serve/invite"
 	"slipway.dev/slipway/cmd/slipway/serve/leader"
 	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/duty"
 	"slipway.dev/slipway/ui"
 	"slipway.dev/slipway/web"
 )
@@ -68,6 +71,105 @@ func (a *appliance) answerPeers() {
 	(&leader.Answerer{Engine: a.engine, Record: a.record, Learn: a.told.Learn, Now: time.Now, Log: a.log}).Register(a.link)
 	a.reports.Register(a.link)
 	leader.AdminHandler(a.link, a.admin.PeerHandler(), a.admin.PeerSocketHandler(leader.UserOf))
+}
+
+// invitations are those that this instance has as the leader.
+func (a *appliance) invitations() *invite.Book {
+	roster := func(ctx context.Context) (r duty.Roster, err error) {
+		err = a.store.Read(ctx, func(tx inventory.Tx) error {
+			r, err = a.member.Duties.Roster(tx)
+			return err
+		})
+		return r, err
+	}
+	return invite.NewBook(invite.Config{
+		Pack: a.handOver, Pin: a.pin, Now: time.Now, Log: a.log,
+		Links: func(ctx context.Context) ([]string, error) {
+			r, err := roster(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return invite.Links(r)
+		},
+		MayBe: func(ctx context.Context, name string) error {
+			r, err := roster(ctx)
+			if err != nil {
+				return err
+			}
+			return invite.MayBe(r, name)
+		},
+		Note: func(ctx context.Context, name, detail string) error {
+			return a.store.Write(ctx, func(tx inventory.Tx) error {
+				return tx.AddEvent(&inventory.Event{
+					At: time.Now(), Kind: inventory.EventChanged, Subject: "instance/" + name,
+					Detail: detail,
+				})
+			})
+		},
+	})
+}
+
+// handOver is what a machine gets that becomes an instance.
+func (a *appliance) handOver() (h invite.HandOver, err error) {
+	if a.link == nil {
+		return h, inventory.Errorf(inventory.Conflict, "the inventory is in a file of SQLite, which one instance uses").
+			WithHint("move it first: slipway database move; docs/walkthrough-postgres.md has all steps")
+	}
+	cfg := a.cfg
+	if cfg.Database, h.Password, err = cfg.storage().Elsewhere(); err != nil {
+		return h, err
+	}
+	if h.Settings, err = cfg.shared(); err != nil {
+		return h, err
+	}
+	for name, path := range cfg.SharedFiles() {
+		data, err := readBounded(path, invite.MostFile)
+		if err != nil {
+			return h, inventory.Errorf(inventory.Conflict, "a file of the settings cannot be handed to another machine: %w", err)
+		}
+		h.Files = append(h.Files, invite.File{Name: name, Data: data})
+	}
+	if h.Key, err = a.key.Text(cfg.DataDir); err != nil {
+		return h, err
+	}
+	for _, name := range cfg.Interfaces {
+		h.Networks = append(h.Networks, networksOf(name)...)
+	}
+	h.Fingerprint, h.Version = a.key.Fingerprint, cfg.Version
+	if len(cfg.Loaders) > 0 {
+		h.Notes = append(h.Notes, "the other instance has boot loaders of its own in "+strings.Join(cfg.Loaders, ", ")+": copy these "+
+			"folders, and name them in loaders:")
+	}
+	if cfg.AdminTLSCert != "" {
+		h.Notes = append(h.Notes, "the other instance has its certificate from the file "+cfg.AdminTLSCert+": this one needs one of "+
+			"its own, see docs/tls.md")
+	}
+	h.AdminListen, h.InstanceListen = everywhere(cfg.AdminListen), everywhere(cfg.InstanceListen)
+	return h, nil
+}
+
+// everywhere returns an address to listen on if another machine can have the same one, else "".
+func everywhere(listen string) string {
+	host, _, err := net.SplitHostPort(listen)
+	if at, notIP := netip.ParseAddr(host); err == nil && (host == "" || notIP == nil && (at.IsUnspecified() || at.IsLoopback())) {
+		return listen
+	}
+	return ""
+}
+
+// networksOf returns the networks of an interface, none if it has gone.
+func networksOf(name string) (all []netip.Prefix) {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil
+	}
+	addrs, _ := i.Addrs()
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().IsGlobalUnicast() {
+			all = append(all, p.Masked())
+		}
+	}
+	return all
 }
 
 // listenPeople opens the listeners for people and programs: one over TCP, and a Unix socket.

@@ -22,6 +22,7 @@ type Address struct {
 	ServerN     int
 	// Plain are the servers on the network to which connections may go without TLS, and Unverified those whose certificate is not checked.
 	Plain, Unverified []string
+	Local             []string // servers that only programs on this machine reach
 }
 
 // ReadAddress reads a URL. The error is Invalid, and never quotes the URL.
@@ -39,6 +40,9 @@ func ReadAddress(url string) (Address, error) {
 		}
 		switch {
 		case isLocal(host):
+			if !slices.Contains(a.Local, host) {
+				a.Local = append(a.Local, host)
+			}
 		case with == nil && !slices.Contains(a.Plain, host):
 			a.Plain = append(a.Plain, host)
 		case with != nil && with.InsecureSkipVerify && with.VerifyPeerCertificate == nil && !slices.Contains(a.Unverified, host):
@@ -72,6 +76,16 @@ func parse(url string) (*pgx.ConnConfig, error) {
 		return nil, refused
 	}
 	return to, nil
+}
+
+// Password returns the password for a URL: that in the URL, in PGPASSWORD or in the file .pgpass, "" for none. The error is Invalid, and
+// never quotes the URL.
+func Password(url string) (string, error) {
+	to, err := parse(url)
+	if err != nil {
+		return "", err
+	}
+	return to.Password, nil
 }
 
 // hasPassword reports whether a URL has a password: behind the user, or among the options.

@@ -12,19 +12,20 @@ import (
 )
 
 func TestAnAddressSaysWhoCanListen(t *testing.T) {
-	far := []string{"db.example"}
+	far, a, here := []string{"db.example"}, []string{"a.example"}, []string{"localhost"}
+	v4, v6, socket := []string{"127.0.0.1"}, []string{"::1"}, []string{"/run/postgresql"}
 	for url, want := range map[string]Address{
 		"postgres://u@db.example:5433/d?sslmode=verify-full":                {URL: "postgres://u@db.example:5433/d", ServerN: 1},
 		"postgres://u@db.example/d?sslmode=verify-ca":                       {URL: "postgres://u@db.example:5432/d", ServerN: 1},
 		"postgres://u@db.example/d?sslmode=require":                         {URL: "postgres://u@db.example:5432/d", ServerN: 1, Unverified: far},
 		"postgres://u@db.example/d?sslmode=disable":                         {URL: "postgres://u@db.example:5432/d", ServerN: 1, Plain: far},
 		"postgresql://u@db.example/d":                                       {URL: "postgres://u@db.example:5432/d", ServerN: 1, Plain: far, Unverified: far},
-		"postgres://u@127.0.0.1:6000/d?sslmode=disable":                     {URL: "postgres://u@127.0.0.1:6000/d", ServerN: 1},
+		"postgres://u@127.0.0.1:6000/d?sslmode=disable":                     {URL: "postgres://u@127.0.0.1:6000/d", ServerN: 1, Local: v4},
 		"postgres://u@a.example:1,b.example:2/d?sslmode=verify-full":        {URL: "postgres://u@a.example:1,b.example:2/d", ServerN: 2},
-		"postgres://u@a.example,localhost/d?sslmode=disable":                {URL: "postgres://u@a.example:5432,localhost:5432/d", ServerN: 2, Plain: []string{"a.example"}},
-		"postgres://u:p@[::1]/d?sslmode=disable":                            {URL: "postgres://u@[::1]:5432/d", ServerN: 1, HasPassword: true},
-		"postgres://u@localhost/d?sslmode=disable&password=p":               {URL: "postgres://u@localhost:5432/d", ServerN: 1, HasPassword: true},
-		"postgres://u@/d?host=/run/postgresql&port=5432&sslmode=disable":    {URL: "postgres://u@/run/postgresql:5432/d", ServerN: 1},
+		"postgres://u@a.example,localhost/d?sslmode=disable":                {URL: "postgres://u@a.example:5432,localhost:5432/d", ServerN: 2, Plain: a, Local: here},
+		"postgres://u:p@[::1]/d?sslmode=disable":                            {URL: "postgres://u@[::1]:5432/d", ServerN: 1, HasPassword: true, Local: v6},
+		"postgres://u@localhost/d?sslmode=disable&password=p":               {URL: "postgres://u@localhost:5432/d", ServerN: 1, HasPassword: true, Local: here},
+		"postgres://u@/d?host=/run/postgresql&port=5432&sslmode=disable":    {URL: "postgres://u@/run/postgresql:5432/d", ServerN: 1, Local: socket},
 		"host=db.example user=u password=hidden":                            {},
 		"postgres://u:hidden@db.example:port/d":                             {},
 		"postgres://u:hid/den@db.example/d?sslmode=verify-full":             {},

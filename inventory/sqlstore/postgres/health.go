@@ -79,26 +79,48 @@ func (d *DB) Health(ctx context.Context) (h Health, err error) {
 
 // Look asks the server of a database, which it neither migrates nor writes.
 func Look(cfg Config) (h Health, err error) {
+	err = visit(cfg, func(s *server, c *conn) error {
+		if h, err = inquire(c); err == nil {
+			h.Slow, err = s.compare(c)
+		}
+		return err
+	})
+	return h, err
+}
+
+// Peek runs fn on a snapshot of a database, which it neither migrates nor writes. The error is a Conflict if the database has not the
+// schema of this version.
+func Peek(cfg Config, fn func(*database.Tx) error) error {
+	return visit(cfg, func(s *server, c *conn) error {
+		if err := s.isOurs(c); err != nil {
+			return err
+		}
+		if _, err := s.compare(c); err != nil {
+			return err
+		}
+		return database.Read(s.read(c), fn)
+	})
+}
+
+// visit runs fn with one connection to a server.
+func visit(cfg Config, fn func(*server, *conn) error) error {
 	cfg.Timeout = 5 * time.Second
-	d, err := newServer(cfg)
+	s, err := newServer(cfg)
 	if err != nil {
-		return h, err
+		return err
 	}
-	if err := d.check(); err != nil {
-		return h, err
+	if err := s.check(); err != nil {
+		return err
 	}
-	c, err := d.dial()
+	c, err := s.dial()
 	if err != nil {
-		return h, d.said(err)
+		return s.said(err)
 	}
 	defer func() { _ = c.close() }()
-	if h, err = inquire(c); err != nil {
-		return h, d.said(err)
+	if err := fn(s, c); err != nil {
+		return s.said(err)
 	}
-	if h.Slow, err = d.compare(c); err != nil {
-		return h, d.said(err)
-	}
-	return h, nil
+	return nil
 }
 
 // inquire runs three statements. If the user of the connection may not run one of them, its error says which.

@@ -69,12 +69,7 @@ func (s *server) compare(c *conn) (slow []string, err error) {
 	if err != nil || newest == 0 || s.cfg.Schema == "" {
 		return nil, err
 	}
-	var isMade bool
-	if err := database.Each(c, func(scan database.Scan) error { return scan(&isMade) }, isMadeSQL, nil); err != nil || !isMade {
-		return nil, err
-	}
-	var has int64
-	if err := database.Each(c, func(scan database.Scan) error { return scan(&has) }, schemaSQL, nil); err != nil || has != newest {
+	if has, err := versionOf(c); err != nil || has != newest {
 		return nil, err
 	}
 	var wrong []string
@@ -100,6 +95,38 @@ func (s *server) compare(c *conn) (slow []string, err error) {
 	return slow, inventory.Errorf(inventory.Conflict,
 		"the tables of the database are not those of this version: %s is missing%s", wrong[0], more).
 		WithHint("somebody has changed them by hand: put it back, or restore a backup")
+}
+
+// versionOf returns the number of the newest migration that the database has, 0 if Slipway has made nothing in it.
+func versionOf(c *conn) (has int64, err error) {
+	var isMade bool
+	if err := database.Each(c, func(scan database.Scan) error { return scan(&isMade) }, isMadeSQL, nil); err != nil || !isMade {
+		return 0, err
+	}
+	err = database.Each(c, func(scan database.Scan) error { return scan(&has) }, schemaSQL, nil)
+	return has, err
+}
+
+// isOurs refuses a database that has another schema than this version.
+func (s *server) isOurs(c *conn) error {
+	newest, err := newestOf(s.cfg.Migrations)
+	if err != nil {
+		return err
+	}
+	has, err := versionOf(c)
+	switch {
+	case err != nil || has == newest:
+		return err
+	case has == 0:
+		return inventory.Errorf(inventory.Conflict, "the database has no tables of Slipway").WithHint("is this the right database?")
+	case has > newest:
+		return inventory.Errorf(inventory.Conflict,
+			"the database was written by a newer Slipway (schema %d; this one knows %d)", has, newest).
+			WithHint("install the version of the running instances here")
+	}
+	return inventory.Errorf(inventory.Conflict,
+		"the database has the schema of an older Slipway (schema %d; this one has %d)", has, newest).
+		WithHint("install the version of the running instances here, or update them first")
 }
 
 // newestOf is the number of the newest migration.

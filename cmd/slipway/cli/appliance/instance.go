@@ -18,6 +18,11 @@ type InstanceCommand struct {
 	Drain   instanceDrain                         `cmd:"" help:"Have an instance hold no duties, before maintenance; others take them."`
 	Undrain instanceUndrain                       `cmd:"" help:"Let an instance hold duties again."`
 	Delete  nouns.Delete[instance, wire.Instance] `cmd:"" help:"Delete instances that are gone for good."`
+
+	Invite      instanceInvite      `cmd:"" help:"Print the command that makes a new machine an instance."`
+	Invitations instanceInvitations `cmd:"" help:"List invitations of new machines."`
+	Withdraw    instanceWithdraw    `cmd:"" help:"Withdraw an invitation."`
+	Join        instanceJoin        `cmd:"" help:"On a new machine: make it an instance, with the code of an invitation."`
 }
 
 // instance is how people read an instance.

@@ -13,7 +13,7 @@ const clockLimit = time.Minute
 // CheckClock refuses a machine whose clock is far off that of the database. One instance stores the end of a lease, and another one
 // compares it with its own clock. With one an hour ahead it would give addresses away that machines still use. Duties compare no
 // clocks.
-func CheckClock(ctx context.Context, store inventory.Store, now func() time.Time) error {
+func CheckClock(ctx context.Context, store inventory.Reader, now func() time.Time) error {
 	before := now()
 	database, err := inventory.Read(ctx, store, func(tx inventory.Tx) (time.Time, error) { return tx.DatabaseTime() })
 	if err != nil {

@@ -11,6 +11,18 @@ import (
 // siteKey is the row with the name of the site.
 const siteKey = "site"
 
+// DefaultSite is what a site without a name is called.
+const DefaultSite = "default"
+
+// Site returns the name of the site of a database.
+func Site(tx inventory.Tx) (string, error) {
+	is, err := tx.FindSiteKey(siteKey)
+	if inventory.IsKind(err, inventory.NotFound) {
+		return DefaultSite, nil
+	}
+	return is.Public, err
+}
+
 // CheckSite refuses an instance of another site than that of the database: the same machine would have two provider ids, one by each
 // instance. An admin may rename a site while no other instance runs and no machine has a host.
 func CheckSite(ctx context.Context, store inventory.Store, dataDir, site string) error {
@@ -18,7 +30,7 @@ func CheckSite(ctx context.Context, store inventory.Store, dataDir, site string)
 	if err != nil {
 		return err
 	}
-	site = cmp.Or(site, "default")
+	site = cmp.Or(site, DefaultSite)
 	return store.Write(ctx, func(tx inventory.Tx) error {
 		now, err := tx.DatabaseTime()
 		if err != nil {

@@ -51,6 +51,51 @@ func ReadKey(dataDir string) (*Key, error) {
 	return parseKey(path, text)
 }
 
+// Text returns the text of the key, as the file has it, for a machine that becomes an instance. The error is a Conflict if the file has
+// another key by now.
+func (k *Key) Text(dataDir string) (string, error) {
+	text, err := readKey(KeyPath(dataDir))
+	if err != nil {
+		return "", fmt.Errorf("read the key of the secrets: %w", err)
+	}
+	is, err := parseKey(KeyPath(dataDir), text)
+	if err != nil {
+		return "", err
+	}
+	if is.Fingerprint != k.Fingerprint {
+		return "", inventory.Errorf(inventory.Conflict, "%s has changed since this server started: its fingerprint was %s, and is %s",
+			KeyPath(dataDir), k.Fingerprint, is.Fingerprint).WithHint("put the former file back, or start the server again")
+	}
+	return string(text), nil
+}
+
+// Compare reads the key that another instance has sent. The error is a Conflict if a data directory has another one. isHere says that it
+// has this one.
+func Compare(dataDir, text string) (k *Key, isHere bool, err error) {
+	path := filepath.Join(dataDir, KeyFile)
+	if k, err = parseKey("the key of the other instance", []byte(text)); err != nil {
+		return nil, false, err
+	}
+	had, err := readKey(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	is, err := parseKey(path, had)
+	if err != nil {
+		return nil, false, err
+	}
+	if is.Fingerprint != k.Fingerprint {
+		return nil, false, inventory.Errorf(inventory.Conflict,
+			"%s is of another site: its fingerprint is %s, that of the other instances is %s",
+			path, is.Fingerprint, k.Fingerprint).
+			WithHint("choose another --data-dir; or, if nobody needs what this key opens, move it away: mv %s %s.old", path, path)
+	}
+	return k, true, nil
+}
+
 // Check is the line of the self-check about a key that a server has compared with its database.
 func (k *Key) Check() doctor.Check {
 	return doctor.Check{Name: KeyFile, Status: doctor.OK, Detail: "fingerprint " + k.Fingerprint + ", and the database belongs to it"}

@@ -55,6 +55,9 @@ func pinOf(c *x509.Certificate) [sha256.Size]byte { return sha256.Sum256(c.RawSu
 // errStranger is why a handshake fails with anybody else.
 var errStranger = errors.New("the other end has another key: secret.key must be the same on all instances")
 
+// IsStranger reports whether a call failed because somebody without the key has answered. Such a caller has sent nothing.
+func IsStranger(err error) bool { return errors.Is(err, errStranger) }
+
 // check accepts a connection whose other end has shown the key with this pin, and has proved that it has it: TLS 1.3 does that.
 func check(pin [sha256.Size]byte, s tls.ConnectionState) error {
 	if len(s.PeerCertificates) == 0 {

@@ -1,0 +1,144 @@
+package appliance
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/newcomer"
+	"slipway.dev/slipway/cmd/slipway/serve/invite"
+	"slipway.dev/slipway/web/client"
+	"slipway.dev/slipway/web/wire"
+)
+
+type instanceInvite struct {
+	Name string `help:"Name that the new instance must have (default: the new machine chooses)." placeholder:"NAME"`
+}
+
+// Help says what the code is worth.
+func (*instanceInvite) Help() string {
+	return "Run the command that it prints on the new machine, within 15 minutes. It works for one machine. " +
+		"Anybody with the code gets secret.key and the password of the database: send it only where you would send these."
+}
+
+// Run makes an invitation. The command is the only thing on standard output, so that it can be sent to the other machine.
+func (c *instanceInvite) Run(s *cli.Session, api *client.Client) error {
+	made, err := api.Instances.Invite(s.Ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	if s.Globals.Output != "table" {
+		return s.Show(made, nil)
+	}
+	s.Say("run this on the new machine until %s; it is shown this once, and works for one machine:",
+		made.ExpiresAt.Local().Format(time.TimeOnly))
+	_, err = fmt.Fprintln(s.Out, made.Command)
+	return err
+}
+
+type instanceInvitations struct{}
+
+// Run lists invitations.
+func (*instanceInvitations) Run(s *cli.Session, api *client.Client) error {
+	all, err := api.Instances.Invitations(s.Ctx)
+	if err != nil {
+		return err
+	}
+	return s.Show(all, func(t *cli.TableWriter) {
+		t.Row("ID", "STATE", "NAME", "BY", "MADE", "EXPIRES", "USED", "FROM")
+		for _, i := range all {
+			t.Row(i.ID, i.State, nameOf(i), i.By, cli.TimeText(i.MadeAt), cli.TimeText(i.ExpiresAt), cli.TimeText(i.UsedAt), fromOf(i))
+		}
+	})
+}
+
+func nameOf(i wire.Invitation) string {
+	if i.UsedAs != "" {
+		return i.UsedAs
+	}
+	return i.Name
+}
+
+func fromOf(i wire.Invitation) string {
+	if i.UsedFrom.IsValid() {
+		return i.UsedFrom.String()
+	}
+	return ""
+}
+
+type instanceWithdraw struct {
+	Invitation string `arg:"" help:"Its id: slipway instance invitations."`
+}
+
+// Run withdraws an invitation.
+func (c *instanceWithdraw) Run(s *cli.Session, api *client.Client) error {
+	return api.Instances.Withdraw(s.Ctx, c.Invitation)
+}
+
+type instanceJoin struct {
+	Addresses      string   `arg:"" help:"Addresses of instances, with commas between them."`
+	Code           string   `arg:"" optional:"" default:"-" help:"The code of the invitation (default: from standard input)."`
+	Name           string   `help:"Name of the new instance (default: that of the invitation, or of the machine)." placeholder:"NAME"`
+	Config         string   `default:"/etc/slipway/config.yaml" help:"Configuration file, also an existing one." placeholder:"FILE"`
+	DataDir        string   `help:"Data directory (default /var/lib/slipway)." placeholder:"DIR"`
+	InstanceListen string   `help:"Address on which other instances ask this one (default: as they have it)." placeholder:"ADDR"`
+	Interface      []string `help:"Interface on which machines boot; repeat for more (default: by their networks)." placeholder:"NAME"`
+}
+
+// Help says what it does, and in which order.
+func (*instanceJoin) Help() string {
+	return "slipway instance invite prints this command on an instance that runs. The new machine gets secret.key, the address and the " +
+		"password of the database, and " +
+		"the settings that all instances share. It checks that it reaches the database and fits the site, and then writes all of it. " +
+		"If a check fails, remove the cause and run the command again: the code works for this machine until it expires. " +
+		"A line of the configuration file that says something else is never changed."
+}
+
+// Run makes this machine an instance.
+func (c *instanceJoin) Run(s *cli.Session) error {
+	addresses, err := invite.ParseAddresses(c.Addresses)
+	if err != nil {
+		return err
+	}
+	if c.Code == "-" {
+		if c.Code, err = s.ReadSecret("code", "-"); err != nil {
+			return err
+		}
+	}
+	code, err := invite.ParseCode(c.Code)
+	if err != nil {
+		return err
+	}
+	config, err := filepath.Abs(c.Config)
+	if err != nil {
+		return err
+	}
+	dataDir := c.DataDir
+	if dataDir != "" {
+		if dataDir, err = filepath.Abs(dataDir); err != nil {
+			return err
+		}
+	}
+	out, err := newcomer.Join(s.Ctx, newcomer.Options{
+		Addresses: addresses, Code: code, Name: c.Name, Config: config, DataDir: dataDir, InstanceListen: c.InstanceListen,
+		Interfaces: c.Interface, Version: cli.Version, Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range out.Notes {
+		s.Say("%s", n)
+	}
+	return s.Show(out, func(t *cli.TableWriter) {
+		t.Field("instance", out.Instance)
+		t.Field("set up by", out.From)
+		t.Field("fingerprint", out.Fingerprint)
+		t.Field("database", out.Database)
+		t.Field("interfaces", strings.Join(out.Interfaces, ", "))
+		t.Field("written", strings.Join(out.Wrote, ", "))
+		t.Field("unchanged", strings.Join(out.Kept, ", "))
+		t.Field("next", out.Next)
+	})
+}
