@@ -89,8 +89,8 @@ type instanceJoin struct {
 
 // Help says what it does, and in which order.
 func (*instanceJoin) Help() string {
-	return "slipway instance invite prints this command on an instance that runs. The new machine gets secret.key, the address and the " +
-		"password of the database, and " +
+	return "Run slipway instance invite on an instance: it prints this command. " +
+		"The new machine gets secret.key, the address and the password of the database, and " +
 		"the settings that all instances share. It checks that it reaches the database and fits the site, and then writes all of it. " +
 		"If a check fails, remove the cause and run the command again: the code works for this machine until it expires. " +
 		"A line of the configuration file that says something else is never changed."
