@@ -6,10 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -75,21 +73,6 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// write writes the files of a plan. The configuration comes last: a server that has it finds all others.
-func (p *plan) write(w *writer) {
-	for _, name := range slices.Sorted(maps.Keys(p.files)) {
-		w.file(p.paths[name], p.files[name].Data, 0o600)
-	}
-	if p.passwordPath != "" {
-		w.file(p.passwordPath, []byte(p.password+"\n"), 0o600)
-	}
-	if p.text == nil {
-		w.kept = append(w.kept, p.config)
-		return
-	}
-	w.file(p.config, p.text, 0o644)
 }
 
 // isSame reports whether a file has that text. Line ends at its end do not count.

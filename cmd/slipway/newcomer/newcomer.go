@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/cmd/slipway/serve/invite"
@@ -22,19 +21,6 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/postgres"
 )
-
-// Options are what an admin says on the new machine.
-type Options struct {
-	Addresses      []string // of instances, each with a port
-	Code           invite.Code
-	Name           string   // of the new instance; "" leaves it to the invitation, and then to the name of the machine
-	Config         string   // the configuration file, which need not exist
-	DataDir        string   // "" is that of the configuration file
-	InstanceListen string   // where the other instances ask the new one; "" is as they have it
-	Interfaces     []string // where machines boot; none: those in the networks of the other instance
-	Version        string   // of this program
-	Now            func() time.Time
-}
 
 // Joined says what was done.
 type Joined struct {

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -21,6 +22,19 @@ import (
 	"slipway.dev/slipway/cmd/slipway/serve/invite"
 	"slipway.dev/slipway/inventory"
 )
+
+// Options are what an admin says on the new machine.
+type Options struct {
+	Addresses      []string // of instances, each with a port
+	Code           invite.Code
+	Name           string   // of the new instance; "" leaves it to the invitation, and then to the name of the machine
+	Config         string   // the configuration file, which need not exist
+	DataDir        string   // "" is that of the configuration file
+	InstanceListen string   // where the other instances ask the new one; "" is as they have it
+	Interfaces     []string // where machines boot; none: those in the networks of the other instance
+	Version        string   // of this program
+	Now            func() time.Time
+}
 
 // config is the configuration file that the machine had before.
 type config struct {
@@ -239,4 +253,19 @@ func said(v any) string {
 		return "another"
 	}
 	return inventory.Clean(strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " "), 120)
+}
+
+// write writes the files of a plan. The configuration comes last: a server that has it finds all others.
+func (p *plan) write(w *writer) {
+	for _, name := range slices.Sorted(maps.Keys(p.files)) {
+		w.file(p.paths[name], p.files[name].Data, 0o600)
+	}
+	if p.passwordPath != "" {
+		w.file(p.passwordPath, []byte(p.password+"\n"), 0o600)
+	}
+	if p.text == nil {
+		w.kept = append(w.kept, p.config)
+		return
+	}
+	w.file(p.config, p.text, 0o644)
 }

@@ -233,7 +233,6 @@ func (a *appliance) startLeading(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.invites.Store(a.invitations())
 	if provider != nil {
 		provider.Egress = a.egress
 	}

@@ -172,6 +172,7 @@ func closeAll(listeners ...net.Listener) {
 
 // lead starts what only the leader does.
 func (a *appliance) lead(ctx context.Context, p *parts, tcp, socket net.Listener) error {
+	a.invites.Store(a.invitations())
 	if err := a.startLeading(ctx); err != nil {
 		return err
 	}
