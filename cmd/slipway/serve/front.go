@@ -43,12 +43,14 @@ func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
 		}}).Serve(ctx)
 	})
 	g.Go(func() error {
-		// Event streams and long polls go through here: they end at once, and their clients come again.
+		// Event streams and long polls go through here. They end at once when this instance or another one becomes the leader, and their
+		// clients come again.
 		cut := func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				of, stop := context.WithCancel(r.Context())
 				defer stop()
 				defer context.AfterFunc(ctx, stop)()
+				defer context.AfterFunc(a.member.Term(), stop)()
 				h.ServeHTTP(w, r.WithContext(of))
 			})
 		}

@@ -78,6 +78,11 @@ export class Problem extends Error {
   ) {
     super(detail)
   }
+
+  // isOutage says whether the server as a whole cannot answer, such as one whose database is away.
+  get isOutage() {
+    return this.status === 0 || this.status >= 502
+  }
 }
 
 // headers are what every request brings. Who asks is in a cookie, which no script can read.

@@ -8,8 +8,8 @@ const text = new TextEncoder()
 
 // A server of streams: each request for one is kept, and what it says is for the test to say.
 function server() {
-  const asked: { lastID: string | undefined; say: (s: string) => void; cut: () => void }[] = []
-  vi.stubGlobal('fetch', async (_: string, o: { headers: Record<string, string> }) => {
+  const asked: { lastID: string | undefined; say: (s: string) => void; cut: () => void; ends: AbortSignal }[] = []
+  vi.stubGlobal('fetch', async (_: string, o: { headers: Record<string, string>; signal: AbortSignal }) => {
     let out: ReadableStreamDefaultController<Uint8Array> | undefined
     const body = new ReadableStream<Uint8Array>({
       start(c) {
@@ -18,6 +18,7 @@ function server() {
     })
     asked.push({
       lastID: o.headers['Last-Event-ID'],
+      ends: o.signal,
       say: (s) => out?.enqueue(text.encode(s)),
       cut: () => out?.error(new Error('cut')),
     })
@@ -56,6 +57,44 @@ test('a stream that is cut goes on after the last event that was whole', async (
   expect(live.line).toBe('live')
   expect(heard).toEqual([7, 8, 9])
   live.end()
+})
+
+test('a stream that says nothing for too long is opened again, after its last event', async () => {
+  const asked = server()
+  const live = new Live(new QueryClient())
+  live.start()
+  await vi.advanceTimersByTimeAsync(0)
+  asked[0]?.say(event(7))
+  for (let i = 0; i < 4; i++) {
+    await vi.advanceTimersByTimeAsync(15_000)
+    asked[0]?.say(': alive\n\n')
+  }
+  expect(asked.length).toBe(1)
+  asked[0]?.ends.addEventListener('abort', () => asked[0]?.cut()) // as a browser does
+  await vi.advanceTimersByTimeAsync(40_500)
+  expect(asked.map((a) => a.lastID)).toEqual([undefined, '7'])
+  live.end()
+})
+
+test('a server that opens no stream says why, until it does', async () => {
+  const none = { title: 'Service Unavailable', detail: 'no instance has the engine', hint: 'another takes it' }
+  vi.stubGlobal('fetch', async () => Response.json(none, { status: 503 }))
+  const live = new Live(new QueryClient())
+  const lost: (string | undefined)[] = []
+  live.onLost(() => lost.push(live.lost?.message))
+  live.start()
+  await vi.advanceTimersByTimeAsync(4_000)
+  expect(live.lost?.hint).toBe('another takes it')
+  server()
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(lost).toEqual(['no instance has the engine', undefined])
+  vi.stubGlobal('fetch', async () => Response.json({}, { status: 401 }))
+  const out = new Live(new QueryClient())
+  out.start()
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(out.lost).toBeUndefined() // the login has ended, and its own page says so
+  live.end()
+  out.end()
 })
 
 test('events are gathered, and only what they touch is read anew', async () => {

@@ -1,10 +1,12 @@
 import type { QueryClient } from '@tanstack/react-query'
-import { type Event, headers, out } from './client'
+import { type Event, headers, out, Problem, problemOf } from './client'
 
 export type Line = 'live' | 'connecting' | 'polling'
 
 // pollFor is how often what is shown is read anew while there is no stream.
 const pollFor = 5_000
+// quietFor is how long a stream may say nothing, though the server gives a sign of life every 15 seconds. Its other end is gone then, or hangs.
+const quietFor = 40_000
 // gatherFor is how long events are gathered before what they touch is read anew: a rack that boots sends hundreds a second.
 const gatherFor = 250
 const flushMax = 5_000
@@ -21,7 +23,10 @@ export class Live {
   private stop = new AbortController()
   private listeners = new Set<Listener>()
   private lines = new Set<(l: Line) => void>()
+  private losses = new Set<() => void>()
   line: Line = 'connecting'
+  // lost is why the server opens no stream. A stream that breaks and comes back at once is no loss.
+  lost: Problem | undefined
 
   constructor(private queries: QueryClient) {}
 
@@ -45,6 +50,17 @@ export class Live {
     return () => void this.lines.delete(fn)
   }
 
+  onLost(fn: () => void) {
+    this.losses.add(fn)
+    return () => void this.losses.delete(fn)
+  }
+
+  private lose(why: Problem | undefined) {
+    if (why?.message === this.lost?.message && why?.hint === this.lost?.hint) return
+    this.lost = why
+    for (const fn of this.losses) fn()
+  }
+
   private say(l: Line) {
     if (l === this.line) return
     this.line = l
@@ -54,14 +70,19 @@ export class Live {
   }
 
   private async run() {
-    for (let wait = 500; !this.stop.signal.aborted; wait = Math.min(wait * 2, 15_000)) {
+    for (let wait = 500; !this.stop.signal.aborted; wait = Math.min(wait * 2, pollFor)) {
+      let isOpen = false
       try {
         await this.follow(() => {
+          isOpen = true
           wait = 500
           this.say('live')
+          this.lose(undefined)
         })
-      } catch {
-        // it is tried again below
+      } catch (err) {
+        // It is tried again below.
+        const why = err instanceof Problem ? err : new Problem(0, 'No answer', 'the server does not answer')
+        if (!isOpen && why.isOutage) this.lose(why)
       }
       if (this.stop.signal.aborted) return
       this.say('polling')
@@ -72,18 +93,27 @@ export class Live {
   private async follow(opened: () => void) {
     const more: Record<string, string> = { Accept: 'text/event-stream' }
     if (this.last) more['Last-Event-ID'] = this.last
-    const r = await fetch('/api/v1/events', { headers: headers(more), signal: this.stop.signal })
-    if (r.status === 401) out()
-    if (!r.ok || !r.body) throw new Error(`the stream answered ${r.status}`)
-    opened()
-    if (!this.last) void this.queries.invalidateQueries() // what happened before the stream began
-    const reader = r.body.pipeThrough(new TextDecoderStream()).getReader()
-    for (let rest = ''; ; ) {
-      const { value, done } = await reader.read()
-      if (done) return
-      const blocks = (rest + value).split('\n\n')
-      rest = blocks.pop() ?? ''
-      for (const b of blocks) this.take(b)
+    const quiet = new AbortController()
+    let timer = setTimeout(() => quiet.abort(), quietFor)
+    try {
+      const signal = AbortSignal.any([this.stop.signal, quiet.signal])
+      const r = await fetch('/api/v1/events', { headers: headers(more), signal })
+      if (r.status === 401) out()
+      if (!r.ok || !r.body) throw await problemOf(r)
+      opened()
+      if (!this.last) void this.queries.invalidateQueries() // what happened before the stream began
+      const reader = r.body.pipeThrough(new TextDecoderStream()).getReader()
+      for (let rest = ''; ; ) {
+        const { value, done } = await reader.read()
+        if (done) return
+        clearTimeout(timer)
+        timer = setTimeout(() => quiet.abort(), quietFor)
+        const blocks = (rest + value).split('\n\n')
+        rest = blocks.pop() ?? ''
+        for (const b of blocks) this.take(b)
+      }
+    } finally {
+      clearTimeout(timer)
     }
   }
 

@@ -1,4 +1,5 @@
-import { createContext, useContext, useEffect, useState } from 'react'
+import { createContext, useContext, useEffect, useState, useSyncExternalStore } from 'react'
+import type { Problem } from './client'
 import type { Line, Live } from './live'
 
 // LiveContext has the stream of events that the screens share.
@@ -11,4 +12,13 @@ export function useLine(): Line {
   const [line, setLine] = useState<Line>(live?.line ?? 'connecting')
   useEffect(() => live?.onLine(setLine), [live])
   return line
+}
+
+// useLost says why the server does not follow this page at the moment; undefined while it does.
+export function useLost(): Problem | undefined {
+  const live = useLive()
+  return useSyncExternalStore(
+    (fn) => live?.onLost(fn) ?? (() => {}),
+    () => live?.lost,
+  )
 }

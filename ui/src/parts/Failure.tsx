@@ -2,6 +2,7 @@ import { Alert, Button, EmptyState, EmptyStateBody, Spinner } from '@patternfly/
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Problem } from '../api/client'
+import { useLost } from '../api/useLive'
 
 // Failure says what the server said: what is wrong, what to do, and the request's name in the log.
 export function Failure({ error, again }: { error: unknown; again?: () => void }) {
@@ -31,12 +32,18 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
   )
 }
 
+// Stale says why what is shown could not be read again. While the server as a whole cannot answer, the banner says it once.
+export function Stale({ error, again }: { error: unknown; again: () => void }) {
+  const lost = useLost()
+  return lost && error instanceof Problem && error.isOutage ? null : <Failure error={error} again={again} />
+}
+
 // Loaded shows what was asked for once it is there.
 export function Loaded<T>({ query, children }: { query: UseQueryResult<T>; children: (data: T) => ReactNode }) {
   if (query.data !== undefined) {
     return (
       <>
-        {query.error && <Failure error={query.error} again={() => void query.refetch()} />}
+        {query.error && <Stale error={query.error} again={() => void query.refetch()} />}
         {children(query.data)}
       </>
     )

@@ -23,6 +23,7 @@ import { Bell, BellList, Toasts, useSeen } from './Bell'
 import { Boundary } from './Boundary'
 import { doingOf, isTyping } from './keys'
 import { LineStatus } from './LineStatus'
+import { Lost } from './Lost'
 import { linkOf, type Place, places } from './places'
 import { Search } from './Search'
 import { Tray } from './Tray'
@@ -56,7 +57,12 @@ export function Frame({ leave, children }: { leave: () => void; children: ReactN
       skipToContent={<SkipToContent href="#main">Skip to content</SkipToContent>}
       isNotificationDrawerExpanded={isBell}
       notificationDrawer={<BellList seen={seen} close={turnBell} />}
-      banner={<Updated />}
+      banner={
+        <>
+          <Lost />
+          <Updated />
+        </>
+      }
       masthead={
         <Masthead>
           <MastheadMain>

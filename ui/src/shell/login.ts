@@ -9,6 +9,9 @@ import { onTold, tell } from './tabs'
 // Where somebody is: not known yet, in, out, or out because the login has ended.
 export type Whereabouts = 'unknown' | 'in' | 'out' | 'ended' | 'away'
 
+// tryEvery is how often a page asks again that was loaded while the server could not answer.
+const tryEvery = 3_000
+
 // useLogin says whether somebody is logged in. The page stays where it is meanwhile, so that whoever comes in again goes on
 // there.
 export function useLogin() {
@@ -40,6 +43,11 @@ export function useLogin() {
       isOver = true
     }
   }, [queries, tryN])
+  useEffect(() => {
+    if (at !== 'away') return
+    const timer = setInterval(() => setTryN((n) => n + 1), tryEvery)
+    return () => clearInterval(timer)
+  }, [at])
   useEffect(
     () =>
       onOut(() => {

@@ -136,3 +136,25 @@ func (s *slowStore) Write(ctx context.Context, fn func(inventory.Tx) error) erro
 	}
 	return s.Store.Write(ctx, fn)
 }
+
+func TestTheTermOfALeaderEndsWhenAnotherHasTheEngine(t *testing.T) {
+	m := &Member{}
+	m.term.Store(newTerm(""))
+	a := inventory.Instance{ID: "a", Run: "1"}
+	m.note(&a)
+	term := m.Term()
+	for _, same := range []*inventory.Instance{&a, nil, {ID: "a", Run: "1"}} {
+		if m.note(same); term.Err() != nil {
+			t.Fatalf("after %+v the term has ended", same)
+		}
+	}
+	for _, other := range []inventory.Instance{{ID: "a", Run: "2"}, {ID: "b", Run: "2"}} {
+		m.note(&other)
+		if term.Err() == nil {
+			t.Fatalf("%+v has the engine, and the term goes on", other)
+		}
+		if term = m.Term(); term.Err() != nil {
+			t.Fatal("the next term has ended already")
+		}
+	}
+}

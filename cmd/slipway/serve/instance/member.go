@@ -25,6 +25,7 @@ type Member struct {
 	led    *ledStore
 	ear    ear
 	leader atomic.Pointer[inventory.Instance] // the last known; nil: none was ever seen
+	term   atomic.Pointer[term]
 	stop   context.CancelFunc
 	left   chan error // gets the end of Duties.Run
 }
@@ -48,6 +49,7 @@ func Join(ctx context.Context, cfg Config) (*Member, error) {
 	if !cfg.IsAlone {
 		m.Name = is.Name
 	}
+	m.term.Store(newTerm(""))
 	go func() { m.left <- duties.Run(running) }()
 	return m, nil
 }
@@ -201,6 +203,34 @@ func (m *Member) Heard(err error) {
 	m.Duties.Tell(func(t *duty.Told) { t.CutOff = cutOff })
 }
 
+// term is how long one instance has the engine, from its start on.
+type term struct {
+	leader string // "" before the first is known
+	ctx    context.Context
+	end    context.CancelFunc
+}
+
+func newTerm(leader string) *term {
+	ctx, end := context.WithCancel(context.Background())
+	return &term{leader, ctx, end}
+}
+
+// Term returns a context that ends when another instance has taken the engine, or the leader has been started again. A leader that was
+// paused, or that lost power, ends no connection: who waits for its answer has to stop waiting then.
+func (m *Member) Term() context.Context { return m.term.Load().ctx }
+
+// note keeps who the leader is; nil: nobody has the engine.
+func (m *Member) note(leader *inventory.Instance) {
+	m.leader.Store(leader)
+	if leader == nil {
+		return // the last one may still answer what it was asked
+	}
+	if old, now := m.term.Load(), leader.ID+" "+leader.Run; old.leader != now {
+		m.term.Store(newTerm(now))
+		old.end()
+	}
+}
+
 // look finds the leader in the database, and returns a line about it for people. The line is "" if this instance is the leader.
 func (m *Member) look(ctx context.Context) (text string) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -220,7 +250,7 @@ func (m *Member) look(ctx context.Context) (text string) {
 				leader = &p.Instance
 			}
 		}
-		m.leader.Store(leader)
+		m.note(leader)
 		text = standing(r)
 		return nil
 	})

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react'
 import { useSearchParams } from 'react-router'
 import { type Event, isObject, readPage } from '../../api/client'
 import { Command } from '../../parts/Command'
-import { Failure, Nothing } from '../../parts/Failure'
+import { Failure, Nothing, Stale } from '../../parts/Failure'
 import { When } from '../../parts/When'
 import { Said } from './Recorded'
 import { type Group, isOf, kinds, type Step, seconds } from './timeline'
@@ -103,7 +103,12 @@ export function Events({
         )}
       </div>
       {step?.detail && <p className="host-reason">{step.detail}</p>}
-      {events.error && <Failure error={events.error} again={() => void events.refetch()} />}
+      {events.error &&
+        (events.data ? (
+          <Stale error={events.error} again={() => void events.refetch()} />
+        ) : (
+          <Failure error={events.error} again={() => void events.refetch()} />
+        ))}
       {events.isSuccess && shown.length === 0 && !isWanted && (
         <Nothing title={kind || of ? 'No such event' : 'No packet has come from it yet'}>
           {kind || of

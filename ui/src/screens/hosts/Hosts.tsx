@@ -3,7 +3,7 @@ import { memo, useCallback, useDeferredValue, useEffect, useMemo, useState } fro
 import { useNavigate } from 'react-router'
 import { askEarly, type HostRow, useRows } from '../../api/rows'
 import { useLive } from '../../api/useLive'
-import { Failure, Nothing } from '../../parts/Failure'
+import { Failure, Nothing, Stale } from '../../parts/Failure'
 import { useCalm, useLatest } from '../../parts/latest'
 import { Screen } from '../../parts/Screen'
 import { inOrder, type Sort, VirtualTable } from '../../parts/VirtualTable'
@@ -26,7 +26,8 @@ export function Hosts() {
   const url = useShown()
   return (
     <Screen title="Hosts" about="All servers that have sent a packet to Slipway, and those that you added.">
-      {error !== undefined && <Failure error={error} again={refresh} />}
+      {error !== undefined &&
+        (isWhole ? <Stale error={error} again={refresh} /> : <Failure error={error} again={refresh} />)}
       {rows.length === 0 && !isWhole ? (
         error === undefined && <Spinner aria-label="Loading" />
       ) : rows.length === 0 ? (

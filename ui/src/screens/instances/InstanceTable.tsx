@@ -4,7 +4,7 @@ import { Ask, dryOf } from '../../parts/Ask'
 import { Rows } from '../../parts/Rows'
 import { Tag } from '../../parts/State'
 import { When } from '../../parts/When'
-import { cutOff, deleteNot, drainNot, type Instance, signOf } from './words'
+import { cutOff, deleteNot, drainNot, type Instance, placesOf, signOf } from './words'
 
 type Colour = Parameters<typeof Tag>[0]['color']
 type Verb = 'drain' | 'undrain' | 'delete'
@@ -33,7 +33,7 @@ export function InstanceTable({ instances: all, why }: { instances: Instance[]; 
           ['Life', (i) => <Life of={i} />, { modifier: 'nowrap' }],
           ['Last sign of life', signOf, { modifier: 'nowrap' }],
           ['Version', (i) => i.version],
-          ['Addresses', (i) => i.addresses?.join(', ')],
+          ['Addresses', placesOf],
           ['Started', (i) => <When at={i.startedAt} />],
           [
             'Actions',
@@ -99,8 +99,8 @@ function Asked({ verb, instance: i, close }: { verb: Verb; instance: Instance; c
           close={close}
         >
           <p>
-            Others take its duties, and it holds none until it is undrained.
-            {i.isThis && ' It serves this page: the page goes on when another instance has taken over.'}
+            Other instances take its duties, and it gets none until you undrain it.
+            {i.isLeader && ' It has the engine: this page waits for some seconds, until another instance has it.'}
           </p>
         </Ask>
       )

@@ -64,7 +64,7 @@ function Duties({ duties }: { duties: OneDuty[] }) {
               ['Instance', (d) => d.instance],
               ['Since', (d) => <When at={d.sinceAt} />],
               ['Reason', (d) => d.reason],
-              ['Before', (d) => d.former],
+              ['Taken from', (d) => d.former || 'nobody'],
               ['Epoch', (d) => d.epoch],
             ]}
           />

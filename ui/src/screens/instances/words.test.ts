@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { deleteNot, drainNot, dutiesOf, type Instance, isAlone, signOf } from './words'
+import { deleteNot, drainNot, dutiesOf, type Instance, isAlone, placesOf, signOf } from './words'
 
 const one = (name: string, more: Partial<Instance> = {}) =>
   ({ name, life: 'alive', isDrained: false, isThis: false, isLeader: false, duties: [], ...more }) as Instance
@@ -16,7 +16,7 @@ describe('instances', () => {
     expect(drainNot(silent, [silent])).toBeUndefined()
   })
   it('are deleted only when they are gone', () => {
-    expect(deleteNot(one('a', { isThis: true }))).toMatch(/this page/)
+    expect(deleteNot(one('a', { isThis: true, life: 'unknown' }))).toMatch(/runs/)
     expect(deleteNot(one('a'))).toMatch(/runs/)
     expect(deleteNot(one('a', { life: 'unknown' }))).toMatch(/nobody knows/)
     expect(deleteNot(one('a', { life: 'silent' }))).toBeUndefined()
@@ -29,6 +29,9 @@ describe('instances', () => {
     expect(signOf(one('a', { quietSeconds: 600 }))).toBe('10 min ago')
     expect(signOf(one('a', { quietSeconds: 9000 }))).toBe('2 h ago')
     expect(signOf(one('a'))).toBe('none seen yet')
+  })
+  it('are where people reach them', () => {
+    expect(placesOf(one('a', { addresses: ['10.0.0.1', 'fe80::1', 'fd00::1'] }))).toBe('10.0.0.1, fd00::1')
   })
   it('have duties, which are listed by name', () => {
     const all = dutiesOf([one('b', { duties: [duty('network/x')] }), one('a', { duties: [duty('engine')] })])

@@ -36,7 +36,9 @@ export function drainNot(i: Instance, all: Instance[]): string | undefined {
 
 // deleteNot says why an instance cannot be deleted.
 export function deleteNot(i: Instance): string | undefined {
-  if (i.isThis) return 'it serves this page'
-  if (i.life === 'alive') return 'it runs: stop it first'
+  if (i.isThis || i.life === 'alive') return 'it runs: stop it first'
   return i.life === 'unknown' ? 'nobody knows yet whether it runs' : undefined
 }
+
+// placesOf are the addresses by which people reach an instance. Those of one link (fe80::) say nothing to them.
+export const placesOf = (i: Instance) => (i.addresses ?? []).filter((a) => !a.startsWith('fe80:')).join(', ')

@@ -18,7 +18,7 @@ import { useRows } from '../../api/rows'
 import { useLive } from '../../api/useLive'
 import { Checks, useChecks } from '../../parts/Checks'
 import { Command } from '../../parts/Command'
-import { Failure, Loaded } from '../../parts/Failure'
+import { Failure, Loaded, Stale } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { State, stateLook } from '../../parts/State'
 import { IssueList } from '../issues/Issues'
@@ -46,7 +46,8 @@ export function Overview() {
           The setup leads from the network to the first machine that boots. You can also try it with simulated machines.
         </Alert>
       )}
-      {error !== undefined && <Failure error={error} again={refresh} />}
+      {error !== undefined &&
+        (isWhole ? <Stale error={error} again={refresh} /> : <Failure error={error} again={refresh} />)}
       {isWhole ? <States all={rows} /> : error === undefined && <Spinner aria-label="Loading" />}
       <Undecided />
       <Part title="Open issues">
@@ -187,7 +188,7 @@ function Health() {
           }}
         </Loaded>
       </GridItem>
-      <GridItem lg={4}>
+      <GridItem lg={4} className="cards">
         <Database />
         <Card isCompact>
           <CardTitle component="h3">Images and their files</CardTitle>

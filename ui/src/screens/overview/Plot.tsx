@@ -33,7 +33,11 @@ export function Plot({ at, series, unit }: { at: number[]; series: Line[]; unit:
           height: 160,
           legend: { show: false },
           cursor: { show: false },
-          scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+          // A server that has just started has one sample: without this, the axis would be years long.
+          scales: {
+            x: { range: (_, __, max) => [max - 3600, max] },
+            y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
+          },
           axes: [axis, { ...axis, size: 70, values: (_, all) => all.map(unit) }],
           series: [
             {},
