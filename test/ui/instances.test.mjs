@@ -90,7 +90,7 @@ const hear = (page) =>
           for await (const chunk of mine.pipeThrough(new TextDecoderStream())) {
             const lines = (rest + chunk).split('\n')
             rest = lines.pop()
-            for (const l of lines) if (l.startsWith('id:')) window.heard.push(Number(l.slice(3)))
+            for (const l of lines) if (l.startsWith('data:')) window.heard.push(JSON.parse(l.slice(5)).id)
           }
         } catch {
           // the stream was cut
@@ -163,12 +163,13 @@ test('the leader dies: the open pages say so and go on, logged in, with each eve
   await a.cli('host', 'create', 'before', '--mac', '52:54:00:e0:00:04') // at the leader
   await hosts.getByRole('link', { name: 'before' }).waitFor()
 
+  const late = await page.context().newPage()
   await a.kill()
+  // Nobody leads for nine seconds. One page is loaded meanwhile.
+  const isLate = late.goto('/hosts').then(() => late.getByText('the instance with the engine does not answer').first().waitFor())
   await page.getByText('The instance with the engine does not answer.').waitFor()
   await row(page, 'a').getByText('alive').waitFor() // what was there stays
-  const late = await page.context().newPage() // loaded while nobody leads
-  await late.goto('/hosts')
-  await late.getByText('the instance with the engine does not answer').first().waitFor()
+  await isLate
   await sound(page, 'nobody')
   if (shots) await late.screenshot({ path: join(shots, 'instances-late.png') })
 

@@ -20,7 +20,7 @@ type Instance struct {
 	IsDrained    bool           `json:"isDrained" doc:"An admin wants it to hold no duty"`
 	DrainedAt    time.Time      `json:"drainedAt,omitzero" doc:"Since when"`
 	IsLeader     bool           `json:"isLeader" doc:"It has the duty engine: it decides what machines boot, and drives operations"`
-	IsThis       bool           `json:"isThis" doc:"It has answered this request"`
+	IsThis       bool           `json:"isThis" doc:"It has answered this request: the instance with the engine, also if another one passed the request on"`
 	Duties       []InstanceDuty `json:"duties" doc:"The work that only one instance does, and that this one has"`
 }
 

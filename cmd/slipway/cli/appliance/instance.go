@@ -2,6 +2,8 @@ package appliance
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +42,7 @@ func (instance) Fields(f *nouns.Fields, i wire.Instance) {
 	f.Both("life", lifeText(i))
 	f.Both("last sign", signText(i))
 	f.Both("version", i.Version)
-	f.Both("addresses", strings.Join(i.Addresses, ", "))
+	f.Both("addresses", strings.Join(slices.DeleteFunc(slices.Clone(i.Addresses), isOfLink), ", "))
 	var names []string
 	for _, d := range i.Duties {
 		names = append(names, d.Name)
@@ -57,6 +59,12 @@ func (instance) Fields(f *nouns.Fields, i wire.Instance) {
 	}
 }
 
+// isOfLink reports whether an address is known on one network only, so that it tells people nothing (fe80::).
+func isOfLink(address string) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && a.IsLinkLocalUnicast() && a.Is6()
+}
+
 // lifeText says whether an instance runs, and what is special about it.
 func lifeText(i wire.Instance) string {
 	text := i.Life
@@ -65,9 +73,6 @@ func lifeText(i wire.Instance) string {
 	}
 	if i.IsDrained {
 		text += ", drained"
-	}
-	if i.IsThis {
-		text += ", this one"
 	}
 	return text
 }

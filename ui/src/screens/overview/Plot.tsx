@@ -22,6 +22,7 @@ export function Plot({ at, series, unit }: { at: number[]; series: Line[]; unit:
     const el = box.current
     if (!el) return
     let plot: UPlot | undefined
+    const last = at.at(-1) ?? 0
     const draw = () => {
       plot?.destroy()
       const ink = colour('--pf-t--global--text--color--subtle') || '#777'
@@ -33,9 +34,9 @@ export function Plot({ at, series, unit }: { at: number[]; series: Line[]; unit:
           height: 160,
           legend: { show: false },
           cursor: { show: false },
-          // A server that has just started has one sample: without this, the axis would be years long.
           scales: {
-            x: { range: (_, __, max) => [max - 3600, max] },
+            // A server that has just started has one sample: without this, the axis would be years long.
+            x: { range: () => [last - 3600, last] },
             y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
           },
           axes: [axis, { ...axis, size: 70, values: (_, all) => all.map(unit) }],
