@@ -215,8 +215,8 @@ func newTerm(leader string) *term {
 	return &term{leader, ctx, end}
 }
 
-// Term returns a context that ends when another instance has taken the engine, or the leader has been started again. A leader that was
-// paused, or that lost power, ends no connection: who waits for its answer has to stop waiting then.
+// Term returns a context that ends when another instance has taken the engine, or the leader has been started again. Stop to wait for the
+// old leader then: one that was paused or lost power closes no connection.
 func (m *Member) Term() context.Context { return m.term.Load().ctx }
 
 // note keeps who the leader is; nil: nobody has the engine.
