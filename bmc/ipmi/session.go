@@ -154,7 +154,7 @@ func (l login) open(ctx context.Context) (*session, error) {
 // enter opens a session with one cipher suite, on a socket of its own. A late answer about another suite or session
 // can then never arrive here.
 func (l login) enter(ctx context.Context, su suite) (*session, error) {
-	conn, err := l.egress.Dialer(0).DialContext(ctx, "udp", l.address)
+	conn, err := l.egress.Dial(ctx, "udp", l.address)
 	if err != nil {
 		return nil, err
 	}

@@ -187,7 +187,7 @@ func connect(ctx context.Context, at endpoint, wrap func(*framed) net.Conn) (*go
 	var raw net.Conn
 	err := errors.New("no address")
 	for _, address := range at.addresses {
-		if raw, err = at.egress.Dialer(0).DialContext(ctx, at.network, address); err == nil {
+		if raw, err = at.egress.Dial(ctx, at.network, address); err == nil {
 			break
 		}
 	}

@@ -166,7 +166,11 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 			if err := ctx.Err(); err != nil {
 				return inventory.Errorf(inventory.Unavailable, "not all magic packets were sent: %v", err)
 			}
-			if err := d.o.Send(ctx, d.to, p); err != nil {
+			err := d.egress.MaySend()
+			if err == nil {
+				err = d.o.Send(ctx, d.to, p)
+			}
+			if err != nil {
 				return inventory.Errorf(inventory.Unavailable, "the magic packet to %s was not sent: %s", d.to, inventory.Clean(err.Error(), 200)).
 					WithHint("is there a route to that address?")
 			}

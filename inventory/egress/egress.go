@@ -33,7 +33,10 @@ type Config struct {
 
 // Policy decides which addresses may be connected to. It never changes, and may be used from many goroutines. A nil
 // Policy guards nothing: it is for programs of a person, who connects as themselves.
-type Policy struct{ cfg Config }
+type Policy struct {
+	cfg Config
+	may func() error // of Guarded; nil: it always may
+}
 
 // New makes a Policy.
 func New(cfg Config) *Policy {
@@ -43,7 +46,7 @@ func New(cfg Config) *Policy {
 	if cfg.Doors == nil {
 		cfg.Doors = func() []uint16 { return nil }
 	}
-	return &Policy{cfg}
+	return &Policy{cfg: cfg}
 }
 
 // ParseAllow reads the networks of an allow list: 10.0.0.0/8, fd00::/8, or one address.
@@ -137,6 +140,9 @@ func (p *Policy) Control(network, address string, _ syscall.RawConn) error {
 	if p == nil {
 		return nil
 	}
+	if err := p.MaySend(); err != nil {
+		return err
+	}
 	if strings.HasPrefix(network, "unix") {
 		return p.CheckSocket(address)
 	}
@@ -154,7 +160,35 @@ func (p *Policy) Dialer(timeout time.Duration) *net.Dialer {
 
 // DialContext connects as Dialer does, in at most 10 s.
 func (p *Policy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return p.Dialer(10*time.Second).DialContext(ctx, network, address)
+	return p.guard(p.Dialer(10*time.Second).DialContext(ctx, network, address))
+}
+
+// Guarded returns the same policy, over whose connections nothing is sent while may returns an error. Each write asks it. After the write
+// before, the process may have been paused for some time, and another server does the work now.
+func (p *Policy) Guarded(may func() error) *Policy {
+	g := *p
+	g.may = may
+	return &g
+}
+
+// MaySend is what Guarded was given, for packets that are sent without a connection of the policy.
+func (p *Policy) MaySend() error {
+	if p == nil || p.may == nil {
+		return nil
+	}
+	return p.may()
+}
+
+// Dial connects as DialContext does, without a limit of time of its own.
+func (p *Policy) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return p.guard(p.Dialer(0).DialContext(ctx, network, address))
+}
+
+func (p *Policy) guard(c net.Conn, err error) (net.Conn, error) {
+	if err != nil || p == nil || p.may == nil {
+		return c, err
+	}
+	return guarded{c, p.may}, nil
 }
 
 // DialCluster connects as DialContext does, and to the proxies of the environment wherever they are: the libraries of

@@ -247,3 +247,45 @@ func FuzzCheckRefusesEveryWayToLoopback(f *testing.F) {
 		}
 	})
 }
+
+// Whoever is not allowed any more sends nothing, also over a connection that stands.
+func TestAGuardedPolicySendsNothingWhenItMayNot(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	var may error
+	p := policy("127.0.0.0/8").Guarded(func() error { return may })
+	dials := map[string]func() (net.Conn, error){
+		"tcp": func() (net.Conn, error) { return p.DialContext(t.Context(), "tcp", tcp.Addr().String()) },
+		"udp": func() (net.Conn, error) { return p.Dial(t.Context(), "udp", udp.LocalAddr().String()) },
+	}
+	for name, dial := range dials {
+		may = nil
+		c, err := dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write([]byte("on")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		may = errors.New("another one has the engine")
+		if _, err := c.Write([]byte("off")); !errors.Is(err, may) {
+			t.Errorf("%s: it is sent: %v", name, err)
+		}
+		if c, err := dial(); !errors.Is(err, may) {
+			t.Errorf("%s: it connects: %v", name, err)
+			c.Close()
+		}
+		if !errors.Is(p.MaySend(), may) {
+			t.Errorf("%s: a packet may be sent", name)
+		}
+	}
+}

@@ -116,6 +116,16 @@ func (a *appliance) onEngine(ctx context.Context, work func(context.Context) err
 	return a.member.Duties.While(ctx, inventory.DutyEngine, work)
 }
 
+// mayOrder refuses orders to controllers once another instance may have the engine. A server that was paused goes on with what it was
+// doing, before it notices that it does not lead any more.
+func (a *appliance) mayOrder() error {
+	if a.member.Duties.IsAlone() || a.member.Duties.Holds(inventory.DutyEngine) {
+		return nil
+	}
+	return inventory.Errorf(inventory.Unavailable, "this instance does not have the engine: it sends nothing to controllers").
+		WithHint("slipway instance list shows which instance has it")
+}
+
 // start does all that comes before the listeners open: it checks the machine and makes the parts. settle, which comes after
 // the listeners are open, writes what a first start leaves behind.
 func (a *appliance) start(ctx context.Context) error {
@@ -183,7 +193,8 @@ func (a *appliance) start(ctx context.Context) error {
 		Store:      a.store, OnDuty: a.onEngine, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
 		Renderer: render.New(Parts()), Secrets: a.key.Box, Join: a.joiner, ReportKey: a.key.Reports, Neighbour: a.neighbourAt,
-		Confidential: confidential, OpenBMC: openBMC(drivers(a.store, a.bank), a.egress), Sealer: a.key.Box, NewULID: newULID, Site: a.cfg.Site,
+		OpenBMC:      openBMC(drivers(a.store, a.bank), a.egress.Guarded(a.mayOrder)),
+		Confidential: confidential, Sealer: a.key.Box, NewULID: newULID, Site: a.cfg.Site,
 		Nodes: nodes, Knows: a.networks.Known.HasMAC, Logs: a.logs,
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
