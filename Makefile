@@ -55,7 +55,7 @@ build/ui.checked: web/openapi.yaml $(shell find ui -name node_modules -prune -o 
 
 lab: build ## boot, install and wipe a virtual rack on libvirt; CHECK=1: check that all goes well, clean up, exit 0 or 1; INSTANCES=2: servers that share PostgreSQL
 	@tools/deps.sh install lab
-	$(if $(filter-out 1,$(INSTANCES)),@tools/deps.sh install lab-instances)
+	$(if $(filter 2 3,$(INSTANCES)),@tools/deps.sh install lab-instances)
 	$(ROOT) bin/slipway lab up $(if $(CHECK),--check) $(if $(INSTANCES),--instances '$(INSTANCES)')
 
 # Checkers and the linker hold much in memory, and most tests little. Fewer garbage collections save time: staticcheck, which holds most, needs
