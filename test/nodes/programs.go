@@ -27,12 +27,6 @@ exec "$@"`,
 	"journalctl": `[ "$1 $3" = "-u -n" ] || { echo "journalctl $*: the test does not know that" >&2; exit 1; }
 exec /usr/bin/tail -n "$4" ` + unitLogs + `/"$2"`,
 
-	// A node does not log in to another one: it takes the file from that one's folder.
-	"rsync": `[ "$# $1" = "3 -a" ] || { echo "rsync $*: the test does not know that" >&2; exit 1; }
-from=${2#root@}
-case "$from" in */) from=$from. ;; esac
-exec /usr/bin/cp -a "${0%/*}/../../${from%%:*}/upper${from#*:}" "$3"`,
-
 	// The packages are installed on this machine. What their scripts do when they are installed is done here.
 	"apt-get": `[ "$1 $2" = "install -y" ] || { echo "apt-get $*: the test does not know that" >&2; exit 1; }
 shift 2
