@@ -59,8 +59,8 @@ func readConfig(path string) (*config, error) {
 			"cannot read the configuration: %w", err).WithHint("name another file with --config")
 	}
 	c.text = text
-	if err := c.value.ReadFile(path); err != nil {
-		return nil, err
+	if c.value, err = serve.ParseSettings(text); err != nil {
+		return nil, inventory.Errorf(inventory.Invalid, "%s: %w", path, err).WithHint("%s", inventory.HintOf(err))
 	}
 	if err := yaml.Unmarshal(text, &c.keys); err != nil {
 		return nil, inventory.Errorf(inventory.Invalid, "%s: %w", filepath.Base(path), err)
@@ -89,9 +89,10 @@ const passwordFile = "database-password"
 
 // makePlan decides what the files have to say. A configuration file that says something else is left alone: the error lists what.
 func makePlan(had *config, h invite.HandOver, o Options, dataDir string) (*plan, error) {
-	want, err := serve.ReadShared(h.Settings)
+	want, err := serve.ParseSettings([]byte(h.Settings))
 	if err != nil {
-		return nil, err
+		return nil, inventory.Errorf(inventory.Conflict, "the settings of the other instance cannot be read: %w", err).
+			WithHint("install the version of that instance here: %s", inventory.Clean(h.Version, 40))
 	}
 	p := &plan{config: had.path, files: map[string]invite.File{}, paths: map[string]string{}, password: h.Password}
 	if err := p.place(want.SharedFiles(), had, h.Files); err != nil {
@@ -233,8 +234,7 @@ func merged(had *config, want *serve.Config) ([]byte, error) {
 
 // hasAll makes sure that a file with new lines at its end says what it shall. Some forms of YAML cannot be continued that way.
 func hasAll(path string, text []byte, shall map[string]any) error {
-	c := serve.Default()
-	err := yaml.Unmarshal(text, &c)
+	c, err := serve.ParseSettings(text)
 	is, failed := c.Values()
 	if err == nil && failed == nil && len(text) <= maxConfig && reflect.DeepEqual(is, shall) {
 		return nil

@@ -101,15 +101,14 @@ func (c *Config) shared() (string, error) {
 	return string(text), err
 }
 
-// ReadShared reads settings as another instance has sent them.
-func ReadShared(text string) (Config, error) {
+// ParseSettings reads a configuration file as ReadFile does, and checks no value: files that it names need not be there.
+func ParseSettings(text []byte) (Config, error) {
 	c := Default()
-	dec := yaml.NewDecoder(strings.NewReader(text))
+	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return c, inventory.Errorf(inventory.Conflict,
-			"the settings of the other instance cannot be read: %s", inventory.Clean(yamlMessage(err), 300)).
-			WithHint("install the version of that instance here")
+		return c, inventory.Errorf(inventory.Invalid, "%s", inventory.Clean(yamlMessage(err), 300)).
+			WithHint("the keys are listed in docs/configuration.md")
 	}
 	return c, nil
 }
