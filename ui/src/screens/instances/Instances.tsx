@@ -10,7 +10,8 @@ import { Rows } from '../../parts/Rows'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
 import { InstanceTable } from './InstanceTable'
-import { dutiesOf, isAlone, type OneDuty } from './words'
+import { Invite } from './Invite'
+import { dutiesOf, inviteNot, isAlone, type OneDuty } from './words'
 
 const shownFirst = 20
 
@@ -36,6 +37,7 @@ export function Instances() {
                 two instances are worth it.
               </Content>
             )}
+            <Invite why={why ?? inviteNot(database.data?.kind)} />
             <InstanceTable instances={all} why={why} />
             <Duties duties={dutiesOf(all)} />
           </>

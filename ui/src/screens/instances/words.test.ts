@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { deleteNot, drainNot, dutiesOf, type Instance, isAlone, placesOf, signOf } from './words'
+import { deleteNot, drainNot, dutiesOf, type Instance, inviteNot, isAlone, placesOf, signOf } from './words'
 
 const one = (name: string, more: Partial<Instance> = {}) =>
   ({ name, life: 'alive', isDrained: false, isThis: false, isLeader: false, duties: [], ...more }) as Instance
@@ -21,6 +21,11 @@ describe('instances', () => {
     expect(deleteNot(one('a', { life: 'unknown' }))).toMatch(/nobody knows/)
     expect(deleteNot(one('a', { life: 'silent' }))).toBeUndefined()
     expect(deleteNot(one('a', { life: 'stopped' }))).toBeUndefined()
+  })
+  it('are invited where the database can have several', () => {
+    expect(inviteNot('sqlite')).toMatch(/one instance/)
+    expect(inviteNot('postgresql')).toBeUndefined()
+    expect(inviteNot(undefined)).toBeUndefined() // the server says it otherwise
   })
   it('say how old their last sign of life is, and unknown is not never', () => {
     expect(signOf(one('a', { isThis: true }))).toBe('now')

@@ -26,6 +26,10 @@ export function signOf(i: Pick<Instance, 'isThis' | 'quietSeconds'>): string {
 // cutOff says whether an instance that lives gets no answer from the one with the engine. Of a silent one nobody knows.
 export const cutOff = (i: Instance) => !!i.cutOff && i.life === 'alive'
 
+// inviteNot says why no machine can become an instance of a database.
+export const inviteNot = (kind: string | undefined) =>
+  kind === 'sqlite' ? 'a file of SQLite has one instance: slipway database move' : undefined
+
 // drainNot says why an instance cannot be drained, as far as the page knows; the server says it otherwise.
 export function drainNot(i: Instance, all: Instance[]): string | undefined {
   const others = all.filter((o) => o.name !== i.name && o.life === 'alive' && !o.isDrained)
