@@ -63,3 +63,45 @@ func TestPostgreSQLFailsOverInSeconds(t *testing.T) {
 		t.Error("that is too long")
 	}
 }
+
+// TestPostgreSQLAnInstanceWithoutALinkLeavesItsNetworks takes the cable to the machines out of the leader. It gives signs of life as before,
+// because it reaches the database another way. The other server answers the machines, and asks the leader what they boot.
+func TestPostgreSQLAnInstanceWithoutALinkLeavesItsNetworks(t *testing.T) {
+	both := newInstances(t, "a", "b")
+	leads, other := both[0], both[1]
+	l := leads.Lab
+	// The link between the servers has a cable of its own.
+	l.Wire(leads.Net.Server, "x0", other.Net.Server, "x0")
+	l.In(leads.Net.Server, "ip", "addr", "add", "10.99.0.1/24", "dev", "x0")
+	l.In(other.Net.Server, "ip", "addr", "add", "10.99.0.2/24", "dev", "x0")
+	leads.Start()
+	other.follow(leads)
+	if _, err := leads.API.AcceptRules.Create(t.Context(), inventory.AcceptRule{Name: "all", Selector: "mac"}); err != nil {
+		t.Fatal(err)
+	}
+	boots := simulate.Config{Hosts: 3, Seed: 1, Expect: simulate.StageWaiting}
+	leads.Good(leads.Boot(t.Context(), boots))
+	l.In(l.Prefix+"hub", "ip", "link", "set", "server0", "down")
+	boots.Seed = 2
+	began := time.Now()
+	r := other.Boot(t.Context(), boots)
+	other.Good(r)
+	t.Logf("machines that boot while the leader has no link: %s", time.Since(began).Round(10*time.Millisecond))
+	for _, s := range r.Steps {
+		if strings.HasSuffix(s.Step, "offer") && s.Max > 10*time.Second { // a busy machine may double what it takes
+			t.Errorf("%s took %s", s.Step, s.Max)
+		}
+	}
+	other.awaits(t, 5*time.Second, "a alive leads, b alive")
+	for name, a := range map[string]*appliance{"has no link": leads, "took duty": other} {
+		if said := a.Process.Text(); !strings.Contains(said, name) {
+			t.Errorf("no server says that it %s:\n%s", name, said)
+		}
+	}
+	// With its link back, the leader leaves the network where it is, and takes it when the other one is gone.
+	l.In(l.Prefix+"hub", "ip", "link", "set", "server0", "up")
+	leads.Process.WaitFor("interface has a link again", 1)
+	other.Process.Kill(syscall.SIGKILL)
+	boots.Seed = 3
+	leads.Good(leads.Boot(t.Context(), boots))
+}

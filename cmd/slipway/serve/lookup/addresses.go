@@ -45,6 +45,12 @@ func PrefixesOf(name string) (all []netip.Prefix) {
 	return all
 }
 
+// hasLink reports whether the other end of an interface is there. One that cannot be looked at counts as such: nobody knows that it is not.
+func hasLink(name string) bool {
+	i, err := net.InterfaceByName(name)
+	return err != nil || i.Flags&net.FlagRunning != 0
+}
+
 // AddressesOf returns all IPv4 addresses of the interfaces.
 func AddressesOf(interfaces []string) (ours []netip.Addr) {
 	for _, name := range interfaces {

@@ -42,6 +42,7 @@ type Answering struct {
 	poked     chan struct{}
 	replacing sync.Mutex // of places
 	servers   sync.WaitGroup
+	deaf      map[string]bool // interfaces without a link; look has it for itself
 }
 
 // place is a network, and how this instance stands to it.
@@ -62,7 +63,7 @@ const (
 
 // NewAnswering makes an Answering for networks. It answers nowhere before Serve.
 func NewAnswering(cfg AnsweringConfig) *Answering {
-	a := &Answering{cfg: cfg, began: time.Now(), poked: make(chan struct{}, 1)}
+	a := &Answering{cfg: cfg, began: time.Now(), poked: make(chan struct{}, 1), deaf: map[string]bool{}}
 	a.places.Store(&map[string]*place{})
 	a.instances.Store(&[]netip.Addr{})
 	n := cfg.Networks
@@ -225,6 +226,9 @@ func (a *Answering) look(ctx context.Context) (wanted []*place) {
 	v := view{}
 	var reached []string
 	for _, name := range a.cfg.Interfaces {
+		if !a.hears(name) {
+			continue
+		}
 		at := attached{name: name}
 		for _, p := range PrefixesOf(name) {
 			at.addrs = append(at.addrs, p.Addr().Unmap())
@@ -253,6 +257,24 @@ func (a *Answering) look(ctx context.Context) (wanted []*place) {
 		}
 	}
 	return wanted
+}
+
+// hears reports whether packets can come in at an interface. Its address stays while its cable is out, and the instance still gives signs of
+// life if it reaches the database another way. So it has to leave the networks there to others by itself.
+func (a *Answering) hears(name string) bool {
+	if a.cfg.Duties.IsAlone() { // there is nobody to leave a network to
+		return true
+	}
+	hears := hasLink(name)
+	if a.deaf[name] == hears {
+		a.deaf[name] = !hears
+		word := "interface has a link again"
+		if !hears {
+			word = "interface has no link: its networks are left to other instances"
+		}
+		a.cfg.Log.Warn(word, "iface", name)
+	}
+	return hears
 }
 
 // again is when to look the next time: soon, while the database has not told who the other instances are.

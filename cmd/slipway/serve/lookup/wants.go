@@ -15,7 +15,7 @@ type view struct {
 	isMet bool // the database has told who the peers are
 }
 
-// attached is an interface that machines are answered on.
+// attached is an interface with a link that machines are answered on.
 type attached struct {
 	name  string
 	addrs []netip.Addr
@@ -27,7 +27,8 @@ type attached struct {
 // An instance hears a network that it has an address in. Others leave that network to it, also if relays send them its packets. Then come
 // the instances with the interface of the subnet. They come second, because another machine may have an interface of the same name elsewhere.
 // A network that only relays reach is wanted by the instances that its packets come to: relays may name some instances and not others. An
-// instance alone need not wait for a packet. One without interfaces, such as a standby elsewhere, hears nothing at all.
+// instance alone need not wait for a packet. One without interfaces, such as a standby elsewhere, or with none that has a link, hears
+// nothing at all.
 func (v view) wants(s inventory.Subnet, isAsked bool) bool {
 	if slices.ContainsFunc(v.ours, func(at attached) bool {
 		return (s.Interface == "" || s.Interface == at.name) && slices.ContainsFunc(at.addrs, s.CIDR.Contains)
