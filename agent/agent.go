@@ -29,7 +29,10 @@ type Handler = func(ctx context.Context, task wire.Task, say Progress) (wire.Rep
 
 // Config is what Run needs.
 type Config struct {
-	Session  string // URL of the boot session
+	Session string // URL of the boot session
+	// Others are the URLs of other boot listeners that know the session: of other instances of the server. The agent asks the next one when
+	// one does not answer.
+	Others   []string
 	Info     func() wire.AgentInfo
 	Handlers map[wire.Kind]Handler
 	// Leave are the tasks that end this program: reboot, power off, kexec. The agent calls one after the handler of its
@@ -100,7 +103,7 @@ func (a *agent) hello(ctx context.Context) {
 		}
 		err := a.door.report(ctx, report)
 		if err == nil {
-			a.Log.Info("the server answers", "server", a.door.host)
+			a.Log.Info("the server answers", "server", a.door.host())
 			return
 		}
 		a.complain(ctx, err, try)
@@ -117,7 +120,7 @@ func (a *agent) serve(ctx context.Context) {
 			continue
 		}
 		if try > 0 {
-			a.Log.Info("the server answers again", "server", a.door.host)
+			a.Log.Info("the server answers again", "server", a.door.host())
 		}
 		try, a.denied, a.isLost = 0, time.Time{}, false
 		a.rest(ctx, a.take(ctx, task))
@@ -244,7 +247,7 @@ func (a *agent) complain(ctx context.Context, err error, try int) {
 		a.deny(refused)
 	}
 	wait = jitter(wait)
-	a.Log.Warn("the server cannot be had; asking again", "server", a.door.host, "in", wait.Round(time.Second/10), "err", err)
+	a.Log.Warn("the server cannot be had; asking again", "server", a.door.host(), "in", wait.Round(time.Second/10), "err", err)
 	a.rest(ctx, wait)
 }
 
@@ -257,7 +260,7 @@ func (a *agent) deny(r *refusal) {
 		a.denied = time.Now()
 	case time.Since(a.denied) > LostAfter && a.current == nil && a.Lost != nil && !a.isLost:
 		a.isLost = true
-		a.Log.Error("the server does not know this boot session any more", "server", a.door.host)
+		a.Log.Error("the server does not know this boot session any more", "server", a.door.host())
 		a.Lost()
 	}
 }

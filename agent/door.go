@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"slipway.dev/slipway/agent/wire"
@@ -22,15 +23,33 @@ const maxTask = 1 << 20
 
 // door is the server's boot listener, as this agent sees it. Several goroutines use it: Run, the task's progress, the lines.
 type door struct {
-	base   string // URL of the session
-	host   string // for people: the session's id is a credential and stays out of logs
+	bases  []string // URLs of the session: of the instance that it began at, and of others
+	at     atomic.Int32
 	client *http.Client
 }
 
+// base returns the URL of the session at the instance that is asked now.
+func (d *door) base() string { return d.bases[d.at.Load()] }
+
+// host is for people: the session's id is a credential and stays out of logs.
+func (d *door) host() string {
+	u, err := url.Parse(d.base())
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 func newDoor(cfg Config) *door {
-	d := &door{base: strings.TrimSuffix(cfg.Session, "/"), client: cfg.Client}
-	if u, err := url.Parse(d.base); err == nil {
-		d.host = u.Host
+	d := &door{bases: []string{strings.TrimSuffix(cfg.Session, "/")}, client: cfg.Client}
+	if u, err := url.Parse(d.bases[0]); err == nil {
+		for _, other := range cfg.Others {
+			// Only where it is differs. It is never asked without TLS when the session is with.
+			if o, err := url.Parse(other); err == nil && o.Host != "" && o.Scheme == u.Scheme {
+				u.Host = o.Host
+				d.bases = append(d.bases, u.String())
+			}
+		}
 	}
 	if d.client == nil {
 		d.client = &http.Client{Transport: &http.Transport{
@@ -128,7 +147,8 @@ func encode(r wire.Report) ([]byte, error) {
 
 // do sends one request and returns at most maxTask+1 bytes of a good answer's body.
 func (d *door) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, d.base+path, bytes.NewReader(body))
+	at := d.at.Load()
+	req, err := http.NewRequestWithContext(ctx, method, d.bases[at]+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, inventory.Errorf(inventory.Invalid, "the session's URL cannot be used")
 	}
@@ -136,6 +156,8 @@ func (d *door) do(ctx context.Context, method, path string, body []byte) ([]byte
 	req.Header.Set("User-Agent", "slipway-agent")
 	res, err := d.client.Do(req)
 	if err != nil {
+		// Perhaps that instance is gone for good. Another goroutine may have gone on already.
+		d.at.CompareAndSwap(at, (at+1)%int32(len(d.bases)))
 		return nil, plain(err)
 	}
 	defer res.Body.Close()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,6 +101,43 @@ func TestAServerInTroubleIsAskedUntilItIsWell(t *testing.T) {
 					t.Errorf("the log must have %q and no session:\n%s", c.says, log)
 				}
 			})
+		})
+	}
+}
+
+// TestAnotherInstanceIsAskedWhenOneDoesNotAnswer has a session that began at an instance that is gone. The other one knows it.
+func TestAnotherInstanceIsAskedWhenOneDoesNotAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		others func(there string) []string
+		isDone bool
+	}{
+		{"it is asked", func(there string) []string { return []string{there} }, true},
+		{"it is asked after one that is gone, too", func(there string) []string { return []string{"http://127.0.0.1:1", there} }, true},
+		{"none is known", func(string) []string { return nil }, false},
+		{"one that is no URL is left out", func(string) []string { return []string{"::", "", "https://127.0.0.1:2"} }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/boot/s/key/agent/report" {
+					http.NotFound(w, r)
+				}
+			}))
+			defer server.Close()
+			// Nothing listens on port 1.
+			d := newDoor(Config{Session: "http://127.0.0.1:1/boot/s/key", Others: c.others(server.URL)})
+			var said error
+			for range 3 {
+				if said = d.report(t.Context(), wire.Report{State: wire.Hello}); said == nil {
+					break
+				}
+			}
+			if (said == nil) != c.isDone {
+				t.Errorf("it was told: %v", said)
+			}
+			if c.isDone && "http://"+d.host() != server.URL {
+				t.Errorf("%s answers, and people read %s", server.URL, d.host())
+			}
 		})
 	}
 }

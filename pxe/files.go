@@ -2,8 +2,10 @@ package pxe
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
+	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -186,6 +188,13 @@ func bootWords(in ScriptInput, i *inventory.Image, p *inventory.Profile) (kernel
 	return kernel, initrds, args, nil
 }
 
-func agentProfile(w *Work) *inventory.Profile {
-	return &inventory.Profile{Name: "agent", KernelArgs: w.Args}
+// agentProfile gives our agent its arguments. It asks another instance when ours does not answer any more.
+func (in ScriptInput) agentProfile() *inventory.Profile {
+	args := slices.Clone(in.Plan.Work.Args)
+	for _, base := range in.bases() {
+		if base != in.Base {
+			args = append(args, wire.ArgOther+"="+base)
+		}
+	}
+	return &inventory.Profile{Name: "agent", KernelArgs: args}
 }

@@ -99,7 +99,7 @@ func grubScript(in ScriptInput) ([]byte, error) {
 		}
 	case BootAgent:
 		g.in.Plan.Config = nil
-		if err := g.image(in.Plan.Work.Agent, agentProfile(in.Plan.Work)); err != nil {
+		if err := g.image(in.Plan.Work.Agent, in.agentProfile()); err != nil {
 			return nil, err
 		}
 	case BootMenu:

@@ -37,7 +37,7 @@ func pxelinuxScript(in ScriptInput) ([]byte, error) {
 		return p.image(head, in.Plan.Image, in.Plan.Profile)
 	case BootAgent:
 		p.in.Plan.Config = nil
-		return p.image(head, in.Plan.Work.Agent, agentProfile(in.Plan.Work))
+		return p.image(head, in.Plan.Work.Agent, in.agentProfile())
 	case BootWait:
 		head("waits", max(d.Again, AskAgain)+jitter(in.Client.MAC))
 		p.again()

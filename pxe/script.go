@@ -188,7 +188,7 @@ func Script(in ScriptInput) ([]byte, error) {
 		}
 	case BootAgent:
 		s.in.Plan.Config = nil // the agent fetches what it needs
-		if err := s.image(s.in.Plan.Work.Agent, agentProfile(s.in.Plan.Work)); err != nil {
+		if err := s.image(s.in.Plan.Work.Agent, s.in.agentProfile()); err != nil {
 			return nil, err
 		}
 	case BootMenu:

@@ -70,6 +70,40 @@ func beside(in ScriptInput, others ...string) ScriptInput {
 	return in
 }
 
+// TestTheAgentKnowsOtherInstances holds that each boot loader gives our agent the instances that it asks when ours is gone.
+func TestTheAgentKnowsOtherInstances(t *testing.T) {
+	for _, stage := range []Stage{StageIPXE, StageGRUB, StagePXELinux} {
+		for _, c := range []struct {
+			base   string
+			others []string
+			want   []string
+		}{
+			{"http://10.0.0.1", nil, nil},
+			{"http://10.0.0.1", []string{"10.0.0.2"}, []string{"slipway.other=http://10.0.0.2"}},
+			{"http://10.0.0.1:8081", []string{"10.0.0.2", "10.0.0.3"}, []string{"slipway.other=http://10.0.0.2:8081", "slipway.other=http://10.0.0.3:8081"}},
+			{"https://10.0.0.1:8443", []string{"10.0.0.2"}, nil}, // their certificates have their own addresses
+		} {
+			in := beside(input(asking(uefi()), Decision{Boot: BootAgent, Reason: "inspection"}), c.others...)
+			in.Base, in.Client.Stage = c.base, stage
+			agent := *in.Plan.Image
+			agent.KernelArgs = nil
+			in.Plan.Work = &Work{Boot: BootAgent, Agent: &agent}
+			text, err := Script(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(string(text), want) {
+					t.Errorf("%s, %s beside %v: no %s in\n%s", stage, c.base, c.others, want, text)
+				}
+			}
+			if len(c.want) == 0 && strings.Contains(string(text), "slipway.other") {
+				t.Errorf("%s, %s beside %v: it names others:\n%s", stage, c.base, c.others, text)
+			}
+		}
+	}
+}
+
 func TestScripts(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -10,6 +10,7 @@ import (
 // Arguments are the kernel arguments that the agent reads.
 type Arguments struct {
 	Session   string
+	Others    []string      // URLs of other boot listeners that know the session
 	BootMAC   inventory.MAC // of the port it booted from; "" when not told
 	HasShell  bool          // the admin allows a shell on the console
 	HasDebug  bool          // the agent writes more on the console
@@ -35,6 +36,10 @@ func ParseArguments(cmdline string) Arguments {
 		switch key {
 		case wire.ArgServer:
 			a.Session = strings.TrimSuffix(value, "/")
+		case wire.ArgOther:
+			if value != "" && len(a.Others) < 8 {
+				a.Others = append(a.Others, strings.TrimSuffix(value, "/"))
+			}
 		case wire.ArgDebug:
 			a.HasShell, a.HasDebug = value == "shell", value != ""
 		case wire.ArgMAC:

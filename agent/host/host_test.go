@@ -217,6 +217,10 @@ func TestKernelArguments(t *testing.T) {
 			"what the boot script gives", "quiet console=ttyS0 slipway.session=http://10.0.0.1/boot/0123/ BOOTIF=01-52-54-00-AA-00-01\n",
 			Arguments{Session: "http://10.0.0.1/boot/0123", BootMAC: "52:54:00:aa:00:01"},
 		},
+		{
+			"other instances", "slipway.session=http://10.0.0.1/s slipway.other=http://10.0.0.2/ slipway.other= slipway.other=http://10.0.0.3",
+			Arguments{Session: "http://10.0.0.1/s", Others: []string{"http://10.0.0.2", "http://10.0.0.3"}},
+		},
 		{"a MAC with colons, as iPXE may write it", "BOOTIF=52:54:00:aa:00:01", Arguments{BootMAC: "52:54:00:aa:00:01"}},
 		{"a MAC that is none", "BOOTIF=01-00-00-00-00-00-00", Arguments{}},
 		{"a shell", "slipway.debug=shell", Arguments{HasShell: true, HasDebug: true}},

@@ -33,6 +33,7 @@ const (
 // Kernel arguments that the agent reads.
 const (
 	ArgServer = "slipway.session" // URL of the boot session with the key of its agent, without a slash at the end
+	ArgOther  = "slipway.other"   // URL of the boot listener of another instance, for when ArgServer does not answer; may repeat
 	ArgDebug  = "slipway.debug"   // "shell": a shell on the console; only if the admin turned that on
 	ArgDriver = "slipway.driver"  // module to load for a class or id: network=ixgbe, 8086:1572=i40e; may repeat
 	ArgMAC    = "BOOTIF"          // 01-<mac> of the port it booted from

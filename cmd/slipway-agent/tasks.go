@@ -50,7 +50,7 @@ func (m *machine) serve(ctx context.Context) error {
 	defer func() { cancel(); <-done }()
 	m.ears = ears
 	cfg := agent.Config{
-		Session: m.args.Session, Info: m.info, Lost: m.lost, Log: m.log, Lines: m.lines,
+		Session: m.args.Session, Others: m.args.Others, Info: m.info, Lost: m.lost, Log: m.log, Lines: m.lines,
 		Handlers: map[wire.Kind]agent.Handler{
 			wire.Inspect: m.inspect,
 			wire.BurnIn:  m.burnIn,
