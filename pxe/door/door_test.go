@@ -234,12 +234,17 @@ func TestADoorNeverHoldsMoreThanItsLimits(t *testing.T) {
 
 func TestTheDoorsLeaveFilesForTheRest(t *testing.T) {
 	for _, limit := range []int{256, 1024, 4096, 20_000, 1 << 20} {
-		for _, hasTLS := range []bool{false, true} {
-			b := Share(limit, hasTLS)
-			if used := 2*(b.Boot+b.BootTLS) + b.Admin + b.Socket; limit >= 1024 && used+b.Reserved > limit {
+		for _, has := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+			hasTLS, hasLink := has[0], has[1]
+			b := Share(limit, hasTLS, hasLink)
+			each, least := 1, 16 // file descriptors of a connection of people
+			if hasLink {
+				each, least = 2, 8
+			}
+			if used := 2*(b.Boot+b.BootTLS) + each*(b.Admin+b.Socket) + b.Link; limit >= 1024 && used+b.Reserved > limit {
 				t.Errorf("limit %d: %d for doors and %d reserved", limit, used, b.Reserved)
 			}
-			if b.Boot < 8 || b.Admin < 16 || b.Socket < 8 || hasTLS != (b.BootTLS > 0) {
+			if b.Boot < 7 || b.Admin < least || b.Socket < least/2 || hasTLS != (b.BootTLS > 0) || hasLink != (b.Link > 0) {
 				t.Errorf("limit %d: %+v", limit, b)
 			}
 		}

@@ -18,6 +18,7 @@ type Budget struct {
 	BootTLS  int
 	Admin    int
 	Socket   int
+	Link     int // for other instances; 0 without them
 }
 
 // The most connections that the doors are given, whatever the limit of the process is.
@@ -25,23 +26,31 @@ const (
 	mostBoot   = 8192
 	mostAdmin  = 2048
 	mostSocket = 256
+	mostLink   = 4096
 	// leastReserved is what the rest of the process needs: sockets of DHCP on some interfaces, SQLite with its readers, desks
 	// of TFTP, connections to controllers and clusters.
 	leastReserved = 256
 )
 
-// Share divides the file descriptors of a process among the listeners.
-func Share(limit int, hasBootTLS bool) Budget {
+// Share divides the file descriptors of a process among the listeners. hasLink says that there are other instances. Then this one may pass
+// requests of people on, each over a second connection.
+func Share(limit int, hasBootTLS, hasLink bool) Budget {
 	b := Budget{Limit: limit, Reserved: max(leastReserved, limit/8)}
 	free := max(limit-b.Reserved, 64)
+	admin, socket := 3, 8 // parts of what is free
+	if hasLink {
+		b.Link = min(free/8, mostLink)
+		free -= b.Link
+		admin, socket = 6, 12
+	}
 	boot := free / 2 / 2 // a connection and its file
 	if hasBootTLS {
 		b.BootTLS = min(boot/2, mostBoot)
 		boot -= boot / 2
 	}
 	b.Boot = min(boot, mostBoot)
-	b.Admin = min(free/3, mostAdmin)
-	b.Socket = min(free/8, mostSocket)
+	b.Admin = min(free/admin, mostAdmin)
+	b.Socket = min(free/socket, mostSocket)
 	return b
 }
 

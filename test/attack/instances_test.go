@@ -2,8 +2,11 @@ package attack_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -14,8 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/test/postgres"
+	"slipway.dev/slipway/web/client"
 )
 
 const (
@@ -23,8 +28,10 @@ const (
 	instanceEnv = "SLIPWAY_ATTACK_INSTANCE" // the name of the server among those of the database
 )
 
+var both = []string{"a", "b"}
+
 // victims are servers of one database. The first leads.
-func victims(t *testing.T, names ...string) []*netlab.Appliance {
+func victims(t *testing.T, names []string, env ...string) []*netlab.Appliance {
 	t.Helper()
 	l := netlab.New(t, "make test-attack", "curl")
 	pg := postgres.Start(t, postgres.Options{})
@@ -34,7 +41,7 @@ func victims(t *testing.T, names ...string) []*netlab.Appliance {
 	}
 	all := netlab.NewAppliances(l, names...)
 	for i, a := range all {
-		a.Env = []string{databaseEnv + "=" + pg.SocketURL(strings.TrimPrefix(u.Path, "/")), instanceEnv + "=" + names[i]}
+		a.Env = append([]string{databaseEnv + "=" + pg.SocketURL(strings.TrimPrefix(u.Path, "/")), instanceEnv + "=" + names[i]}, env...)
 		if i == 0 {
 			a.Start()
 			continue
@@ -50,7 +57,7 @@ func victims(t *testing.T, names ...string) []*netlab.Appliance {
 
 // TestPostgreSQLAFrontIsNoWeakerThanTheLeader attacks the instance that passes people's requests on to the leader.
 func TestPostgreSQLAFrontIsNoWeakerThanTheLeader(t *testing.T) {
-	all := victims(t, "a", "b")
+	all := victims(t, both)
 	a, b := all[0], all[1]
 	first, err := os.ReadFile(filepath.Join(a.Data, "admin.token"))
 	if err != nil {
@@ -153,4 +160,55 @@ func manyAsk(t *testing.T, at *netlab.Appliance, clients int, during time.Durati
 	}
 	all.Wait()
 	return is.Load(), isNot.Load()
+}
+
+// TestPostgreSQLAFloodOfTheLinkHarmsNobody keeps more connections to the port of instances open than the server may have files.
+func TestPostgreSQLAFloodOfTheLinkHarmsNobody(t *testing.T) {
+	all := victims(t, both, fewEnv)
+	a, b := all[0], all[1]
+	var from []string
+	for n := range 90 {
+		ip := fmt.Sprintf("10.77.200.%d", n+10)
+		a.Lab.In(a.Net.Client, "ip", "address", "add", ip+"/16", "dev", a.Net.ClientIf)
+		from = append(from, ip)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var floods sync.WaitGroup
+	defer floods.Wait()
+	defer stop()
+	var opened atomic.Int64
+	floods.Go(func() {
+		a.Lab.Inside(a.Net.Client, func() error {
+			var open []net.Conn
+			for n := 0; ctx.Err() == nil; n++ {
+				d := net.Dialer{Timeout: time.Second, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from[n%len(from)])}}
+				c, err := d.Dial("tcp", "10.77.0.1:8069")
+				if err != nil {
+					continue
+				}
+				opened.Add(1)
+				if open = append(open, c); len(open) > 2000 {
+					_ = open[0].Close()
+					open = open[1:]
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+			for _, c := range open {
+				_ = c.Close()
+			}
+			return nil
+		})
+	})
+	for seed, until := uint64(1), time.Now().Add(12*time.Second); time.Now().Before(until); seed++ {
+		boots(a, seed)
+		if _, err := b.API.Users.List(t.Context(), client.Query{Limit: 1}); err != nil {
+			t.Errorf("the other instance: %v", err)
+		}
+	}
+	if opened.Load() < 1000 {
+		t.Errorf("only %d connections were made: this test attacks nothing", opened.Load())
+	}
+	if said(a, inventory.IssueFiles, "") {
+		t.Error("the flood used up the files that the server may open")
+	}
 }

@@ -62,7 +62,7 @@ func (o *outlet) said() string {
 // TestPostgreSQLAPausedLeaderChangesNothing pauses the server with the engine until another one has taken over. It wakes up in the middle
 // of an order to a controller, with requests that have waited for it.
 func TestPostgreSQLAPausedLeaderChangesNothing(t *testing.T) {
-	all := victims(t, "a", "b")
+	all := victims(t, both)
 	a, b := all[0], all[1]
 	ctx := t.Context()
 	o := &outlet{held: "10.77.0.1", asked: make(chan struct{}, 1), free: make(chan struct{})}

@@ -29,12 +29,12 @@ func (p *plan) check(ctx context.Context, h invite.HandOver, now func() time.Tim
 	staged := map[string]string{}
 	for name, f := range p.files {
 		staged[name] = filepath.Join(dir, name)
-		w.file(staged[name], f.Data, 0o600)
+		w.file(staged[name], f.Data, secret)
 	}
 	trial := p.want.WithFiles(staged)
 	if p.passwordPath != "" {
 		trial.DatabasePasswordFile = filepath.Join(dir, passwordFile)
-		w.file(trial.DatabasePasswordFile, []byte(p.password+"\n"), 0o600)
+		w.file(trial.DatabasePasswordFile, []byte(p.password+"\n"), secret)
 	}
 	if w.err != nil {
 		return w.err

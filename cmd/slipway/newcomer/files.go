@@ -33,8 +33,11 @@ func proofFor(dataDir, id string) ([]byte, error) {
 	}
 	proof := make([]byte, 32)
 	_, _ = rand.Read(proof) // never fails
-	return proof, write(path, []byte(id+" "+hex.EncodeToString(proof)+"\n"), 0o600)
+	return proof, write(path, []byte(id+" "+hex.EncodeToString(proof)+"\n"), secret)
 }
+
+// secret is the mode of a file with a secret.
+const secret fs.FileMode = 0o600
 
 // writer writes files, and keeps the first error.
 type writer struct {
@@ -46,7 +49,7 @@ type writer struct {
 func (w *writer) file(path string, data []byte, mode fs.FileMode) {
 	switch {
 	case w.err != nil:
-	case isSame(path, data):
+	case isSame(path, data) && !isOpen(path, mode):
 		w.kept = append(w.kept, path)
 	default:
 		w.err = write(path, data, mode)
@@ -54,9 +57,14 @@ func (w *writer) file(path string, data []byte, mode fs.FileMode) {
 	}
 }
 
-// write replaces a file. It has its name after its bytes are on disk, and the name is on disk as well. One that exists keeps its mode.
+// write replaces a file. It has its name after its bytes are on disk, and the name is on disk as well. A file that exists keeps its mode,
+// but for secrets: others could read them.
 func write(path string, data []byte, mode fs.FileMode) error {
-	err := renameio.WriteFile(path, data, mode, renameio.WithExistingPermissions(), renameio.IgnoreUmask())
+	perm := []renameio.Option{renameio.WithStaticPermissions(mode)}
+	if mode != secret {
+		perm = append(perm, renameio.WithExistingPermissions())
+	}
+	err := replace(path, data, perm)
 	if err == nil {
 		err = syncDir(filepath.Dir(path))
 	}
@@ -67,12 +75,30 @@ func write(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
+func replace(path string, data []byte, perm []renameio.Option) error {
+	f, err := renameio.NewPendingFile(path, append(perm, renameio.WithTempDir(filepath.Dir(path)))...)
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
+}
+
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// isOpen reports whether others may read a file, although it shall have the mode of a secret.
+func isOpen(path string, mode fs.FileMode) bool {
+	info, err := os.Stat(path)
+	return mode == secret && (err != nil || info.Mode().Perm()&0o077 != 0)
 }
 
 // isSame reports whether a file has that text. Line ends at its end do not count.

@@ -81,7 +81,7 @@ func Join(ctx context.Context, o Options) (out Joined, err error) {
 	}
 	w := writer{}
 	if !hasKey {
-		w.file(filepath.Join(dataDir, keys.KeyFile), []byte(strings.TrimSpace(h.Key)+"\n"), 0o600)
+		w.file(filepath.Join(dataDir, keys.KeyFile), []byte(strings.TrimSpace(h.Key)+"\n"), secret)
 	} else {
 		w.kept = append(w.kept, filepath.Join(dataDir, keys.KeyFile))
 	}

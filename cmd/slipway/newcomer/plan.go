@@ -258,10 +258,10 @@ func said(v any) string {
 // write writes the files of a plan. The configuration comes last: a server that has it finds all others.
 func (p *plan) write(w *writer) {
 	for _, name := range slices.Sorted(maps.Keys(p.files)) {
-		w.file(p.paths[name], p.files[name].Data, 0o600)
+		w.file(p.paths[name], p.files[name].Data, secret)
 	}
 	if p.passwordPath != "" {
-		w.file(p.passwordPath, []byte(p.password+"\n"), 0o600)
+		w.file(p.passwordPath, []byte(p.password+"\n"), secret)
 	}
 	if p.text == nil {
 		w.kept = append(w.kept, p.config)

@@ -425,7 +425,7 @@ func (a *appliance) openLink(key []byte) error {
 		return err
 	}
 	a.peers, a.pin = peer.NewClient(who, a.member.ID), who.Pin()
-	a.link = peer.New(peer.Config{Identity: who, Listen: a.cfg.InstanceListen, Knows: a.isInstanceAt, Admit: a.member.Admit, Log: a.log})
+	a.link = peer.New(peer.Config{Identity: who, Listen: a.cfg.InstanceListen, Door: a.gates.Link, Admit: a.member.Admit, Log: a.log})
 	a.remote = leader.New(leader.Config{
 		Client: a.peers, Leader: a.member.Leader, Heard: a.member.Heard, Neighbour: a.neighbours.Of, Offer: a.engine.Foresee,
 		Now: time.Now, Log: a.log,

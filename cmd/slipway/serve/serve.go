@@ -36,7 +36,11 @@ func Run(ctx context.Context, cfg Config) error {
 	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: trouble.NewAlarms()}
 	a.reserve = trouble.OpenReserve(cfg.DataDir, a.log)
 	// The gates exist before the listeners: they raise the limit of open files, and each listener gets its share of it.
-	a.gates = trouble.NewGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt, cfg.proxies())
+	isInstance := a.isInstanceAt
+	if !cfg.storage().IsServer() {
+		isInstance = nil
+	}
+	a.gates = trouble.NewGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt, isInstance, cfg.proxies())
 	// The policy reads the port of the admin listener when it is asked, since that port is known only once it is open.
 	if a.egress, err = egressPolicy(&a.cfg, &a.adminPort); err != nil {
 		return err

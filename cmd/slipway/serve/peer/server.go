@@ -21,8 +21,8 @@ const Port = 8069
 type Config struct {
 	Identity Identity
 	Listen   string // host:port; without a host on all addresses
-	// Knows reports whether an address is that of an instance; nil: nobody is known before a handshake.
-	Knows func(netip.Addr) bool
+	// Door limits the connections: NewDoor. nil: one for the most connections, that knows no address.
+	Door *door.Door
 	// Admit refuses an instance by its id, with the reason; "" does not say who it is. An instance that an admin has deleted has the key still.
 	// nil admits everybody with the key.
 	Admit func(id string) error
@@ -38,7 +38,7 @@ type Server struct {
 
 // limits of the listener.
 const (
-	connections = 4096
+	most        = 4096 // connections
 	perSource   = 2048 // each event stream of a browser has one
 	headerFor   = 5 * time.Second
 	idleFor     = 2 * time.Minute
@@ -52,8 +52,17 @@ var arrivals = door.Arrivals{
 	PerKnown: door.Pace{PerSecond: 500, Burst: perSource},
 }
 
+// NewDoor limits the connections of a Server to all. Half of them are for instances: for addresses that knows recognises, and for those
+// that have shown the key lately.
+func NewDoor(all int, knows func(netip.Addr) bool) *door.Door {
+	return door.New(door.Config{All: all, PerSource: min(perSource, all), KnownPart: 2, Knows: knows, Arrivals: arrivals})
+}
+
 // New returns a Server that has nothing to answer yet.
 func New(cfg Config) *Server {
+	if cfg.Door == nil {
+		cfg.Door = NewDoor(most, nil)
+	}
 	return &Server{cfg: cfg, mux: http.NewServeMux(), all: http.NewServeMux()}
 }
 
@@ -73,8 +82,7 @@ func (s *Server) Listen(ctx context.Context) error {
 			Hint: "choose another address with --instance-listen", Err: err,
 		}
 	}
-	d := door.New(door.Config{All: connections, PerSource: perSource, KnownPart: 2, Knows: s.cfg.Knows, Arrivals: arrivals})
-	s.listener = tls.NewListener(d.Listen(l, door.Shut), s.cfg.Identity.serverTLS())
+	s.listener = tls.NewListener(s.cfg.Door.Listen(l, door.Shut), s.cfg.Identity.serverTLS())
 	return nil
 }
 

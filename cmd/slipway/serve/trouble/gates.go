@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"slipway.dev/slipway/cmd/slipway/serve/peer"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/pxe/httpboot"
@@ -18,6 +19,7 @@ import (
 type Gates struct {
 	budget                       door.Budget
 	Boot, BootTLS, admin, socket *door.Door
+	Link                         *door.Door  // for other instances; nil: there are none
 	files                        *door.Files // nil: they cannot be counted
 }
 
@@ -38,9 +40,12 @@ const (
 var handshakes = door.Arrivals{All: door.Pace{PerSecond: 300, Burst: 600}, PerSource: door.Pace{PerSecond: 20, Burst: 80}}
 
 // NewGates divides the open files of this process among the listeners. isKnown says whether an address is that of an
-// accepted host.
-func NewGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies proxy.Trusted) *Gates {
-	g := &Gates{budget: door.Share(limit, hasBootTLS)}
+// accepted host. isInstance says it of other instances; nil: there are none.
+func NewGates(limit int, hasBootTLS bool, isKnown, isInstance func(netip.Addr) bool, proxies proxy.Trusted) *Gates {
+	g := &Gates{budget: door.Share(limit, hasBootTLS, isInstance != nil)}
+	if isInstance != nil {
+		g.Link = peer.NewDoor(g.budget.Link, isInstance)
+	}
 	boot := door.Config{All: g.budget.Boot, PerSource: min(httpboot.PerSource, g.budget.Boot), KnownPart: keptPart, Knows: isKnown}
 	g.Boot = door.New(boot)
 	if boot.All = g.budget.BootTLS; hasBootTLS {
@@ -105,7 +110,9 @@ func filesIssues(f filesOpen) []inventory.Issue {
 // Metrics counts the connections of each listener.
 func (g *Gates) Metrics() []prometheus.Collector {
 	var all []prometheus.Collector
-	for name, d := range map[string]*door.Door{"boot": g.Boot, "boot-tls": g.BootTLS, "admin": g.admin, "socket": g.socket} {
+	for name, d := range map[string]*door.Door{
+		"boot": g.Boot, "boot-tls": g.BootTLS, "admin": g.admin, "socket": g.socket, "instances": g.Link,
+	} {
 		if d == nil {
 			continue
 		}
