@@ -159,7 +159,7 @@ var addEventSQL, addTwoEventsSQL = addEventsSQL(1), addEventsSQL(2)
 // AddEvent implements inventory.HistoryTx.
 func (t historyTx) AddEvent(events ...*inventory.Event) error {
 	for pair := range slices.Chunk(events, 2) {
-		args := make([]any, 0, 18)
+		args := make([]any, 0, 9*len(pair))
 		for _, e := range pair {
 			refs, err := t.pooled(e.References())
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -92,9 +93,13 @@ func newTable[R any](n noun.Noun[R], t table[R]) *table[R] {
 	return &t
 }
 
+// destinations are slices for read. They are used again, because a list of all machines would leave one for each as garbage.
+var destinations = sync.Pool{New: func() any { return new([]any) }}
+
 // read reads a row, or one of a list.
 func (t *table[R]) read(s database.Scan, isListed bool) (r R, err error) {
-	into := make([]any, 0, len(t.fixed)+len(t.edited)+3)
+	kept := destinations.Get().(*[]any)
+	into := (*kept)[:0]
 	for i, c := range t.cells(&r) {
 		if isListed && t.unlisted != "" && t.column(i) == t.unlisted {
 			continue
@@ -102,9 +107,13 @@ func (t *table[R]) read(s database.Scan, isListed bool) (r R, err error) {
 		into = append(into, c)
 	}
 	at := t.Stamps(&r)
-	if err = s(append(into, column.Time(at.Created), column.Time(at.Updated), at.Version)...); err == nil && t.complete != nil {
+	into = append(into, column.Time(at.Created), column.Time(at.Updated), at.Version)
+	if err = s(into...); err == nil && t.complete != nil {
 		t.complete(&r)
 	}
+	clear(into) // else it would keep the record in memory
+	*kept = into
+	destinations.Put(kept)
 	return r, err
 }
 
@@ -119,9 +128,11 @@ func (t *table[R]) column(n int) string {
 	return t.edited[n-len(t.fixed)]
 }
 
-// stored returns what the cells from one on hold.
+// stored returns what the cells from one on hold, with room for the stamps and the key.
 func (t *table[R]) stored(r *R, from int) (args []any, err error) {
-	for _, c := range t.cells(r)[from:] {
+	cells := t.cells(r)[from:]
+	args = make([]any, 0, len(cells)+3)
+	for _, c := range cells {
 		v, err := c.Stored()
 		if err != nil {
 			return nil, err
