@@ -180,6 +180,10 @@ type SecretTx interface {
 
 // MachineTx reads and writes what people want, and the claims that bind it to hosts.
 type MachineTx interface {
+	// Expect says that the transaction is about to read these machines and hosts, and what they hold. A database behind a network then
+	// answers all of it at once.
+	Expect(all ...Holder)
+
 	FindMachine(name string) (Machine, error)
 	FindMachineByUID(uid string) (Machine, error)
 	FindMachineByOwner(owner string) (Machine, error)
@@ -263,7 +267,7 @@ type HistoryTx interface {
 	// ListOpenSessions returns those without outcome whose last event is older than before.
 	ListOpenSessions(before time.Time) ([]BootSession, error)
 	SaveSession(s BootSession) error // creates or overwrites
-	AddEvent(events ...*Event) error // fills in ID; Data comes back as JSON decodes it
+	AddEvent(events ...*Event) error // ID is filled in before Write returns; Data comes back as JSON decodes it
 	// ListEvents returns events with an id above after, oldest first unless the filter has a Before, at most limit; 0 means all.
 	ListEvents(f EventFilter, after int64, limit int) ([]Event, error)
 	// LastEventID returns the id of the newest event, 0 if there is none.

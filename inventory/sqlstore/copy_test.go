@@ -443,16 +443,16 @@ func TestABackupOfPostgreSQLIsOfOneMoment(t *testing.T) {
 	var lastID atomic.Int64
 	ended := make(chan error, 1)
 	go func() {
-		for !stop.Load() {
+		for n := 0; !stop.Load(); n++ {
+			e := eventOf(0)
 			err := s.Write(t.Context(), func(tx inventory.Tx) error {
 				// Two tables change together.
-				e := eventOf(0)
 				if err := tx.AddEvent(e); err != nil {
 					return err
 				}
-				lastID.Store(e.ID)
-				return tx.SaveLock(inventory.Lock{Name: fmt.Sprintf("l%09d", e.ID), HostID: "h", SinceAt: storetest.Now})
+				return tx.SaveLock(inventory.Lock{Name: fmt.Sprintf("l%09d", n), HostID: "h", SinceAt: storetest.Now})
 			})
+			lastID.Store(e.ID)
 			if err != nil {
 				ended <- err
 				return
@@ -464,7 +464,7 @@ func TestABackupOfPostgreSQLIsOfOneMoment(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	path := filepath.Join(t.TempDir(), "backup.db")
-	had := lastID.Load() - 1
+	had := lastID.Load()
 	if err := s.Backup(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}

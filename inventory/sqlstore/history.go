@@ -177,12 +177,13 @@ func (t historyTx) AddEvent(events ...*inventory.Event) error {
 		if len(pair) == 2 {
 			query = addTwoEventsSQL
 		}
-		last, err := t.Insert(query, args...)
+		err := t.Insert(func(last int64) {
+			for i, e := range pair { // rows get their ids as they come
+				e.ID = last - int64(len(pair)-1-i)
+			}
+		}, query, args...)
 		if err != nil {
 			return err
-		}
-		for i, e := range pair { // rows get their ids as they come
-			e.ID = last - int64(len(pair)-1-i)
 		}
 		t.Wake()
 	}

@@ -59,6 +59,7 @@ func readHost(s database.Scan) (h inventory.Host, err error) {
 
 // FindHost implements inventory.HostTx.
 func (t hostTx) FindHost(id inventory.HostID) (inventory.Host, error) {
+	t.Ahead(hostNICsSQL, string(id))
 	return t.findHost(findHostSQL, string(id))
 }
 
@@ -274,6 +275,7 @@ func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	var has inventory.Host
 	var labels string
+	t.Ahead(hostNICsSQL, string(h.ID))
 	found, err := t.Row([]any{&has.Name, &has.State, &has.Port, &has.Profile, &has.ProfileRevision, &has.UUID, &has.Serial, &has.Place.Rack, &labels},
 		hostKeysSQL, string(h.ID), h.Version)
 	if err != nil {

@@ -57,6 +57,8 @@ func (t machineTx) all() records[inventory.Machine] {
 			m.Refs = refs
 		}
 		return t.checkMachine(m)
+	}, isRead: func(m *inventory.Machine) bool {
+		return t.lastMachine.Name == m.Name && t.lastMachine.Version == m.Version
 	}}
 }
 
@@ -78,6 +80,22 @@ UNION ALL SELECT 'owner', owner, name FROM machines WHERE owner = $2 AND owner <
 	// inDefaultPool finds the machines of inventory.DefaultPool: those that name none are taken from it as well.
 	inDefaultPool = `pool IN ('` + inventory.DefaultPool + `', '')`
 )
+
+// Expect implements inventory.MachineTx.
+func (t machineTx) Expect(all ...inventory.Holder) {
+	for _, x := range all {
+		if x.MachineUID != "" {
+			t.Ahead(findMachineByUIDSQL, x.MachineUID)
+			t.Ahead(machines.find, x.Machine)
+			t.Ahead(machineAllocationsSQL, x.MachineUID)
+		} else {
+			t.Ahead(findHostSQL, string(x.HostID))
+			t.Ahead(hostNICsSQL, string(x.HostID))
+			t.Ahead(hostAllocationsSQL, string(x.HostID))
+		}
+		t.Ahead(ownerHoldingsSQL, x.Key())
+	}
+}
 
 // FindMachine implements inventory.MachineTx.
 func (t machineTx) FindMachine(name string) (inventory.Machine, error) {
@@ -133,6 +151,7 @@ func (t machineTx) ListDueMachines(now time.Time, n int) ([]inventory.Machine, e
 
 // CreateMachine implements inventory.MachineTx.
 func (t machineTx) CreateMachine(m *inventory.Machine, now time.Time) error {
+	t.Ahead(sameMachineSQL, m.UID, m.Owner)
 	return t.readMachine(m, t.all().Create(m, now))
 }
 
@@ -169,6 +188,9 @@ func (t machineTx) checkMachine(m *inventory.Machine) error {
 			return err
 		}
 	}
+	if has := &t.lastMachine; has.Name == m.Name && has.UID == m.UID && has.Owner == m.Owner { // they are its own
+		return nil
+	}
 	return t.Each(func(s database.Scan) error {
 		var what, key string
 		if err := s(&what, &key, &name); err != nil || name == m.Name {
@@ -189,7 +211,7 @@ func (t machineTx) DeleteMachine(name string) error {
 		return inventory.Errorf(inventory.Conflict, "machine %s still has host %s", name, inventory.HostRef(t.hostName(m.HostID))).
 			WithHint("release it first: slipway machine delete %s", name)
 	}
-	t.lastMachine = ""
+	t.lastMachine = inventory.Machine{}
 	return t.all().Delete(name)
 }
 
@@ -240,6 +262,7 @@ func (t machineTx) FindClaimOfMachine(uid string) (inventory.Claim, error) {
 // one transaction: after a crash there is the whole claim, or nothing of it.
 func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 	// Before the host is touched, so that a caller may try another host after a Conflict.
+	t.Ahead(findClaimSQL, string(c.ID))
 	m, err := t.FindMachineByUID(c.MachineUID)
 	if err != nil {
 		return err
@@ -261,8 +284,9 @@ func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 	if n == 0 {
 		return t.claimed(c.HostID) // another claim was faster, in this commit or before
 	}
-	n, err = t.Write(claimMachineSQL, string(c.ID), string(c.HostID), column.MS(now), c.MachineUID)
-	if err := changed(n, err, "machine", m.Name); err != nil {
+	// It has no claim, as it was read above.
+	t.lastMachine.Version++
+	if err := t.Later(nil, claimMachineSQL, string(c.ID), string(c.HostID), column.MS(now), c.MachineUID); err != nil {
 		return err
 	}
 	if err := t.Later(nil, insertClaimSQL, string(c.ID), c.MachineUID, m.Name, string(c.HostID), column.MS(now)); err != nil {
@@ -318,6 +342,7 @@ func (t machineTx) DeleteClaim(id inventory.ClaimID) error {
 	if err != nil {
 		return err
 	}
+	t.lastMachine = inventory.Machine{}
 	if err := t.Later(nil, freeHostSQL, string(c.HostID), string(id)); err != nil {
 		return err
 	}

@@ -45,7 +45,8 @@ func readOperation(s database.Scan) (o inventory.Operation, err error) {
 
 // FindOperation implements inventory.OperationTx.
 func (t operationTx) FindOperation(id string) (inventory.Operation, error) {
-	return find(t.tx, readOperation, "operation", id, findOperationSQL, id)
+	o, err := find(t.tx, readOperation, "operation", id, findOperationSQL, id)
+	return o, t.readOperation(&o, err)
 }
 
 // FindOpenOperation implements inventory.OperationTx.
@@ -58,7 +59,7 @@ func (t operationTx) FindOpenOperation(h inventory.HostID) (inventory.Operation,
 	if said, ok := errors.AsType[*inventory.Error](err); ok && said.Kind == inventory.NotFound {
 		t.idle = h
 	}
-	return o, err
+	return o, t.readOperation(&o, err)
 }
 
 // ListOperations implements inventory.OperationTx.
@@ -124,6 +125,11 @@ func (t operationTx) CountOpenOperations(pool string, kinds ...inventory.Operati
 	}
 	for _, kind := range kinds {
 		count, last, args := grantedSQL(pool, kind)
+		t.Ahead(count, args...)
+		t.Ahead(last, args...)
+	}
+	for _, kind := range kinds {
+		count, last, args := grantedSQL(pool, kind)
 		var more int
 		if _, err := t.Row([]any{&more}, count, args...); err != nil {
 			return 0, time.Time{}, err
@@ -158,6 +164,7 @@ func grantedSQL(pool string, kind inventory.OperationKind) (count, last string, 
 // step. So it writes the row before it acts.
 func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) error {
 	var version int64
+	t.Ahead(openOperationSQL, string(o.HostID))
 	if found, err := t.Row([]any{&version}, operationVersionSQL, o.ID); err != nil {
 		return err
 	} else if found {
@@ -181,7 +188,7 @@ func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) erro
 	}
 	next.Version = 1
 	*o = next
-	return nil
+	return t.readOperation(o, nil)
 }
 
 // UpdateOperation implements inventory.OperationTx.
@@ -192,13 +199,19 @@ func (t operationTx) UpdateOperation(o *inventory.Operation, now time.Time) erro
 		return err
 	}
 	t.idle = ""
-	n, err := t.Write(updateOperationSQL, append(args, o.ID, o.Version)...)
-	if err := t.updated(n, err, "operation", o.ID, o.Version, operationVersionSQL, o.ID); err != nil {
+	args = append(args, o.ID, o.Version)
+	if last := &t.lastOperation; last.ID == o.ID && last.Version == o.Version { // nobody else writes meanwhile
+		err = t.Later(nil, updateOperationSQL, args...)
+	} else {
+		n, failed := t.Write(updateOperationSQL, args...)
+		err = t.updated(n, failed, "operation", o.ID, o.Version, operationVersionSQL, o.ID)
+	}
+	if err != nil {
 		return err
 	}
 	next.Version++
 	*o = next
-	return nil
+	return t.readOperation(o, nil)
 }
 
 // operationArgs refuses a second open operation of a host, stamps the times that now gives, and returns the arguments
@@ -235,6 +248,9 @@ func (t operationTx) operationArgs(o *inventory.Operation, now time.Time) ([]any
 // checkIdle refuses an operation on a host on which another one is open. The unique index operations_open refuses it, too, but
 // cannot name the other one.
 func (t operationTx) checkIdle(o *inventory.Operation) error {
+	if last := &t.lastOperation; last.ID == o.ID && last.HostID == o.HostID && last.IsOpen() { // it is the one
+		return nil
+	}
 	var id, kind string
 	found, err := t.Row([]any{&id, &kind}, openOperationSQL, string(o.HostID))
 	if err != nil || !found || id == o.ID {

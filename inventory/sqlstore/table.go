@@ -151,6 +151,9 @@ func (t *table[R]) has(tx *tx, key string) (bool, error) {
 type records[R any] struct {
 	*table[R]
 	tx *tx
+	// isRead reports whether this transaction knows that a record is stored in this version. Nil knows it of none. Nobody else writes
+	// meanwhile, so that an update does not have to wait for its answer.
+	isRead func(*R) bool
 	// may refuses what must not be stored; next is a copy with its new stamps, which it may change. leave looks at what is to be deleted, and takes
 	// along what goes with it. Both may be nil.
 	may   func(next *R, isNew bool) error
@@ -159,7 +162,11 @@ type records[R any] struct {
 
 // Find implements inventory.Records.
 func (x records[R]) Find(key string) (R, error) {
-	return find(x.tx, x.readOne, x.One, key, x.find, key)
+	read := func() (R, error) { return find(x.tx, x.readOne, x.One, key, x.find, key) }
+	if x.kept == "" || x.unlisted != "" {
+		return read()
+	}
+	return setting(x.tx, x.kept+"/"+key, ownSelf, read)
 }
 
 // List implements inventory.Records.
@@ -237,7 +244,15 @@ func (x records[R]) Update(r *R, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	n, err := x.tx.Write(x.update, append(args, column.MS(now), key, version)...)
+	args = append(args, column.MS(now), key, version)
+	if x.isRead != nil && x.isRead(r) {
+		if err := x.tx.Later(nil, x.update, args...); err != nil {
+			return err
+		}
+		*r = next
+		return nil
+	}
+	n, err := x.tx.Write(x.update, args...)
 	if err := x.tx.updated(n, err, x.One, key, version, x.version, key); err != nil {
 		return err
 	}

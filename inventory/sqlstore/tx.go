@@ -13,14 +13,23 @@ type tx struct {
 	idle  inventory.HostID // nothing was being done with this host when it was looked for
 
 	// What the transaction has read last or stored itself. Each event and each write of a machine asks for the pools of both.
-	lastHost              string // of a host that there is; "" is not known
-	lastMachine, lastPool string // of a machine that there is, and what it names as its pool; "" is not known
+	lastHost      string            // of a host that there is; "" is not known
+	lastMachine   inventory.Machine // as it is stored; without a name it is not known
+	lastOperation inventory.Operation
 }
 
-// readMachine notes the pool of a machine that was read or stored.
+// readMachine notes a machine that was read or stored.
 func (t *tx) readMachine(m *inventory.Machine, err error) error {
 	if err == nil {
-		t.lastMachine, t.lastPool = m.Name, m.Pool
+		t.lastMachine = inventory.Machine{Name: m.Name, UID: m.UID, Owner: m.Owner, Pool: m.Pool, Version: m.Version}
+	}
+	return err
+}
+
+// readOperation notes an operation that was read or stored.
+func (t *tx) readOperation(o *inventory.Operation, err error) error {
+	if err == nil {
+		t.lastOperation = inventory.Operation{ID: o.ID, HostID: o.HostID, State: o.State, Version: o.Version}
 	}
 	return err
 }
@@ -172,8 +181,8 @@ func (t *tx) pooled(refs []inventory.Ref) ([]inventory.Ref, error) {
 
 // MachinePool implements pooled.Store.
 func (s pooledStore) MachinePool(name string) (pool string, err error) {
-	if t := s.machineTx.tx; t.lastMachine == name && name != "" {
-		return t.lastPool, nil
+	if t := s.machineTx.tx; t.lastMachine.Name == name && name != "" {
+		return t.lastMachine.Pool, nil
 	}
 	found, err := s.machineTx.Row([]any{&pool}, machinePoolSQL, name)
 	if err == nil && !found {

@@ -278,19 +278,23 @@ func events(t *testing.T, s inventory.Store) {
 	})
 	var last int64
 	for range 3 {
+		var added []*inventory.Event
 		write(t, s, func(tx inventory.Tx) error {
 			for range 3 {
 				e := event(inventory.EventDHCPOffer, "h1", "s1")
 				if err := tx.AddEvent(e); err != nil {
 					return err
 				}
-				if e.ID <= last {
-					t.Errorf("event id %d follows %d", e.ID, last)
-				}
-				last = e.ID
+				added = append(added, e)
 			}
 			return nil
 		})
+		for _, e := range added {
+			if e.ID <= last {
+				t.Errorf("event id %d follows %d", e.ID, last)
+			}
+			last = e.ID
+		}
 	}
 	read(t, s, func(tx inventory.Tx) error {
 		id, err := tx.LastEventID()

@@ -108,6 +108,9 @@ func (p *Placer) Place(ctx context.Context) error {
 
 // claim binds a machine to the host that was chosen and begins its installation, or notes why there is none.
 func (p *Placer) claim(tx inventory.Tx, due inventory.Machine, choice placement.Choice) error {
+	if choice.Host != nil {
+		expect(tx, &due, choice.Host.ID)
+	}
 	m, err := tx.FindMachineByUID(due.UID)
 	if err != nil || m.HostID != "" || m.Phase != inventory.MachinePending {
 		return ledger.IgnoreNotFound(err)
@@ -161,6 +164,11 @@ func (p *Placer) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 	return p.bind(tx, &m, &h)
 }
 
+// expect asks for what a claim reads of a machine and a host.
+func expect(tx inventory.Tx, m *inventory.Machine, id inventory.HostID) {
+	tx.Expect(inventory.Holder{MachineUID: m.UID, Machine: m.Name}, inventory.Holder{HostID: id})
+}
+
 // breakInstallLoop quarantines a host that is installed again and again, and lets the machine look for another.
 func (p *Placer) breakInstallLoop(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, why error) error {
 	if err := p.cfg.Operator.SetAside(tx, *h, inventory.IssueInstallLoop, ledger.PublicMessage(why), inventory.HintOf(why)); err != nil {
@@ -200,6 +208,7 @@ func (p *Placer) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 	if err := tx.UpdateMachine(m, now); err != nil {
 		return err
 	}
+	expect(tx, m, h.ID)
 	if *h, err = tx.FindHost(h.ID); err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ type heldBy struct {
 // holds finds out what a machine holds on a host, nil for one that nobody knows yet, or a host without a machine.
 func (c *Configurer) holds(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) (x heldBy, err error) {
 	x.Subject = subject(m, h)
+	tx.Expect(x.Holder)
 	on := h
 	if m != nil && h == nil {
 		var isKnown bool

@@ -73,6 +73,9 @@ func (t machineTx) DeleteMachine(name string) error {
 	return t.all.DeleteMachine(name)
 }
 
+// Expect implements inventory.MachineTx. It shows nothing.
+func (t machineTx) Expect(all ...inventory.Holder) { t.all.Expect(all...) }
+
 // FindClaim implements inventory.MachineTx.
 func (t machineTx) FindClaim(id inventory.ClaimID) (inventory.Claim, error) {
 	return t.claim(t.all.FindClaim(id))

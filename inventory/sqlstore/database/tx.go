@@ -13,9 +13,11 @@ type Conn interface {
 	Exec(query string, args []any) (n int64, err error)
 	// Later is that of Tx.
 	Later(failed func(error) error, query string, args []any) error
-	// Insert adds a row and returns its id.
-	Insert(query string, args []any) (id int64, err error)
+	// Insert is that of Tx.
+	Insert(got func(id int64), query string, args []any) error
 	Querier
+	// Ahead is that of Tx.
+	Ahead(query string, args []any)
 	// Changes is that of Tx.
 	Changes() (count uint64, ok bool)
 	// Now is that of Tx.
@@ -107,16 +109,15 @@ func (t *Tx) Later(failed func(error) error, query string, args ...any) error {
 	return err
 }
 
-// Insert adds a row and returns its id.
-func (t *Tx) Insert(query string, args ...any) (id int64, err error) {
+// Insert is Later for a statement that adds rows. Got is called with the id of the last one, before Write returns.
+func (t *Tx) Insert(got func(id int64), query string, args ...any) error {
 	if t.isRead {
-		return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
+		return inventory.Errorf(inventory.Internal, "a Read must not write")
 	}
 	if err := t.usable(); err != nil {
-		return 0, err
+		return err
 	}
-	id, err = t.conn.Insert(query, args)
-	return id, t.check(err)
+	return t.check(t.conn.Insert(got, query, args))
 }
 
 // errEnough ends a query whose first row is all that is wanted.
@@ -150,6 +151,14 @@ func (t *Tx) Each(fn func(Scan) error, query string, args ...any) error {
 		return nil
 	}
 	return t.check(err)
+}
+
+// Ahead says which query comes next but one. A database behind a network answers it together with the next query, and without a way of
+// its own. A file does nothing.
+func (t *Tx) Ahead(query string, args ...any) {
+	if t.usable() == nil {
+		t.conn.Ahead(query, args)
+	}
 }
 
 // usable refuses a transaction that has ended, or that the database has given up. Without it, a Tx that a caller kept would write into

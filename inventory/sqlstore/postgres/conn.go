@@ -22,6 +22,7 @@ type conn struct {
 	c       *pgx.Conn
 	timeout time.Duration // of each way to the server and back
 	waiting []step
+	answers answers // of the transaction that runs
 	// mend says how to go on after a step has failed: with other steps, or with the error of them all. Nil is the latter.
 	mend     func(steps []step, failed int, err error) ([]step, error)
 	prepared map[string]bool // statements that the driver keeps prepared
@@ -241,12 +242,6 @@ func (c *conn) Exec(query string, args []any) (int64, error) {
 	return n, err
 }
 
-// Insert implements database.Conn. Every table whose ids the database makes calls them id.
-func (c *conn) Insert(query string, args []any) (id int64, err error) {
-	err = database.Each(c, func(s database.Scan) error { return s(&id) }, query+" RETURNING id", args)
-	return id, err
-}
-
 // Query implements database.Querier. It reads all rows at once, because its caller may run other queries between two rows.
 func (c *conn) Query(query string, args []any) (database.Rows, error) {
 	_, all, err := c.send(&step{query: query, args: args})
@@ -255,26 +250,6 @@ func (c *conn) Query(query string, args []any) (database.Rows, error) {
 	}
 	return &rows{left: all}, nil
 }
-
-// rows are those of one query. It implements database.Rows.
-type rows struct {
-	left [][]driver.Value
-	row  []driver.Value
-}
-
-// Next implements database.Rows.
-func (r *rows) Next() (database.Scan, error) {
-	if len(r.left) == 0 {
-		return nil, nil
-	}
-	r.row, r.left = r.left[0], r.left[1:]
-	return r.scan, nil
-}
-
-func (r *rows) scan(dest ...any) error { return database.Columns(dest, r.row) }
-
-// Close implements database.Rows.
-func (r *rows) Close() error { return nil }
 
 // isOpen reports whether the connection was not ended by this side.
 func (c *conn) isOpen() bool { return c != nil && !c.c.IsClosed() }

@@ -2,7 +2,8 @@
 // again when the server comes back. It knows SQL statements only as texts, and nothing of hosts: package sqlstore has the statements.
 //
 // Start reading at frame.go: instances take turns to write, and ask what became of a commit whose answer was lost. Then read how
-// statements share a way to the server (conn.go), and what a reader may keep in memory (reading.go).
+// statements share a way to the server (conn.go), what a transaction knows already (answers.go), and what a reader may keep in memory
+// (reading.go).
 //
 // # What is on disk
 //
@@ -137,8 +138,9 @@ func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) (err error) 
 		}
 	}
 	defer func() {
-		if c.waiting != nil { // nothing was asked
-			c.waiting = nil
+		hasAsked := len(c.waiting) == 0 || c.waiting[0].query != beginRead
+		c.waiting = nil
+		if !hasAsked {
 			return
 		}
 		// The caller need not wait for the end of its snapshot.

@@ -52,6 +52,12 @@ func newServer(cfg Config) (*server, error) {
 		"client_connection_check_interval": "2000",
 	}}
 	to.ValidateConnect, to.AfterConnect = s.welcome, s.settle
+	for _, found := range parentRule.FindAllStringSubmatch(cfg.Schema, -1) {
+		if s.parents == nil {
+			s.parents = map[string]bool{}
+		}
+		s.parents[found[1]] = true
+	}
 	s.first = to.Copy()
 	s.first.ValidateConnect, s.first.AfterConnect = meet, s.refuseShared
 	return s, nil

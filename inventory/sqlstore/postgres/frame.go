@@ -47,6 +47,7 @@ func (w *writing) Begin() error {
 		return err
 	}
 	w.known, w.isRaised, w.part = false, false, nil
+	w.answers.clear()
 	w.waiting = nil
 	w.later(step{query: beginWrite}, step{query: takeTurn}, step{query: changesSQL, read: w.begun.read})
 	return nil
@@ -107,6 +108,7 @@ func (w *writing) BeginOne(isAlone bool, lost func(error)) error {
 // UndoOne implements database.Frame. Steps of the part that still wait are not sent. ROLLBACK TO goes alone: after an error the server
 // prepares nothing else until then.
 func (w *writing) UndoOne() error {
+	w.answers.clear()
 	hasBegun := true
 	w.waiting = slices.DeleteFunc(w.waiting, func(s step) bool {
 		if s.part == w.part && s.query == savepoint {
@@ -149,6 +151,7 @@ func (w *writing) goOn(steps []step, failed int, err error) ([]step, error) {
 	if s.part.isAlone {
 		return nil, errPartLost
 	}
+	w.answers.clear()
 	if _, _, _, err := w.try([]step{{query: rollbackOne}}); err != nil {
 		return nil, err
 	}
@@ -270,33 +273,46 @@ const maxLater = 1000
 
 // Later implements database.Conn.
 func (w *writing) Later(failed func(error) error, query string, args []any) error {
-	if _, err := arguments(args); err != nil {
+	return w.soon(step{query: query, args: args, failed: failed})
+}
+
+func (w *writing) soon(s step) error {
+	if _, err := arguments(s.args); err != nil {
 		return err
 	}
-	w.changing(query)
-	w.later(step{query: query, args: args, part: w.part, isLater: true, failed: failed})
+	w.changing(s.query)
+	s.part, s.isLater = w.part, true
+	w.later(s)
 	if len(w.waiting) > maxLater {
 		return w.flush()
 	}
 	return nil
 }
 
-// Insert implements database.Conn.
-func (w *writing) Insert(query string, args []any) (int64, error) {
-	w.changing(query)
-	return w.conn.Insert(query, args)
+// Insert implements database.Conn. Every table whose ids the database makes calls them id.
+func (w *writing) Insert(got func(int64), query string, args []any) error {
+	return w.soon(step{query: query + " RETURNING id", args: args, read: func(rows [][]driver.Value) {
+		if len(rows) > 0 {
+			id, _ := rows[len(rows)-1][0].(int64)
+			got(id)
+		}
+	}})
 }
 
-// Query implements database.Querier.
+// Query implements database.Querier. A statement with RETURNING changes something, too.
 func (w *writing) Query(query string, args []any) (database.Rows, error) {
 	w.changing(query)
-	return w.conn.Query(query, args)
+	return w.ask(query, args)
 }
 
-// changing gives the changes another count before a change of a watched table. It is a random number: after a failover to a standby that
+// Ahead implements database.Conn.
+func (w *writing) Ahead(query string, args []any) { w.ahead(query, args, w.part) }
+
+// changing drops the answers that are not true any more, and gives the changes another count before a change of a watched table. It is a random number: after a failover to a standby that
 // lags, a count that goes up by one would come again with other contents. A part that is undone may undo it, too: the next one sets it
 // again.
 func (w *writing) changing(query string) {
+	w.answers.drop(query, w.server.mayCascade)
 	if w.server.isWatched(query) {
 		w.isRaised = true
 		w.later(step{query: raiseChanges, part: w.part})

@@ -26,6 +26,7 @@ type reading struct {
 
 func (s *server) read(c *conn) *reading {
 	r := &reading{conn: c, server: s}
+	c.answers.clear()
 	c.later(step{query: beginRead}, step{query: changesSQL, read: r.begun.read})
 	return r
 }
@@ -46,6 +47,12 @@ func (b *begun) read(rows [][]driver.Value) {
 	*b = begun{changes: uint64(n), now: time.UnixMilli(ms).UTC(), known: isNumber && isTime}
 }
 
+// Query implements database.Querier.
+func (r *reading) Query(query string, args []any) (database.Rows, error) { return r.ask(query, args) }
+
+// Ahead implements database.Conn.
+func (r *reading) Ahead(query string, args []any) { r.ahead(query, args, nil) }
+
 // Now implements database.Conn.
 func (r *reading) Now() (time.Time, error) { return r.begun.at(r.conn) }
 
@@ -65,6 +72,11 @@ func (b *begun) at(c *conn) (time.Time, error) {
 // Later implements database.Conn. No Tx of a Read calls it.
 func (r *reading) Later(func(error) error, string, []any) error {
 	return inventory.Errorf(inventory.Internal, "a Read must not write")
+}
+
+// Insert implements database.Conn. No Tx of a Read calls it.
+func (r *reading) Insert(func(int64), string, []any) error {
+	return r.Later(nil, "", nil)
 }
 
 // Changes implements database.Conn.

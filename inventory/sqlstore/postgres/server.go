@@ -38,8 +38,12 @@ type server struct {
 	to      *pgx.ConnConfig
 	first   *pgx.ConnConfig   // to, without settings that old servers do not know: these would refuse it before they say how old they are
 	session map[string]string // settings of each other connection
+	parents map[string]bool   // tables whose rows take rows of others along; nil is not known
 	dialled atomic.Int64      // counts the connections of the writer: the others follow it to another server
 }
+
+// mayCascade reports whether rows of other tables may go with one of a table. Without a schema, nobody knows.
+func (s *server) mayCascade(table string) bool { return s.parents == nil || s.parents[table] }
 
 func (s *server) isWatched(query string) bool { return database.Changes(query, s.cfg.Watched) }
 

@@ -116,8 +116,8 @@ func (c *conn) Exec(query string, args []any) (int64, error) {
 }
 
 // Insert implements database.Conn. Only the writer has rows to insert.
-func (c *conn) Insert(string, []any) (int64, error) {
-	return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
+func (c *conn) Insert(func(int64), string, []any) error {
+	return inventory.Errorf(inventory.Internal, "a Read must not write")
 }
 
 // Query implements database.Querier.
@@ -128,6 +128,9 @@ func (c *conn) Query(query string, args []any) (database.Rows, error) {
 	}
 	return s.query(args)
 }
+
+// Ahead implements database.Conn. Nothing is won by asking early.
+func (c *conn) Ahead(string, []any) {}
 
 // Now implements database.Conn. One process uses the file.
 func (c *conn) Now() (time.Time, error) { return time.Now(), nil }

@@ -80,12 +80,14 @@ func (w writing) Later(_ func(error) error, query string, args []any) error {
 }
 
 // Insert implements database.Conn.
-func (w writing) Insert(query string, args []any) (int64, error) {
+func (w writing) Insert(got func(int64), query string, args []any) error {
 	r, err := w.exec(query, args)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return r.LastInsertId()
+	id, err := r.LastInsertId()
+	got(id)
+	return err
 }
 
 // Query implements database.Querier. A query may change something, too: with RETURNING.
