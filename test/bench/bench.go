@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Figure is a result: ours and the peer's in the same unit.
@@ -92,6 +93,14 @@ func All() []Benchmark {
 		{Name: "kube-manager-own", Run: managerBenchmark("kube-manager-own", func(m *manager) float64 { return m.own })},
 		{Name: "kube-manager-peak", Run: managerBenchmark("kube-manager-peak", func(m *manager) float64 { return m.peak })},
 		{Name: "kube-calls", Run: kubeBenchmark("kube-calls", "calls", kubeCalls, func(k *kube) float64 { return k.calls })},
+		{Name: "pg-script", Programs: []string{"ip", "taskset", "nice"}, Run: withDatabases(
+			Figure{Name: "pg-script", Unit: "scripts/s", PeerName: "slipway-sqlite"}, func(d *databaseFigures) (float64, float64) { return d.rate[1], d.rate[0] })},
+		{Name: "pg-memory", Programs: []string{"ip", "taskset", "nice"}, Run: withDatabases(
+			Figure{Name: "pg-memory", Unit: "MB", IsCost: true, PeerName: "promised"}, func(d *databaseFigures) (float64, float64) { return d.moreMB, moreMemory })},
+		{Name: "failover-dhcp", Programs: []string{"ip", "go"}, Run: failover(
+			Figure{Name: "failover-dhcp", Unit: "s", IsCost: true, Peer: 5, PeerName: "promised"}, func(f *failedOver) time.Duration { return f.dhcp })},
+		{Name: "failover-engine", Programs: []string{"ip", "go"}, Run: failover(
+			Figure{Name: "failover-engine", Unit: "s", IsCost: true, Peer: 30, PeerName: "promised"}, func(f *failedOver) time.Duration { return f.engine })},
 		{Name: "image-three", Programs: []string{"ip", "tc"}, Run: imageThree},
 		{Name: "install-48", Programs: []string{"ip", "taskset", "nice", "curl"}, Run: install48},
 		{Name: "stream-dd", Programs: stream, Run: streamBenchmark("stream-dd", agentRaw, curlDD, "curl-dd")},
@@ -122,6 +131,8 @@ type Env struct {
 	boots      *bootFigures       // of a guest in this run; nil until they are measured
 	scripts    *scriptFigures     // of boot scripts in this run; nil until they are measured
 	scriptErr  error              // why they could not be
+	databases  *databaseFigures   // of servers with both databases in this run; nil until they are measured
+	failover   *failedOver        // from one instance to another in this run; nil until it is measured
 	deliver    *delivery          // latencies of documents in this run; nil until they are measured
 	kube       *kube              // with a Kubernetes control plane in this run; nil until it is measured
 	manager    *manager           // the same with controllers in a process of their own
@@ -149,7 +160,7 @@ func (e *Env) freshDir(name string) (string, error) {
 
 // packages names the Debian package of each program, for the message that one is missing.
 var packages = map[string]string{
-	"ip": "iproute2", "taskset": "util-linux", "nice": "coreutils", "perfdhcp": "kea-admin", "kea-dhcp4": "kea-dhcp4-server",
+	"ip": "iproute2", "go": "golang-go", "taskset": "util-linux", "nice": "coreutils", "perfdhcp": "kea-admin", "kea-dhcp4": "kea-dhcp4-server",
 	"dnsmasq": "dnsmasq-base", "nginx": "nginx-light", "curl": "curl", "qemu-system-x86_64": "qemu-system-x86",
 	"in.tftpd": "tftpd-hpa", "bash": "bash", "dd": "coreutils", "qemu-img": "qemu-utils", "zstd": "zstd",
 }

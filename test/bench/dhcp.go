@@ -55,19 +55,25 @@ func slipwayServer(binary string) dhcpServer {
 // file in every network namespace.
 func slipwayOnPostgres(e *Env) dhcpServer {
 	return dhcpServer{name: "slipway-postgresql", setUp: func(dir string) ([]string, []string, error) {
-		at, err := url.Parse(e.Postgres())
+		database, err := databaseFlags(e.Postgres(), dir)
 		if err != nil {
 			return nil, nil, err
 		}
-		password, _ := at.User.Password()
-		at.User = url.User(at.User.Username())
-		file := filepath.Join(dir, "database-password")
-		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
-			return nil, nil, err
-		}
 		args, more, err := slipwayServer(e.Slipway).setUp(dir)
-		return append(args, "--database", at.String(), "--database-password-file", file), more, err
+		return append(args, database...), more, err
 	}}
+}
+
+// databaseFlags are the options of a server for a database, whose address has the password.
+func databaseFlags(address, dir string) ([]string, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	password, _ := at.User.Password()
+	at.User = url.User(at.User.Username())
+	file := filepath.Join(dir, "database-password")
+	return []string{"--database", at.String(), "--database-password-file", file}, os.WriteFile(file, []byte(password), 0o600)
 }
 
 // pgDHCP compares the highest rate with PostgreSQL to that with SQLite.

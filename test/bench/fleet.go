@@ -67,9 +67,14 @@ kernel: {sysctl: {net.ipv4.ip_forward: "1"}, modules: [br_netfilter]}
 commands: [{shell: "systemctl restart systemd-sysctl"}]
 `
 
-// newFleet makes the database of a data directory, with n hosts. The secret's value is sealed with a key that slipway
+// newFleet is newFleetIn with SQLite.
+func newFleet(ctx context.Context, dataDir string, n int) (*fleet, error) {
+	return newFleetIn(ctx, dataDir, inFolder(dataDir), n)
+}
+
+// newFleetIn makes the database of a data directory, with n hosts. The secret's value is sealed with a key that slipway
 // serve finds there.
-func newFleet(ctx context.Context, dataDir string, n int) (_ *fleet, err error) {
+func newFleetIn(ctx context.Context, dataDir string, at sqlstore.Config, n int) (_ *fleet, err error) {
 	key, err := secret.NewKey(rand.Reader)
 	if err != nil {
 		return nil, err
@@ -85,7 +90,7 @@ func newFleet(ctx context.Context, dataDir string, n int) (_ *fleet, err error) 
 	if f.box, err = secret.NewBox(raw); err != nil {
 		return nil, err
 	}
-	if f.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(dataDir, "slipway.db")}); err != nil {
+	if f.store, err = sqlstore.Open(ctx, at); err != nil {
 		return nil, err
 	}
 	if err := f.store.Write(ctx, func(tx inventory.Tx) error { return f.fill(tx, n, time.Now()) }); err != nil {

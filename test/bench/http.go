@@ -304,7 +304,9 @@ func bootNet(ctx context.Context) (*simulate.Net, error) {
 }
 
 // startBootServer starts Slipway on one processor with a data directory that is made.
-func (e *Env) startBootServer(ctx context.Context, n *simulate.Net, dir string) (*process, error) {
-	cmd := pinned(ctx, serverCPU, n.Server, e.Slipway, "serve", "--interface", "vs", "--data-dir", dir, "--mode", "off", "--no-check-conflict", "--log-level", "warn")
+func (e *Env) startBootServer(ctx context.Context, n *simulate.Net, dir string, flags ...string) (*process, error) {
+	cmd := pinned(ctx, serverCPU, n.Server, append([]string{
+		e.Slipway, "serve", "--interface", "vs", "--data-dir", dir, "--mode", "off", "--no-check-conflict", "--log-level", "warn",
+	}, flags...)...)
 	return startWhen(cmd, dir, fmt.Sprintf("TCP port %d", slipwayPort), func(pid int) bool { return hasTCPPort(pid, slipwayPort) })
 }

@@ -3,7 +3,6 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +29,10 @@ func bootFromInstances(t *testing.T, e *Env, n int) (mbps float64, err error) {
 	t.Run(fmt.Sprint(n, " instances"), func(t *testing.T) {
 		l := netlab.New(t, "make bench", "tc")
 		all := netlab.NewAppliances(l, []string{"a", "b", "c"}[:n]...)
-		database := databaseFlags(t, e.Postgres(), l.Dir)
+		database, err := databaseFlags(e.Postgres(), l.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i, a := range all {
 			if i > 0 {
 				l.Must("mkdir", "-p", a.Data)
@@ -63,22 +65,6 @@ func bootFromInstances(t *testing.T, e *Env, n int) (mbps float64, err error) {
 		return 0, errors.New("the machines did not boot")
 	}
 	return mbps, nil
-}
-
-// databaseFlags are the options of a server for a database, whose address has the password.
-func databaseFlags(t *testing.T, address, dir string) []string {
-	t.Helper()
-	at, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	password, _ := at.User.Password()
-	at.User = url.User(at.User.Username())
-	file := filepath.Join(dir, "database-password")
-	if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return []string{"--database", at.String(), "--database-password-file", file}
 }
 
 // importImage imports an image that all machines boot.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/lab/simulate"
 )
 
@@ -126,7 +127,7 @@ func (e *Env) scriptRun(ctx context.Context, n *simulate.Net, hosts int) (got *s
 	if err != nil {
 		return nil, err
 	}
-	known, err := scriptHosts(ctx, dir, hosts)
+	known, err := scriptHosts(ctx, dir, inFolder(dir), hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +185,92 @@ func (e *Env) scriptRun(ctx context.Context, n *simulate.Net, hosts int) (got *s
 	return got, nil
 }
 
+// moreMemory is by how many megabytes a server may be larger with PostgreSQL than with SQLite.
+const moreMemory = 30.0
+
+// databaseFigures compare a server with SQLite and one with PostgreSQL after the same boots.
+type databaseFigures struct {
+	rate   [2]float64 // scripts per second: with SQLite, with PostgreSQL
+	moreMB float64    // of resident memory with PostgreSQL
+}
+
+// withDatabases measures boot scripts with both databases. The benchmarks of a run share the measurement.
+func withDatabases(f Figure, figure func(d *databaseFigures) (ours, peer float64)) func(context.Context, *Env) (Figure, error) {
+	return func(ctx context.Context, e *Env) (Figure, error) {
+		if e.Slipway == "" {
+			return f, skipped("has no peer")
+		}
+		if e.databases == nil {
+			d, err := e.compareDatabases(ctx)
+			if err != nil {
+				return f, err
+			}
+			e.databases = d
+		}
+		f.Ours, f.Peer = figure(e.databases)
+		return f, nil
+	}
+}
+
+func (e *Env) compareDatabases(ctx context.Context) (*databaseFigures, error) {
+	n, err := bootNet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer n.Close()
+	d := &databaseFigures{}
+	var memory [2]float64
+	for i, name := range []string{"sqlite", "postgresql"} {
+		dir, err := e.freshDir("script-" + name)
+		if err != nil {
+			return nil, err
+		}
+		at, flags := inFolder(dir), []string(nil)
+		if name == "postgresql" {
+			at = sqlstore.Config{URL: e.Postgres()}
+			if flags, err = databaseFlags(at.URL, dir); err != nil {
+				return nil, err
+			}
+		}
+		if d.rate[i], memory[i], err = e.scriptRate(ctx, n, name, dir, at, flags); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	d.moreMB = memory[1] - memory[0]
+	return d, nil
+}
+
+// scriptRate is the rate that benchmark script measures, with any database, and the memory of the server after it.
+func (e *Env) scriptRate(ctx context.Context, n *simulate.Net, name, dir string, at sqlstore.Config, flags []string) (rate, memory float64, err error) {
+	known, err := scriptHosts(ctx, dir, at, e.samples(scriptFleet))
+	if err != nil {
+		return 0, 0, err
+	}
+	known = known[:min(len(known), e.samples(6000))]
+	p, err := e.startBootServer(ctx, n, dir, flags...)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer p.stop()
+	time.Sleep(scriptSettles)
+	r := &scriptRig{env: e, net: n, server: p}
+	if _, err := r.round(ctx, known, scriptClients, 0); err != nil {
+		return 0, 0, fmt.Errorf("first boots: %w", err)
+	}
+	var rates []float64
+	for range e.repeats() {
+		o, err := r.round(ctx, r.withStrangers(known), scriptClients, 0)
+		if err != nil {
+			return 0, 0, err
+		}
+		e.say("%s, a third strangers, %d at a time: %s", name, scriptClients, r.last)
+		rates = append(rates, scriptsOfBoot*o.rate())
+	}
+	time.Sleep(scriptRests)
+	e.say("%s: %.1f MB of its own, %.1f MB with what is mapped of its file", name, p.ownMB(), p.residentMB())
+	return median(rates), p.residentMB(), nil
+}
+
 // bootKind is what a machine is there for, and so what its decision has to be.
 type bootKind int
 
@@ -216,8 +303,8 @@ func newScriptMachine(kind bootKind, i int, mac, second inventory.MAC, a netip.A
 
 // scriptHosts makes the database of a data directory: a half of its hosts is installed, the other is to be given an
 // image with a configuration.
-func scriptHosts(ctx context.Context, dir string, n int) (known []scriptMachine, err error) {
-	fl, err := newFleet(ctx, dir, n)
+func scriptHosts(ctx context.Context, dir string, at sqlstore.Config, n int) (known []scriptMachine, err error) {
+	fl, err := newFleetIn(ctx, dir, at, n)
 	if err != nil {
 		return nil, err
 	}
