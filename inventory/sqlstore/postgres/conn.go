@@ -22,7 +22,8 @@ type conn struct {
 	c       *pgx.Conn
 	timeout time.Duration // of each way to the server and back
 	waiting []step
-	answers answers // of the transaction that runs
+	answers answers                   // of the transaction that runs
+	pack    func(steps []step) []step // makes fewer of them; nil leaves them as they are
 	// mend says how to go on after a step has failed: with other steps, or with the error of them all. Nil is the latter.
 	mend     func(steps []step, failed int, err error) ([]step, error)
 	prepared map[string]bool // statements that the driver keeps prepared
@@ -51,6 +52,7 @@ type step struct {
 	part    *part             // that it belongs to; nil for what belongs to the transaction
 	isLater bool              // its caller does not wait for it
 	failed  func(error) error // what its error means to its caller; may be nil
+	loose   []step            // of a savepoint that parts share: their steps with a savepoint for each
 }
 
 // part is what one caller writes in a shared commit.
@@ -76,6 +78,9 @@ func (c *conn) send(last *step) (n int64, rows [][]driver.Value, err error) {
 			return 0, nil, err
 		}
 		steps = append(steps, *last)
+	}
+	if c.pack != nil {
+		steps = c.pack(steps)
 	}
 	for len(steps) > 0 {
 		var failed int

@@ -62,7 +62,7 @@ func (w *writing) connect() error {
 	if err != nil {
 		return w.outage.note(w.server.said(err))
 	}
-	c.mend = w.goOn
+	c.mend, c.pack = w.goOn, packed
 	w.conn = c
 	w.server.dialled.Add(1)
 	n, err := w.settle()
@@ -136,6 +136,9 @@ func (w *writing) EndOne() error {
 
 // goOn is conn.mend. A statement of Later may fail after its caller has left: then its part is undone, and the others go on.
 func (w *writing) goOn(steps []step, failed int, err error) ([]step, error) {
+	if again, isPacked, err := w.unpack(steps, failed, err); isPacked {
+		return again, err
+	}
 	s := steps[failed]
 	loss, said := w.server.fault(err, w.isOpen())
 	if !s.isLater || loss != database.LosesOne {
@@ -201,7 +204,7 @@ func (w *writing) resolve(next int64, cause error) error {
 	for until := time.Now().Add(w.server.cfg.Patience); ; {
 		c, err := w.server.dial()
 		if err == nil {
-			c.mend = w.goOn
+			c.mend, c.pack = w.goOn, packed
 			w.conn = c
 			w.server.dialled.Add(1)
 			var n int64
