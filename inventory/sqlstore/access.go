@@ -201,15 +201,13 @@ func (t clusterTx) ListClusterAccess() ([]inventory.ClusterAccess, error) {
 func (t clusterTx) SaveClusterAccess(a *inventory.ClusterAccess, now time.Time) error {
 	a.UpdatedAt = stamp(now)
 	if a.IsZero() {
-		err := t.Later(nil, deleteAccessSQL, a.UID)
-		return err
+		return t.Later(nil, deleteAccessSQL, a.UID)
 	}
 	texts, err := t.jsonTexts(a.TakesFrom, a.Pools, a.Authority)
 	if err != nil {
 		return err
 	}
-	err = t.Later(nil, saveAccessSQL, a.UID, texts[0], texts[1], texts[2], column.MS(a.UpdatedAt))
-	return err
+	return t.Later(nil, saveAccessSQL, a.UID, texts[0], texts[1], texts[2], column.MS(a.UpdatedAt))
 }
 
 // NoteCluster implements inventory.ClusterTx.

@@ -127,8 +127,7 @@ func (t addressTx) DeleteAllocation(a netip.Addr) error {
 
 // LeaveAllocations implements inventory.AddressTx.
 func (t addressTx) LeaveAllocations(machineUID string, h inventory.HostID, note string) error {
-	err := t.Later(nil, leaveAllocationsSQL, string(h), note, machineUID)
-	return err
+	return t.Later(nil, leaveAllocationsSQL, string(h), note, machineUID)
 }
 
 // keepsAddresses refuses a change of a subnet that does not leave machines their addresses.

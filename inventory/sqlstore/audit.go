@@ -59,9 +59,8 @@ func (t auditTx) AddAudit(a *inventory.Audit) error {
 	}
 	a.At, a.ID = stamp(a.At), last+1
 	a.Hash = auditchain.HashAfter(a, hash)
-	err = t.Later(nil, addAuditSQL, a.ID, column.MS(a.At), a.Actor, a.Role, a.Via, a.Source, a.RequestID, a.Operation, a.Noun, a.Name,
+	return t.Later(nil, addAuditSQL, a.ID, column.MS(a.At), a.Actor, a.Role, a.Via, a.Source, a.RequestID, a.Operation, a.Noun, a.Name,
 		string(a.HostID), string(a.Change), a.Status, a.Detail, a.Version, a.UndoOf, a.Fixed, a.Hash, refs[0], before, after)
-	return err
 }
 
 // lastAudit returns the newest entry and the hash of the chain there. Entries of versions without the chain have none: what they

@@ -152,8 +152,7 @@ func revise[T any](t *tx, k inventory.RevisionKind, name string, v *T, now time.
 	if err != nil {
 		return fmt.Errorf("encode %s %s: %w", k, name, err)
 	}
-	err = t.Later(nil, insertRevisionSQL, string(k), name, *number, string(body), column.MS(now))
-	return err
+	return t.Later(nil, insertRevisionSQL, string(k), name, *number, string(body), column.MS(now))
 }
 
 // sameJSON compares as the revisions are kept: empty lists and absent ones are the same.
@@ -223,9 +222,8 @@ func (t configTx) SaveRendering(r inventory.Rendering) error {
 	if err != nil {
 		return err
 	}
-	err = t.Later(nil, insertRenderingSQL, string(r.Digest), string(r.HostID), r.Profile, r.Revision, r.Image, r.Format,
+	return t.Later(nil, insertRenderingSQL, string(r.Digest), string(r.HostID), r.Profile, r.Revision, r.Image, r.Format,
 		texts[0], texts[1], texts[2], column.MS(r.CreatedAt), last+1)
-	return err
 }
 
 // FindDelivery implements inventory.SecretTx.
@@ -239,7 +237,6 @@ func (t secretTx) FindDelivery(s inventory.SessionID, document string) (inventor
 
 // SaveDelivery implements inventory.SecretTx.
 func (t secretTx) SaveDelivery(d inventory.Delivery) error {
-	err := t.Later(nil, saveDeliverySQL, string(d.SessionID), d.Document, column.AddressText(d.Source), d.FetchN, column.MS(d.FirstAt),
+	return t.Later(nil, saveDeliverySQL, string(d.SessionID), d.Document, column.AddressText(d.Source), d.FetchN, column.MS(d.FirstAt),
 		column.MS(d.LastAt), column.Bit(d.IsBurnt))
-	return err
 }

@@ -205,8 +205,7 @@ func (t hardwareTx) saveHeard(i *inventory.Inspection) error {
 	if err != nil || n > 0 || text == "" {
 		return err
 	}
-	err = t.Later(nil, heardFirstSQL, string(i.HostID), column.MS(i.At), text)
-	return err
+	return t.Later(nil, heardFirstSQL, string(i.HostID), column.MS(i.At), text)
 }
 
 // SaveInspection implements inventory.HardwareTx.
@@ -265,8 +264,7 @@ func (t hardwareTx) SaveReport(r inventory.Report) error {
 	if err != nil {
 		return err
 	}
-	err = t.Later(nil, saveReportSQL, r.ID, string(r.HostID), r.Kind, r.Machine, body, column.MS(r.CreatedAt))
-	return err
+	return t.Later(nil, saveReportSQL, r.ID, string(r.HostID), r.Kind, r.Machine, body, column.MS(r.CreatedAt))
 }
 
 // ListReports implements inventory.HardwareTx.

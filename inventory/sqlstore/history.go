@@ -102,10 +102,9 @@ func (t historyTx) SaveSession(b inventory.BootSession) error {
 	if err != nil || n > 0 {
 		return err
 	}
-	err = t.Later(nil, saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), column.AddressText(b.Address),
+	return t.Later(nil, saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), column.AddressText(b.Address),
 		string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile, b.Image, string(b.Config), b.Step, string(b.Outcome),
 		column.MS(b.StartedAt), column.MS(b.LastAt), column.MS(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0])
-	return err
 }
 
 const (

@@ -44,8 +44,7 @@ func (t imageTx) ListArtefacts(p inventory.Page) ([]inventory.Artefact, error) {
 
 // SaveArtefact implements inventory.ImageTx. The first source and time of a digest stay.
 func (t imageTx) SaveArtefact(a inventory.Artefact) error {
-	err := t.Later(nil, saveArtefactSQL, string(a.Digest), a.SizeBytes, a.Source, column.MS(a.CreatedAt))
-	return err
+	return t.Later(nil, saveArtefactSQL, string(a.Digest), a.SizeBytes, a.Source, column.MS(a.CreatedAt))
 }
 
 // DeleteArtefact implements inventory.ImageTx.

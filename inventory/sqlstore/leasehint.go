@@ -14,10 +14,8 @@ func (s *Store) readHints(t *database.Tx) error {
 	}
 	fresh := hint.New()
 	err := t.Each(func(scan database.Scan) error {
-		var (
-			address int64
-			mac     inventory.MAC
-		)
+		var address int64
+		var mac inventory.MAC
 		err := scan(&address, &mac)
 		fresh.Add(mac, address)
 		return err

@@ -199,14 +199,8 @@ func (t operationTx) UpdateOperation(o *inventory.Operation, now time.Time) erro
 		return err
 	}
 	t.idle = ""
-	args = append(args, o.ID, o.Version)
-	if last := &t.lastOperation; last.ID == o.ID && last.Version == o.Version { // nobody else writes meanwhile
-		err = t.Later(nil, updateOperationSQL, args...)
-	} else {
-		n, failed := t.Write(updateOperationSQL, args...)
-		err = t.updated(n, failed, "operation", o.ID, o.Version, operationVersionSQL, o.ID)
-	}
-	if err != nil {
+	isRead := t.lastOperation.ID == o.ID && t.lastOperation.Version == o.Version
+	if err := t.update(isRead, "operation", o.ID, o.Version, updateOperationSQL, operationVersionSQL, append(args, o.ID, o.Version)...); err != nil {
 		return err
 	}
 	next.Version++

@@ -260,8 +260,7 @@ func (t recordTx) leaveUser(name string) error {
 			return err
 		}
 	}
-	err = t.Later(nil, deleteLoginsOfUserSQL, name)
-	return err
+	return t.Later(nil, deleteLoginsOfUserSQL, name)
 }
 
 // columns are names of columns.

@@ -54,9 +54,8 @@ func (t secretTx) ListJoinTokens(target string, states ...inventory.JoinTokenSta
 
 // SaveJoinToken implements inventory.SecretTx.
 func (t secretTx) SaveJoinToken(k inventory.JoinToken) error {
-	err := t.Later(nil, saveJoinTokenSQL, k.ID, k.Target, string(k.HostID), string(k.SessionID), k.NodeName, column.Blob(k.Sealed),
+	return t.Later(nil, saveJoinTokenSQL, k.ID, k.Target, string(k.HostID), string(k.SessionID), k.NodeName, column.Blob(k.Sealed),
 		string(cmp.Or(k.State, inventory.TokenMinted)), k.CSR, column.MS(k.CreatedAt), column.MS(k.ExpiresAt))
-	return err
 }
 
 const (
@@ -82,8 +81,7 @@ func (t secretTx) ListLocks() ([]inventory.Lock, error) { return list(t.tx, read
 
 // SaveLock implements inventory.SecretTx.
 func (t secretTx) SaveLock(l inventory.Lock) error {
-	err := t.Later(nil, saveLockSQL, l.Name, string(l.HostID), string(l.SessionID), column.MS(l.SinceAt))
-	return err
+	return t.Later(nil, saveLockSQL, l.Name, string(l.HostID), string(l.SessionID), column.MS(l.SinceAt))
 }
 
 // DeleteLock implements inventory.SecretTx.

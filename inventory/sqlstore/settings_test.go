@@ -88,8 +88,8 @@ func TestWhatIsReadOfSettingsIsTheCallersOwn(t *testing.T) {
 			return nil
 		}))
 	}
-	if len(s.settings.kept) != 3 {
-		t.Errorf("%d things are kept", len(s.settings.kept))
+	if n := s.settings.Len(); n != 3 {
+		t.Errorf("%d things are kept", n)
 	}
 }
 

@@ -51,8 +51,8 @@ type DB interface {
 type Store struct {
 	DB
 	backup   func(ctx context.Context, path string) error
-	settings settings
-	hints    *hint.Leases // nil on PostgreSQL, which has an index in their place
+	settings database.Memory // of settingTables
+	hints    *hint.Leases    // nil on PostgreSQL, which has an index in their place
 }
 
 var _ inventory.Store = (*Store)(nil)

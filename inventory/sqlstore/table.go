@@ -151,8 +151,7 @@ func (t *table[R]) has(tx *tx, key string) (bool, error) {
 type records[R any] struct {
 	*table[R]
 	tx *tx
-	// isRead reports whether this transaction knows that a record is stored in this version. Nil knows it of none. Nobody else writes
-	// meanwhile, so that an update does not have to wait for its answer.
+	// isRead reports whether this transaction has read a record in this version; see tx.update. Nil has read none.
 	isRead func(*R) bool
 	// may refuses what must not be stored; next is a copy with its new stamps, which it may change. leave looks at what is to be deleted, and takes
 	// along what goes with it. Both may be nil.
@@ -244,16 +243,8 @@ func (x records[R]) Update(r *R, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	args = append(args, column.MS(now), key, version)
-	if x.isRead != nil && x.isRead(r) {
-		if err := x.tx.Later(nil, x.update, args...); err != nil {
-			return err
-		}
-		*r = next
-		return nil
-	}
-	n, err := x.tx.Write(x.update, args...)
-	if err := x.tx.updated(n, err, x.One, key, version, x.version, key); err != nil {
+	isRead := x.isRead != nil && x.isRead(r)
+	if err := x.tx.update(isRead, x.One, key, version, x.update, x.version, append(args, column.MS(now), key, version)...); err != nil {
 		return err
 	}
 	*r = next

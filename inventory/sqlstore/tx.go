@@ -140,6 +140,16 @@ func changed(n int64, err error, noun, key string) error {
 	return err
 }
 
+// update runs an update that is bound to a version. If this transaction has read that version, it need not wait for the answer: nobody else
+// writes meanwhile.
+func (t *tx) update(isRead bool, noun, key string, version int64, query, versionQuery string, args ...any) error {
+	if isRead {
+		return t.Later(nil, query, args...)
+	}
+	n, err := t.Write(query, args...)
+	return t.updated(n, err, noun, key, version, versionQuery, key)
+}
+
 // updated explains an update that is bound to a version and met no row: the thing is gone, or it has changed.
 func (t *tx) updated(n int64, err error, noun, key string, version int64, versionQuery string, id any) error {
 	if err != nil || n > 0 {

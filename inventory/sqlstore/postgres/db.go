@@ -2,8 +2,7 @@
 // again when the server comes back. It knows SQL statements only as texts, and nothing of hosts: package sqlstore has the statements.
 //
 // Start reading at frame.go: instances take turns to write, and ask what became of a commit whose answer was lost. Then read how
-// statements share a way to the server (conn.go), what a transaction knows already (answers.go), and what a reader may keep in memory
-// (reading.go).
+// statements share a way to the server (conn.go). A transaction keeps answers (answers.go), and a reader may keep more (reading.go).
 //
 // # What is on disk
 //
