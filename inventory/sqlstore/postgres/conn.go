@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -255,6 +257,83 @@ func (c *conn) Query(query string, args []any) (database.Rows, error) {
 	}
 	return &rows{left: all}, nil
 }
+
+// keyOf is a query with its arguments. No text of them has the character NUL, see kept.
+func keyOf(query string, args []any) (string, error) {
+	args, err := arguments(args)
+	if err != nil {
+		return "", err
+	}
+	var key strings.Builder
+	key.WriteString(query)
+	for _, a := range args {
+		fmt.Fprintf(&key, "\x00%T %v", a, a)
+	}
+	return key.String(), nil
+}
+
+// ask is Query, from memory if the transaction has asked the same before.
+func (c *conn) ask(query string, args []any) (database.Rows, error) {
+	if !isQuery(query) {
+		return c.Query(query, args)
+	}
+	key, err := keyOf(query, args)
+	if err != nil {
+		return nil, err
+	}
+	if x := c.answers.kept[key]; x != nil && !x.came {
+		if err := c.flush(); err != nil {
+			return nil, err
+		}
+	}
+	if x := c.answers.kept[key]; x != nil && x.came {
+		return &rows{left: x.rows, isKept: true}, nil
+	}
+	_, all, err := c.send(&step{query: query, args: args})
+	if err != nil {
+		return nil, err
+	}
+	if len(all) <= answerRows {
+		c.answers.expect(key, query).come(all)
+	}
+	return &rows{left: all, isKept: true}, nil
+}
+
+// ahead makes a query wait for the next statement, whose way to the server it shares.
+func (c *conn) ahead(query string, args []any, of *part) {
+	if key, err := keyOf(query, args); err == nil && c.answers.kept[key] == nil {
+		c.later(step{query: query, args: args, part: of, read: c.answers.expect(key, query).come})
+	}
+}
+
+// rows are those of one query. It implements database.Rows.
+type rows struct {
+	left   [][]driver.Value
+	row    []driver.Value
+	isKept bool // others may get these rows, too
+}
+
+// Next implements database.Rows. Texts and numbers cannot be changed by who gets them; bytes can.
+func (r *rows) Next() (database.Scan, error) {
+	if len(r.left) == 0 {
+		return nil, nil
+	}
+	r.row, r.left = r.left[0], r.left[1:]
+	if r.isKept {
+		r.row = slices.Clone(r.row)
+		for i, v := range r.row {
+			if b, is := v.([]byte); is {
+				r.row[i] = bytes.Clone(b)
+			}
+		}
+	}
+	return r.scan, nil
+}
+
+func (r *rows) scan(dest ...any) error { return database.Columns(dest, r.row) }
+
+// Close implements database.Rows.
+func (r *rows) Close() error { return nil }
 
 // isOpen reports whether the connection was not ended by this side.
 func (c *conn) isOpen() bool { return c != nil && !c.c.IsClosed() }

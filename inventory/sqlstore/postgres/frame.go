@@ -13,13 +13,10 @@ import (
 // The statements of a shared commit. All instances take turns: the lock is held until the commit of its holder is visible, so that every
 // transaction begins with what all earlier ones have written. Nothing else has to keep two writers apart.
 const (
-	beginWrite   = `BEGIN ISOLATION LEVEL READ COMMITTED`
-	takeTurn     = `SELECT pg_advisory_xact_lock(6011092043837219937)` // any number that no other program uses
-	savepoint    = `SAVEPOINT one`
-	rollbackOne  = `ROLLBACK TO one`
-	releasePoint = `RELEASE one`
-	batchSQL     = `SELECT batch_n FROM writers WHERE id = $1`
-	countBatch   = `INSERT INTO writers (id, batch_n, seen_at) VALUES ($1, $2, ` + nowMS + `)
+	beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED`
+	takeTurn   = `SELECT pg_advisory_xact_lock(6011092043837219937)` // any number that no other program uses
+	batchSQL   = `SELECT batch_n FROM writers WHERE id = $1`
+	countBatch = `INSERT INTO writers (id, batch_n, seen_at) VALUES ($1, $2, ` + nowMS + `)
 ON CONFLICT (id) DO UPDATE SET batch_n = excluded.batch_n, seen_at = excluded.seen_at`
 	oldWriters   = `DELETE FROM writers WHERE seen_at < ` + nowMS + ` - 31622400000` // a year ago: they were killed
 	endWriter    = `DELETE FROM writers WHERE id = $1`
@@ -160,6 +157,33 @@ func (w *writing) goOn(steps []step, failed int, err error) ([]step, error) {
 	}
 	rest := slices.DeleteFunc(slices.Clone(steps[failed+1:]), func(x step) bool { return x.part == s.part })
 	return append([]step{{query: releasePoint}}, rest...), nil
+}
+
+// unpack undoes the parts that share a savepoint, if the step that failed is among them. It returns what to send in place of them and of
+// what follows.
+func (w *writing) unpack(steps []step, failed int, err error) (again []step, isPacked bool, _ error) {
+	from := failed
+	for from >= 0 && steps[from].loose == nil {
+		if steps[from].query == releasePack && from < failed {
+			return nil, false, nil
+		}
+		from--
+	}
+	if from < 0 {
+		return nil, false, nil
+	}
+	if loss, _ := w.server.fault(err, w.isOpen()); loss == database.LosesAll {
+		return nil, true, err
+	}
+	w.answers.clear()
+	if _, _, _, err := w.try([]step{{query: rollbackAll}, {query: releasePack}}); err != nil {
+		return nil, true, err
+	}
+	to := failed
+	for steps[to].query != releasePack {
+		to++
+	}
+	return append(append([]step(nil), steps[from].loose...), steps[to+1:]...), true, nil
 }
 
 // Commit implements database.Frame. The count of batches goes with it: if the answer is lost, that number tells whether it was committed.

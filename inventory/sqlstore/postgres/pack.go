@@ -1,11 +1,13 @@
 package postgres
 
-import "slipway.dev/slipway/inventory/sqlstore/database"
-
 // A savepoint for each caller is expensive: the server gives each that writes a number of its own. Most callers store one lease, and none of
 // them fails. So those whose whole part goes to the server in one way share a savepoint. If a statement between fails, all of them are
 // undone and sent again, each with its own. Nobody has seen an answer yet.
 const (
+	savepoint    = `SAVEPOINT one` // of one caller
+	rollbackOne  = `ROLLBACK TO one`
+	releasePoint = `RELEASE one`
+
 	packPoint   = `SAVEPOINT pack`
 	rollbackAll = `ROLLBACK TO pack`
 	releasePack = `RELEASE pack`
@@ -40,31 +42,4 @@ func packed(steps []step) []step {
 	}
 	all = append(all, step{query: releasePack})
 	return append(all, steps[last+1:]...)
-}
-
-// unpack undoes the parts that share a savepoint, if the step that failed is among them. It returns what to send in place of them and of
-// what follows.
-func (w *writing) unpack(steps []step, failed int, err error) (again []step, isPacked bool, _ error) {
-	from := failed
-	for from >= 0 && steps[from].loose == nil {
-		if steps[from].query == releasePack && from < failed {
-			return nil, false, nil
-		}
-		from--
-	}
-	if from < 0 {
-		return nil, false, nil
-	}
-	if loss, _ := w.server.fault(err, w.isOpen()); loss == database.LosesAll {
-		return nil, true, err
-	}
-	w.answers.clear()
-	if _, _, _, err := w.try([]step{{query: rollbackAll}, {query: releasePack}}); err != nil {
-		return nil, true, err
-	}
-	to := failed
-	for steps[to].query != releasePack {
-		to++
-	}
-	return append(append([]step(nil), steps[from].loose...), steps[to+1:]...), true, nil
 }
