@@ -51,7 +51,9 @@ func TestTenMinutesOfFaultsOnPostgreSQLLoseNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := newDrill(t, long)
+	s := newSite(t)
+	s.patroni()
+	d := newDrill(t, s, drillHosts, long)
 	began := time.Now()
 	d.createAll(d.ctx)
 	d.await(d.ctx, "every machine runs", d.areUp)
@@ -67,21 +69,31 @@ func TestTenMinutesOfFaultsOnPostgreSQLLoseNothing(t *testing.T) {
 	rest()
 	work.Wait()
 	d.names = names
+	d.settle()
+	d.judge()
+	d.report()
+}
+
+// settle waits until all machines run, and stops everything.
+func (d *drill) settle() {
 	d.await(d.ctx, "every machine runs", d.areUp)
 	d.await(d.ctx, "no operation is open", d.areDone)
 	d.stop()
 	r := <-d.over
 	var summary strings.Builder
 	_ = r.WriteSummary(&summary)
-	t.Log(summary.String())
+	d.t.Log(summary.String())
 	if len(r.Breaches) > 0 {
-		t.Errorf("addresses that two machines had: %v", r.Breaches)
+		d.t.Errorf("addresses that two machines had: %v", r.Breaches)
 	}
 	d.site.stopServers()
+}
+
+// judge compares what machines were told with what the database has.
+func (d *drill) judge() {
 	d.check()
 	d.checkAcknowledged()
 	d.checkLeases()
-	d.report()
 }
 
 // drill is a rack on a site whose parts fail.
@@ -99,14 +111,14 @@ type drill struct {
 	table  []string
 }
 
-func newDrill(t *testing.T, long time.Duration) *drill {
+func newDrill(t *testing.T, s *site, hosts int, long time.Duration) *drill {
 	d := &drill{
-		rack: &rack{t: t, hosts: drillHosts, seed: drillSeed, power: "10.88.0.254:8991", acts: map[string][]simulate.Act{}},
+		site: s,
+		rack: &rack{t: t, hosts: hosts, seed: drillSeed, power: "10.88.0.254:8991", acts: map[string][]simulate.Act{}},
 		over: make(chan simulate.Result, 1), told: &ledger{by: map[netip.Addr]simulate.Lease{}},
 		leases: &leases{t: t, now: time.Now, by: map[netip.Addr]held{}},
 		diary:  &diary{by: map[string][]simulate.Moment{}},
 	}
-	d.site = newSite(t)
 	d.store = sqlstore.Config{URL: d.site.inside}
 	prepare(t, d.site.servers[0].data, d.store)
 	d.furnish()
@@ -127,7 +139,7 @@ func (d *drill) plugIn(long time.Duration) {
 	go func() {
 		defer close(done)
 		r, err := simulate.Run(d.ctx, simulate.Config{
-			Interface: "vc", Namespace: d.site.clients, Hosts: drillHosts, Seed: drillSeed, Firmware: simulate.Firmwares(),
+			Interface: "vc", Namespace: d.site.clients, Hosts: d.hosts, Seed: drillSeed, Firmware: simulate.Firmwares(),
 			Expect: simulate.StageBooted, Timeout: drillBoot + long + drillEnd, Pace: 0.1, Download: true, RenewEvery: 5 * time.Second,
 			Acted:        func(a simulate.Act) { d.engine.beat(); d.acted(a) },
 			Acknowledged: func(l simulate.Lease) { d.dhcp.beat(); d.leases.took(l); d.told.add(l) },

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,16 +47,6 @@ func newSite(t *testing.T) *site {
 	s.ip("-n", s.core, "addr", "add", coreAddress+"/24", "dev", "sw")
 	s.cable(s.rack, "machines", s.clients, "vc")
 	s.ip("-n", s.clients, "route", "add", "10.77.0.0/16", "dev", "vc")
-	var members []postgres.Place
-	for i := range 3 {
-		ns := s.namespace(fmt.Sprintf("db%d", i))
-		s.cable(s.core, fmt.Sprintf("db%d", i), ns, "db")
-		members = append(members, postgres.Place{Namespace: ns, Address: fmt.Sprintf("10.88.0.%d", 11+i)})
-		s.ip("-n", ns, "addr", "add", members[i].Address+"/24", "dev", "db")
-	}
-	s.cluster = postgres.StartCluster(t, postgres.Place{Namespace: s.core, Address: coreAddress}, members...)
-	name := s.cluster.Database(t)
-	s.url, s.inside = s.cluster.URL(name), s.cluster.SocketURL(name)
 	binary := build(t)
 	for i, name := range []string{"one", "two", "three"} {
 		v := &server{site: s, name: name, ns: s.namespace(name), binary: binary, data: filepath.Join(t.TempDir(), name)}
@@ -66,6 +57,31 @@ func newSite(t *testing.T) *site {
 		s.servers = append(s.servers, v)
 	}
 	return s
+}
+
+// patroni starts three members of a database under Patroni, each with a namespace.
+func (s *site) patroni() {
+	var members []postgres.Place
+	for i := range 3 {
+		ns := s.namespace(fmt.Sprintf("db%d", i))
+		s.cable(s.core, fmt.Sprintf("db%d", i), ns, "db")
+		members = append(members, postgres.Place{Namespace: ns, Address: fmt.Sprintf("10.88.0.%d", 11+i)})
+		s.ip("-n", ns, "addr", "add", members[i].Address+"/24", "dev", "db")
+	}
+	s.cluster = postgres.StartCluster(s.t, postgres.Place{Namespace: s.core, Address: coreAddress}, members...)
+	name := s.cluster.Database(s.t)
+	s.url, s.inside = s.cluster.URL(name), s.cluster.SocketURL(name)
+}
+
+// database starts one PostgreSQL server, which all reach over its Unix socket.
+func (s *site) database() {
+	pg := postgres.Start(s.t, postgres.Options{})
+	u, err := url.Parse(pg.Database(s.t))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.inside = pg.SocketURL(strings.TrimPrefix(u.Path, "/"))
+	s.url = s.inside
 }
 
 func (s *site) ip(args ...string) {
@@ -337,6 +353,21 @@ func (v *server) down() {
 	v.mu.Unlock()
 	if ended != nil {
 		<-ended
+	}
+}
+
+// end stops the server as systemd does, and leaves it off.
+func (v *server) end() {
+	v.mu.Lock()
+	v.isDown = true
+	_ = v.cmd.Process.Signal(syscall.SIGTERM)
+	ended := v.ended
+	v.mu.Unlock()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		v.site.t.Errorf("%s does not end", v.name)
+		v.down()
 	}
 }
 
