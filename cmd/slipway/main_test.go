@@ -24,6 +24,7 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/serve"
+	"slipway.dev/slipway/cmd/slipway/serve/invite"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
@@ -129,7 +130,7 @@ func startRig(dir string) (*rig, error) {
 		return nil, err
 	}
 	srv := web.New(web.Config{
-		Duties: duties, Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
+		Duties: duties, Invitations: invitations(), Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
 		SelfCheck: func(context.Context) []wire.Check {
 			return []wire.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}, {Name: "interface eno1", Status: "error", Detail: "is down", Hint: "ip link set eno1 up"}}
 		},
@@ -457,4 +458,20 @@ func TestExitCodesAndUsage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// invitations are those of a rig. Nobody can use them, because the rig has no link.
+func invitations() *invite.Book {
+	return invite.NewBook(invite.Config{
+		Pack:  func() (invite.HandOver, error) { return invite.HandOver{}, nil },
+		Pin:   strings.Repeat("5", 64),
+		Links: func(context.Context) ([]string, error) { return []string{"192.0.2.11:8069"}, nil },
+		MayBe: func(_ context.Context, name string) error {
+			if name == "rig" {
+				return inventory.Errorf(inventory.Conflict, "an instance with the name rig runs").WithHint("choose another name: --name NAME")
+			}
+			return nil
+		},
+		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
 }

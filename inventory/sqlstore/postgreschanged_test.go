@@ -54,3 +54,40 @@ func TestAPostgreSQLSchemaThatWasChangedByHand(t *testing.T) {
 		t.Errorf("the schema has %d lines", n)
 	}
 }
+
+// TestPostgreSQLIsPeekedAtOnlyWithItsOwnSchema reads a database as a new machine does, which may not change it.
+func TestPostgreSQLIsPeekedAtOnlyWithItsOwnSchema(t *testing.T) {
+	url := postgres.Shared(t).Database(t)
+	peek := func() error {
+		return Peek(url, "", func(tx inventory.Tx) error {
+			_, err := tx.ListInstances()
+			return err
+		})
+	}
+	refused := func(what, want string) {
+		t.Helper()
+		if err := peek(); !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("an empty database", "no tables of Slipway")
+	s, err := Open(t.Context(), Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := peek(); err != nil {
+		t.Error(err)
+	}
+	onServer(t, url, `ALTER TABLE instances RENAME COLUMN links TO linked`)
+	refused("a changed schema", "are not those of this version")
+	onServer(t, url, `ALTER TABLE instances RENAME COLUMN linked TO links`)
+	onServer(t, url, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (299901010000, true)`)
+	refused("a newer schema", "was written by a newer Slipway (schema 299901010000")
+	onServer(t, url, `DELETE FROM goose_db_version WHERE version_id > 202601010000`)
+	refused("an older schema", "no tables of Slipway")
+	onServer(t, url, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (202601010000, true)`)
+	refused("an older schema", "has the schema of an older Slipway (schema 202601010000")
+}

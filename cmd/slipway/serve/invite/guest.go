@@ -82,14 +82,10 @@ func Ask(ctx context.Context, addresses []string, code Code, r Request) (h HandO
 		"no instance lets this machine in: %s", strings.Join(failed, "; ")).WithHint("%s", hint)
 }
 
-// why is the innermost reason of a failed connection, or what an instance says.
+// why says in a few words why a call failed. fromInstance says that an instance has said so.
 func why(err error) (text string, fromInstance bool) {
-	said, ok := errors.AsType[*inventory.Error](err)
-	if ok && said.Err == nil {
+	if said, ok := errors.AsType[*inventory.Error](err); ok && said.Err == nil {
 		return inventory.Clean(said.Msg, 200), true
 	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Err != nil {
-		return inventory.Clean(e.Err.Error(), 200), false
-	}
-	return inventory.Clean(err.Error(), 200), false
+	return inventory.Clean(peer.Reason(err), 200), false
 }
