@@ -246,10 +246,18 @@ var (
 // CheckName accepts a DNS label (RFC 1123 section 2.1): it is used as host name, in URLs and in file names.
 func CheckName(noun, name string) error {
 	if !nameRE.MatchString(name) {
-		return Errorf(Invalid, "%q is not a name for a %s", name, noun).
+		return Errorf(Invalid, "%q is not a name for %s", name, withArticle(noun)).
 			WithHint("use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")
 	}
 	return nil
+}
+
+// withArticle puts a or an before a noun. A user is none of those with an.
+func withArticle(noun string) string {
+	if strings.ContainsAny(noun[:min(len(noun), 1)], "aeio") {
+		return "an " + noun
+	}
+	return "a " + noun
 }
 
 // checkField is CheckName for a field of what is stored; the error names the field.

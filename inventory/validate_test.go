@@ -150,7 +150,7 @@ func validImage() *Image {
 
 func TestImageValidate(t *testing.T) {
 	testValidate(t, validImage, (*Image).Validate, []invalid[Image]{
-		{"no name", func(i *Image) { i.Name = "" }, "not a name for a image"},
+		{"no name", func(i *Image) { i.Name = "" }, "not a name for an image"},
 		{"a path as file name", func(i *Image) { i.Files[0].Name = "../linux" }, "../linux"},
 		{"a space in a file name", func(i *Image) { i.Files[0].Name = "a b" }, "a b"},
 		{"a file name twice", func(i *Image) { i.Files[1].Name = "linux" }, "linux twice"},

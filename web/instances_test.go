@@ -39,7 +39,7 @@ func TestInstancesAreListedDrainedAndDeleted(t *testing.T) {
 		t.Errorf("%+v", self)
 	}
 	r.refused(409, "POST", "/api/v1/instances/rig/drain", "a file of SQLite has one instance")
-	r.refused(409, "DELETE", "/api/v1/instances/rig", "it serves this request")
+	r.refused(409, "DELETE", "/api/v1/instances/rig", "it runs, and answers this request")
 	r.refused(404, "POST", "/api/v1/instances/nothing/drain", "nothing")
 	old = wire.Instance{}
 	r.must(200, &old, "POST", "/api/v1/instances/old/undrain", "")

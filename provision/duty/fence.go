@@ -58,6 +58,6 @@ func (k *Keeper) Check(tx inventory.Tx, name string, epoch int64) error {
 }
 
 func (k *Keeper) lost(name string) error {
-	return inventory.Errorf(inventory.Conflict, "duty %s is no longer held by instance %s", name, k.cfg.Name).
+	return inventory.Errorf(inventory.Conflict, "instance %s has lost duty %s", k.cfg.Name, name).
 		WithHint("another instance goes on with it; slipway instance list shows which")
 }

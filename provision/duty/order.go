@@ -109,8 +109,8 @@ func (k *Keeper) mayForget(i inventory.Instance, held []inventory.Duty) error {
 	}
 	switch {
 	case i.ID == k.cfg.ID:
-		return inventory.Errorf(inventory.Conflict, "instance %s cannot be deleted: it serves this request", i.Name).
-			WithHint("stop it, and delete it when another instance serves")
+		return inventory.Errorf(inventory.Conflict, "instance %s cannot be deleted: it runs, and answers this request", i.Name).
+			WithHint("stop it first; then delete it at another instance")
 	case is.Life == Alive:
 		return inventory.Errorf(inventory.Conflict, "instance %s cannot be deleted: it runs", i.Name).
 			WithHint("stop it first; slipway instance drain %s moves its duties to others", i.Name)

@@ -174,7 +174,7 @@ func TestOnlyAnInstanceThatIsGoneIsDeleted(t *testing.T) {
 				return err
 			})
 		}
-		refuses(t, "itself", forget("a"), "it serves this request")
+		refuses(t, "itself", forget("a"), "it runs, and answers this request")
 		refuses(t, "one that nobody knows yet", forget("b"), "nobody knows yet")
 		time.Sleep(5 * time.Second)
 		refuses(t, "one that runs", forget("b"), "it runs")

@@ -25,7 +25,8 @@ import (
 func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
 	a.printStart(a.checks, "")
 	admin := &leader.Admin{
-		Client: a.peers, Leader: a.remote.Link, Log: a.log, Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}),
+		Client: a.peers, Leader: a.remote.Link, Absent: a.member.Absent, Log: a.log,
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}),
 	}
 	// Not the store of the leader: that one refuses the notes of an instance that does not lead.
 	reads := web.NewReads(web.Config{

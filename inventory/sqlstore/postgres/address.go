@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"crypto/tls"
+	"errors"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -69,7 +70,16 @@ func parse(url string) (*pgx.ConnConfig, error) {
 		return nil, refused
 	}
 	to, err := pgx.ParseConfig(url)
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		refused.Msg = "cannot read the file " + file.Path + " that the address of the database names: " + file.Err.Error()
+		refused.Hint = "check sslrootcert, sslcert and sslkey in the address, and who may read these files"
+		return nil, refused
+	}
 	if err != nil {
+		if strings.Contains(err.Error(), "sslmode is invalid") {
+			refused.Msg, refused.Hint = refused.Msg+": it has no sslmode of PostgreSQL", "use disable, prefer, require, verify-ca or verify-full"
+			return nil, refused
+		}
 		if !hasPassword(url) { // the text of the error may have parts of the URL
 			refused.Msg += ": " + reason(err)
 		}

@@ -19,10 +19,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
@@ -45,6 +48,16 @@ type DB struct {
 // The error is an *inventory.Error. It is Invalid for a URL that is none, and Unavailable when the server does not answer or refuses. It
 // is Conflict when a newer Slipway wrote the database, or when the server is older than PostgreSQL 14.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
+	d, err := begin(ctx, cfg)
+	// A server that runs goes on by itself. One that does not start ends.
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
+		e.Hint = strings.TrimSuffix(e.Hint, goesOn)
+	}
+	return d, err
+}
+
+// begin is Open, with the hints of a server that runs.
+func begin(ctx context.Context, cfg Config) (*DB, error) {
 	cfg.QueueN = cmp.Or(cfg.QueueN, 1024)
 	cfg.BatchN = cmp.Or(cfg.BatchN, 256)
 	cfg.ReaderN = cmp.Or(cfg.ReaderN, max(4, runtime.NumCPU()))

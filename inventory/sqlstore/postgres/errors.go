@@ -48,11 +48,11 @@ func (s *server) fault(err error, isOpen bool) (database.Loss, error) {
 	}
 	e := &inventory.Error{
 		Kind: inventory.Unavailable, Msg: "the database cannot be reached", Err: err,
-		Hint: "check that PostgreSQL runs at " + s.where() + " and that this machine reaches it; work goes on by itself",
+		Hint: "check that PostgreSQL runs at " + s.where() + " and that this machine reaches it" + goesOn,
 	}
 	readOnly := func() (database.Loss, error) {
 		e.Msg, e.Err = "the database is read-only", nil
-		e.Hint = "is " + s.where() + " a standby? Name the primary, or all servers; work goes on by itself"
+		e.Hint = "is " + s.where() + " a standby? Name the primary, or all servers" + goesOn
 		return database.LosesAll, e
 	}
 	if errors.Is(err, errReadOnly) {
@@ -100,7 +100,7 @@ func (s *server) fault(err error, isOpen bool) (database.Loss, error) {
 	case pg.Code == "54000" && pg.Routine != "PreCommit_Notify": // an index has values of up to 2,704 bytes
 		e.Kind, e.Msg, e.Hint = inventory.Invalid, "a value is too long for the database", "shorten it"
 	case pg.Code == "53100":
-		e.Msg, e.Hint = "the disk with the database is full", "free space on the server "+s.where()+"; work goes on by itself"
+		e.Msg, e.Hint = "the disk with the database is full", "free space on the server "+s.where()+goesOn
 	case pg.Code == "53300":
 		e.Msg, e.Hint = "the database has too many connections", "raise max_connections on "+s.where()+", or end what holds them"
 	case class == "53":

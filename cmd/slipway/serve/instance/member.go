@@ -26,6 +26,7 @@ type Member struct {
 	ear    ear
 	leader atomic.Pointer[inventory.Instance] // the last known; nil: none was ever seen
 	term   atomic.Pointer[term]
+	isLast atomic.Bool // nobody has the engine, and this instance is drained
 	stop   context.CancelFunc
 	left   chan error // gets the end of Duties.Run
 }
@@ -86,8 +87,30 @@ func (m *Member) Stay(ctx context.Context) error {
 		m.left <- nil
 		return err
 	case err := <-taken:
-		return err
+		return m.because(ctx, err)
 	}
+}
+
+// because says why this instance has lost the engine, if an admin wanted it.
+func (m *Member) because(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	isDrained := false
+	_ = m.cfg.Store.Read(ctx, func(tx inventory.Tx) error { // without an answer, the reason stays what it is
+		r, err := m.Duties.Roster(tx)
+		for _, p := range r.Peers {
+			isDrained = isDrained || p.IsSelf && p.IsDrained
+		}
+		return err
+	})
+	if isDrained {
+		return &inventory.Error{
+			Kind: inventory.Conflict, Msg: "an admin has drained this instance, so another one takes the engine", Err: err,
+			Hint: "start this server again, as systemd does: then it serves on behalf of the other one",
+		}
+	}
+	return err
 }
 
 const (
@@ -252,12 +275,30 @@ func (m *Member) look(ctx context.Context) (text string) {
 		}
 		m.note(leader)
 		text = standing(r)
+		m.isLast.Store(text == drainedLast)
 		return nil
 	})
 	if err != nil { // who it was stays true until another has it
 		return fmt.Sprint("the database does not answer: ", err)
 	}
 	return text
+}
+
+// drainedLast is what standing says when nobody will take the engine before an admin acts.
+const drainedLast = "no instance has the engine, and an admin has drained this one; slipway serve --undrain lets it take the engine"
+
+// Absent says why the leader does not answer, and what to do.
+func (m *Member) Absent() *inventory.Error {
+	switch {
+	case m.isLast.Load():
+		return inventory.Errorf(inventory.Unavailable, "no instance has the engine, and an admin has drained this one").
+			WithHint("start another instance; if there is none, start this one again with --undrain")
+	case m.leader.Load() == nil:
+		return inventory.Errorf(inventory.Unavailable, "no instance has the engine at the moment").
+			WithHint("another takes it within seconds; if none does, see the logs of the instances")
+	}
+	return inventory.Errorf(inventory.Unavailable, "the instance with the engine does not answer").
+		WithHint("if it does not come back, another instance takes over within seconds; this one serves machines meanwhile")
 }
 
 // standing says why the instance whose roster this is has not the engine.
@@ -272,7 +313,7 @@ func standing(r duty.Roster) string {
 		}
 	}
 	if isDrained {
-		return "no instance has the engine, and an admin has drained this one; slipway serve --undrain lets it take the engine"
+		return drainedLast
 	}
 	return "no instance has the engine; this one takes it within seconds"
 }

@@ -291,3 +291,19 @@ func TestAnInstanceSaysWhyItHasNotTheEngine(t *testing.T) {
 		}
 	}
 }
+
+func TestAnInstanceSaysWhyTheLeaderDoesNotAnswer(t *testing.T) {
+	m := &Member{}
+	m.term.Store(newTerm(""))
+	says := func(want, hint string) {
+		t.Helper()
+		if why := m.Absent(); why.Msg != want || !strings.Contains(why.Hint, hint) {
+			t.Errorf("%s (%s), want %s (%s)", why.Msg, why.Hint, want, hint)
+		}
+	}
+	says("no instance has the engine at the moment", "within seconds")
+	m.note(&inventory.Instance{ID: "b"})
+	says("the instance with the engine does not answer", "another instance takes over")
+	m.isLast.Store(true)
+	says("no instance has the engine, and an admin has drained this one", "--undrain")
+}

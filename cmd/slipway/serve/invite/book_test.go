@@ -177,7 +177,7 @@ func TestAnInvitationForANameIsForThatName(t *testing.T) {
 	_, err = r.show(c, near, "a", "node1")
 	r.refused("the name of one that runs", err, "an instance with the name node1 runs")
 	_, err = r.show(c, near, "a", "Node 2")
-	r.refused("a bad name", err, "is not a name for a instance")
+	r.refused("a bad name", err, "is not a name for an instance")
 	h, err = r.show(c, near, "b", "node4") // nothing of this has used it up
 	r.given("a good name", h, err, "node4")
 	_, err = r.book.Invite(t.Context(), "node1", "alice")

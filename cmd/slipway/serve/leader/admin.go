@@ -42,6 +42,8 @@ const (
 type Admin struct {
 	Client *peer.Client
 	Leader func() (link string, ok bool) // Remote.Link
+	// Absent says why the leader does not answer, and what to do.
+	Absent func() *inventory.Error
 	// Metrics answers /metrics, which is about this instance. The leader checks the rights of the client.
 	Metrics http.Handler
 	Log     *slog.Logger
@@ -93,10 +95,9 @@ func (a *Admin) pass(path string) http.Handler {
 				rest.WriteProblem(w, r, a.Log, e)
 				return
 			}
-			rest.WriteProblem(w, r, a.Log, &inventory.Error{
-				Kind: inventory.Unavailable, Msg: "the instance with the engine does not answer", Err: err,
-				Hint: "if it does not come back, another instance takes over within seconds; this one serves machines meanwhile",
-			})
+			why := a.Absent()
+			why.Err = err
+			rest.WriteProblem(w, r, a.Log, why)
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,8 +111,7 @@ func (a *Admin) pass(path string) http.Handler {
 		}
 		w = &taking{w, http.NewResponseController(w), cmp.Or(a.TakeFor, 2*time.Minute)}
 		if _, ok := a.Leader(); !ok {
-			rest.WriteProblem(w, r, a.Log, inventory.Errorf(inventory.Unavailable, "no instance has the engine at the moment").
-				WithHint("another takes it within seconds; if none does, see the logs of the instances"))
+			rest.WriteProblem(w, r, a.Log, a.Absent())
 			return
 		}
 		if r.URL.Path != "/metrics" {

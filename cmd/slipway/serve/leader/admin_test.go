@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/door"
 )
 
@@ -60,7 +61,10 @@ func passing(t *testing.T, i peer.Identity, at string) *httptest.Server {
 	t.Cleanup(c.Close)
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "of this instance") })
 	leader := func() (string, bool) { return at, true }
-	a := &Admin{Client: c, Leader: leader, Log: slog.New(slog.DiscardHandler), Metrics: metrics, TakeFor: time.Second}
+	absent := func() *inventory.Error {
+		return inventory.Errorf(inventory.Unavailable, "the instance with the engine does not answer")
+	}
+	a := &Admin{Client: c, Leader: leader, Absent: absent, Log: slog.New(slog.DiscardHandler), Metrics: metrics, TakeFor: time.Second}
 	front := httptest.NewServer(a.Handler())
 	t.Cleanup(front.Close)
 	return front
