@@ -134,7 +134,12 @@ test('an upload and a console go through it', two, async () => {
   const page = await b.page('/images?do=import')
   const form = page.getByRole('dialog')
   await form.getByRole('radio', { name: 'A disk image', exact: true }).check()
+  const line = await page.context().newCDPSession(page) // a slow line, so that the upload can be watched
+  const speed = (uploadThroughput) => line.send('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput })
+  await speed(300_000)
   await form.getByLabel('Upload disk image').setInputFiles({ name: 'mine.raw', mimeType: 'application/octet-stream', buffer: disk })
+  await page.waitForFunction(() => Number(document.querySelector('[role="progressbar"][aria-label="Upload of mine.raw"]')?.getAttribute('aria-valuenow')) > 0)
+  await speed(-1)
   await form.getByText('mine.raw, uploaded').waitFor()
   await form.getByRole('textbox', { name: 'Name' }).fill('mine')
   await form.getByLabel('SHA-256', { exact: true }).fill(createHash('sha256').update(disk).digest('hex'))

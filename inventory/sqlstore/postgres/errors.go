@@ -14,6 +14,9 @@ import (
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
+// goesOn ends the hints of faults that a server outlives.
+const goesOn = "; work goes on by itself"
+
 // errReadOnly is a server that takes no writes.
 var errReadOnly = errors.New("it is read-only")
 

@@ -230,9 +230,6 @@ func (s *Side) exec(ctx context.Context, queries ...string) error {
 	return nil
 }
 
-// goesOn ends the hints of faults that a server outlives.
-const goesOn = "; work goes on by itself"
-
 // said is an error for people.
 func (s *Side) said(ctx context.Context, err error) error {
 	switch {
