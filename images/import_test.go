@@ -146,7 +146,7 @@ func TestTheRequestIsRefusedBeforeAnythingIsRead(t *testing.T) {
 		"a file: address":                     {ok(func(r *ImportRequest) { r.From = "file:///etc" }), inventory.Invalid, "file addresses"},
 		"an ftp: address":                     {ok(func(r *ImportRequest) { r.Files = own("ftp://x/y") }), inventory.Invalid, "ftp addresses"},
 		"a relative path":                     {ok(func(r *ImportRequest) { r.From = "files" }), inventory.Invalid, "not an absolute path"},
-		"a bad image name":                    {ok(func(r *ImportRequest) { r.Name = "../x" }), inventory.Invalid, "not a name for an image"},
+		"a bad image name":                    {ok(func(r *ImportRequest) { r.Name = "../x" }), inventory.Invalid, "for an image"},
 		"an unknown system":                   {ok(func(r *ImportRequest) { r.OS = "beos" }), inventory.NotFound, "no operating system"},
 		"an architecture it is not for":       {ok(func(r *ImportRequest) { r.Arch = inventory.I386 }), inventory.Invalid, "does not exist for"},
 		"a release that is a path":            {ok(func(r *ImportRequest) { r.Release = "12.../../x" }), inventory.Invalid, "is not a release"},

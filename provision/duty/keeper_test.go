@@ -311,7 +311,7 @@ func TestAPausedHolderWritesNothing(t *testing.T) {
 			t.Fatal("nobody has taken over")
 		}
 		a.line.resume()
-		if err := <-wrote; !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(err.Error(), "has lost duty network/rack1") || ran {
+		if err := <-wrote; !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(err.Error(), "lost duty network/rack1") || ran {
 			t.Errorf("after the pause: %v (ran: %v)", err, ran)
 		}
 		if a.Holds(rack1) {

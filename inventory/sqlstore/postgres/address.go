@@ -77,7 +77,8 @@ func parse(url string) (*pgx.ConnConfig, error) {
 	}
 	if err != nil {
 		if strings.Contains(err.Error(), "sslmode is invalid") {
-			refused.Msg, refused.Hint = refused.Msg+": it has no sslmode of PostgreSQL", "use disable, prefer, require, verify-ca or verify-full"
+			refused.Msg += ": it has no sslmode of PostgreSQL"
+			refused.Hint = "use disable, prefer, require, verify-ca or verify-full"
 			return nil, refused
 		}
 		if !hasPassword(url) { // the text of the error may have parts of the URL

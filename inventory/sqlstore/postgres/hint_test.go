@@ -10,7 +10,7 @@ import (
 // TestTheHintsOfAStartAreTrue: each says what is wrong in the address, and none promises that a server that ends goes on.
 func TestTheHintsOfAStartAreTrue(t *testing.T) {
 	for url, want := range map[string][2]string{
-		"postgres://a@127.0.0.1:1/b?sslmode=disable":                            {"cannot be reached", "check that PostgreSQL runs at 127.0.0.1:1"},
+		"postgres://a@127.0.0.1:1/b?sslmode=disable":                            {"cannot be reached", "runs at 127.0.0.1:1"},
 		"postgres://a@127.0.0.1:1/b?sslmode=yes":                                {"no sslmode of PostgreSQL", "verify-full"},
 		"postgres://a:secret@127.0.0.1:1/b?sslmode=yes":                         {"no sslmode of PostgreSQL", "verify-full"},
 		"postgres://a@127.0.0.1:1/b?sslmode=verify-full&sslrootcert=/no/ca.crt": {"cannot read the file /no/ca.crt", "sslrootcert"},
