@@ -18,6 +18,7 @@ import (
 	"slipway.dev/slipway/web/records"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/scoped"
+	"slipway.dev/slipway/web/system"
 )
 
 // Reads answers requests at an instance that is not the leader. It knows the operations of the API that read the inventory and nothing
@@ -46,6 +47,7 @@ func NewReads(cfg Config) *Reads {
 	imports.Register(imports.Config{Frame: f})
 	configs.Register(configs.Config{Frame: f})
 	audit.Register(f)
+	system.Register(system.Config{Frame: f, Version: cfg.Version, Instance: cfg.Instance, SelfCheck: cfg.SelfCheck, Database: cfg.Database})
 	pages, err := readPages(cfg.UI)
 	if err != nil {
 		cfg.Log.Error("the web UI cannot be read", "err", err)

@@ -14,13 +14,14 @@ import (
 // ownReads are the operations that an instance answers that is not the leader. One that is missing here is missed when no instance
 // leads. One that is too many may show what was true some time ago, because the leader has the newer state in memory.
 var ownReads = []string{
-	"draw-rack", "get-acceptrule", "get-artefact", "get-cabling", "get-class", "get-golden", "get-hardware", "get-host", "get-host-role",
+	"about",
+	"draw-rack", "get-acceptrule", "get-artefact", "get-cabling", "get-class", "get-database", "get-golden", "get-hardware", "get-host", "get-host-role",
 	"get-image", "get-layer", "get-layer-revision", "get-lease", "get-machine", "get-operation", "get-pool", "get-profile",
 	"get-profile-revision", "get-rack", "get-rendering", "get-report", "get-report-page", "get-reservation", "get-secret", "get-session",
 	"get-subnet", "get-subnet-usage", "get-view", "list-acceptrules", "list-addresses", "list-artefacts", "list-classes", "list-disks",
 	"list-goldens", "list-hostrows", "list-hosts", "list-hosts-of-profile", "list-images", "list-inspections", "list-layer-revisions",
 	"list-layers", "list-leases", "list-machines", "list-operations", "list-pools", "list-profile-revisions", "list-profiles", "list-racks",
-	"list-renderings", "list-reports", "list-reservations", "list-secrets", "list-sessions", "list-subnets", "list-views",
+	"list-renderings", "list-reports", "list-reservations", "list-secrets", "list-sessions", "list-subnets", "list-views", "self-check",
 }
 
 func TestAnInstanceAnswersReadsAsTheLeaderDoes(t *testing.T) {
@@ -125,5 +126,8 @@ func TestAnInstanceHasThePagesOfTheUI(t *testing.T) {
 
 // readsConfig is what an instance has that shares the inventory of the rig.
 func (r *rig) readsConfig() Config {
-	return Config{Store: r.store, Secrets: r.box, Now: r.clock, Log: r.srv.cfg.Log, Version: "test"}
+	return Config{
+		SelfCheck: r.srv.cfg.SelfCheck, Database: r.srv.cfg.Database, Store: r.store, Secrets: r.box, Now: r.clock,
+		Log: r.srv.cfg.Log, Version: "test",
+	}
 }

@@ -116,6 +116,7 @@ type Config struct {
 	// ForeignServers returns the other DHCP servers that were noticed on a subnet; nil: none ever is.
 	ForeignServers func(subnet string) []pxe.ForeignServer
 	Version        string
+	Instance       string // what admins call this server; "" if there can be no other
 	Now            func() time.Time
 	Log            *slog.Logger
 
@@ -229,8 +230,8 @@ func (s *Server) addAll(conceal concealer) {
 	})
 	audit.Register(s.rest)
 	system.Register(system.Config{
-		Frame: s.rest, Version: cfg.Version, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS, RotateAuthority: cfg.RotateAuthority,
-		Database: cfg.Database,
+		Frame: s.rest, Version: cfg.Version, Instance: cfg.Instance, SelfCheck: cfg.SelfCheck, Samples: cfg.Samples, TLS: cfg.TLS,
+		RotateAuthority: cfg.RotateAuthority, Database: cfg.Database,
 	})
 	instances.Register(instances.Config{Frame: s.rest, Duties: cfg.Duties, Invitations: cfg.Invitations})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/cmd/slipway/cli/appliance"
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
@@ -59,22 +60,35 @@ func (c *doctorCommand) Run(s *cli.Session) error {
 		return err
 	}
 	if server != 0 {
-		checks = append(checks, serverChecks(s, filepath.Join(cfg.DataDir, "slipway.sock"), checks)...)
+		checks = together(checks, serverChecks(s, filepath.Join(cfg.DataDir, "slipway.sock")))
 	}
-	err = s.Show(checks, func(t *cli.TableWriter) {
-		t.Row("STATUS", "CHECK", "DETAIL", "HINT")
-		for _, k := range checks {
-			t.Row(k.Status, k.Name, k.Detail, k.Hint)
-		}
-	})
+	err = s.Show(checks, func(t *cli.TableWriter) { appliance.CheckTable(t, checks) })
 	if err == nil && doctor.IsWrong(checks) {
 		return cli.ErrSaid
 	}
 	return err
 }
 
+// together adds to what was found here what the server has said: of this machine what is not known yet, and all of the site. What is wrong
+// with the machines of other instances, their own doctors say, and slipway selfcheck.
+func together(here, said []doctor.Check) []doctor.Check {
+	for _, k := range said {
+		if k.IsHere { // the server knows the name of this instance
+			for n := range here {
+				here[n].Instance, here[n].IsHere = k.Instance, true
+			}
+			break
+		}
+	}
+	isKnown := func(k doctor.Check) bool {
+		isSame := func(o doctor.Check) bool { return o.Name == k.Name && o.Instance == k.Instance }
+		return k.Instance != "" && !k.IsHere || slices.ContainsFunc(here, isSame)
+	}
+	return append(slices.Clip(here), slices.DeleteFunc(slices.Clone(said), isKnown)...)
+}
+
 // serverChecks are those that only the server knows of.
-func serverChecks(s *cli.Session, socket string, known []doctor.Check) []doctor.Check {
+func serverChecks(s *cli.Session, socket string) []doctor.Check {
 	ctx, cancel := context.WithTimeout(s.Ctx, serverAnswersIn)
 	defer cancel()
 	said, err := func() (all []doctor.Check, err error) {
@@ -92,9 +106,7 @@ func serverChecks(s *cli.Session, socket string, known []doctor.Check) []doctor.
 	if err != nil {
 		return []doctor.Check{{Name: "server", Status: doctor.Failed, Detail: "runs, and does not answer: " + inventory.Clean(err.Error(), 200), Hint: "look at its log: journalctl -u slipway"}}
 	}
-	return slices.DeleteFunc(said, func(k doctor.Check) bool {
-		return slices.ContainsFunc(known, func(o doctor.Check) bool { return o.Name == k.Name })
-	})
+	return said
 }
 
 // fixLimits raises limits and says how to keep them.

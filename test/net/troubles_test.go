@@ -44,6 +44,27 @@ func TestPostgreSQLAnInstanceTellsWhatIsWrongWithItsMachine(t *testing.T) {
 	if said := a.issueOf(t, inventory.IssueInterface, "a"); said != "" {
 		t.Errorf("the interface of a is well: %s", said)
 	}
+	// Whoever asks b reads of b, of the site, and of a.
+	said, err := b.API.SelfCheck(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	checked := func(instance string, isHere bool, name, status, detail string) {
+		t.Helper()
+		for _, k := range said.Items {
+			if k.Instance == instance && k.IsHere == isHere && k.Name == name && k.Status == status && strings.Contains(k.Detail, detail) {
+				return
+			}
+		}
+		t.Errorf("no check says %s %s of instance %q: %+v", status, name, instance, said.Items)
+	}
+	checked("b", true, "interface vs", "error", "down")
+	checked("a", false, "interface vs", "ok", "")
+	checked("", false, "instances", "ok", "2 of 2 are alive; a has the engine")
+	checked("b", true, "engine", "ok", "answers in")
+	if about, err := b.API.About(t.Context()); err != nil || about.Instance != "b" {
+		t.Errorf("b answers as %q: %v", about.Instance, err)
+	}
 	// The way of the link goes. The leader knows no better than that the interface is down.
 	a.lab.In(a.Net.Server, "ip", "addr", "del", "10.78.0.1/24", "dev", "vp")
 	cutOff := func() string {

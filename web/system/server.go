@@ -12,6 +12,7 @@ import (
 type Config struct {
 	Frame     *rest.Frame
 	Version   string
+	Instance  string // the name of this one; "" if there can be no other
 	SelfCheck func(ctx context.Context) []wire.Check
 	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.
 	Samples func(step time.Duration) []wire.Sample

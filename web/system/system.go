@@ -15,7 +15,8 @@ import (
 func (s *Server) addSystem() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/selfcheck", ID: "self-check", Tag: "system", Summary: "Have the server look itself over",
-		About: "Interfaces, ports, loaders, disk space, other DHCP servers.",
+		About: "Interfaces, ports, loaders, disk space, other DHCP servers. Each instance of the database checks its own machine.",
+		AtAny: true, // the instance asks the others itself
 	},
 		func(req *rest.Request, _ *struct{}) (*rest.Listed[wire.Check], error) {
 			checks := s.cfg.SelfCheck(req)
@@ -42,7 +43,7 @@ func (s *Server) addStats() {
 				return nil, inventory.Errorf(inventory.Unavailable, "this server takes no samples")
 			}
 			step := time.Duration(in.Step) * time.Second
-			out := wire.Stats{StepSeconds: in.Step, Samples: s.cfg.Samples(step)}
+			out := wire.Stats{Instance: s.cfg.Instance, StepSeconds: in.Step, Samples: s.cfg.Samples(step)}
 			if out.Samples == nil {
 				out.Samples = []wire.Sample{}
 			}
@@ -51,7 +52,9 @@ func (s *Server) addStats() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: "/database", ID: "get-database", Scope: rest.OfNobody, Tag: "system",
 		Summary: "Show where the inventory is, and how that database is",
-		About:   "Over the Unix socket it also answers while the database cannot be reached.",
+		About: "Over the Unix socket it also answers while the database cannot be reached. " +
+			"Each instance of the database says how it reaches that itself.",
+		AtAny: true,
 	},
 		func(*rest.Request, *struct{}) (*rest.One[wire.Database], error) {
 			if s.cfg.Database == nil {
@@ -63,10 +66,11 @@ func (s *Server) addStats() {
 	if s.rest.Now != nil { // nobody asks a server that only describes itself
 		startedAt = s.rest.Now().UTC().Truncate(time.Second)
 	}
-	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/about", ID: "about", Needs: rest.Anybody, Tag: "system", Summary: "Show what the server is made of"},
+	rest.Register(s.rest, rest.Operation{Method: http.MethodGet, Path: "/about", ID: "about", Needs: rest.Anybody, Tag: "system", Summary: "Show what the server is made of", AtAny: true},
 		func(*rest.Request, *struct{}) (*rest.One[wire.About], error) {
 			return &rest.One[wire.About]{Body: wire.About{
-				Version: s.cfg.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, StartedAt: startedAt, Parts: builtIn(),
+				Instance: s.cfg.Instance, Version: s.cfg.Version, Go: runtime.Version(),
+				Platform: runtime.GOOS + "/" + runtime.GOARCH, StartedAt: startedAt, Parts: builtIn(),
 			}}, nil
 		})
 }

@@ -12,6 +12,7 @@ import (
 
 // About is what the server is made of.
 type About struct {
+	Instance  string    `json:"instance,omitempty" doc:"The server of the database that answers; absent: there can be only one"`
 	Version   string    `json:"version"`
 	Go        string    `json:"go" doc:"Version of Go that it was built with"`
 	Platform  string    `json:"platform" doc:"Operating system and architecture"`
@@ -76,6 +77,7 @@ type Sample struct {
 
 // Stats are samples of equal spans, oldest first. They begin at zero with each start of the server.
 type Stats struct {
+	Instance    string   `json:"instance,omitempty" doc:"The server that took them: the one with the engine"`
 	StepSeconds int      `json:"stepSeconds" doc:"Length of the spans"`
 	Samples     []Sample `json:"samples" doc:"Of the last hour at most"`
 }
@@ -92,6 +94,9 @@ type Check struct {
 	Status string `json:"status" enum:"ok,warning,error"`
 	Detail string `json:"detail"`
 	Hint   string `json:"hint,omitempty"`
+	// Instance is absent when there can be only one.
+	Instance string `json:"instance,omitempty" doc:"The server whose machine it is about; absent: it is about the site"`
+	IsHere   bool   `json:"isHere,omitempty" doc:"It is about the server that answers"`
 }
 
 // TLSState is the state of TLS on the admin listener.

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"slipway.dev/slipway/bmc/fake"
+	"slipway.dev/slipway/cmd/slipway/serve/checkup"
 	"slipway.dev/slipway/cmd/slipway/serve/files"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/invite"
@@ -106,6 +107,7 @@ type appliance struct {
 	machine *trouble.Machine
 	reports *trouble.Reports // of other instances about their machines
 	health  *health
+	checkup *checkup.Checkup
 
 	checks []Check          // of the start
 	heard  map[string]asked // DHCP servers that the start heard, by interface
@@ -216,6 +218,15 @@ func (a *appliance) start(ctx context.Context) error {
 		Cache: a.cache, Copies: a.copies, Store: a.store, Leads: a.member.Leads, Log: a.log,
 		Every: trouble.FilesEvery, Within: trouble.FilesWithin,
 	})
+	look := checkup.Config{
+		Name: a.member.Name, Machine: a.machineChecks, Site: a.siteChecks, Leads: a.member.Leads, Others: a.member.Duties.Others,
+	}
+	if a.link != nil {
+		look.Leader, look.HTTP = a.remote, a.peers.HTTP
+	}
+	if a.checkup = checkup.New(look); a.link != nil {
+		a.checkup.Register(a.link)
+	}
 	a.reports = trouble.NewReports()
 	a.machine = &trouble.Machine{
 		Instance: a.member.Name, DataDir: a.cfg.DataDir, Interfaces: a.cfg.Interfaces, DB: a.db, Database: a.database,
@@ -252,25 +263,10 @@ func (a *appliance) startLeading(ctx context.Context) error {
 		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.health.ready, Key: cookieKey(a.key.Reports),
 		Backups: backups{a.db, a.cfg.DataDir, a.cfg.Version, a.key.Fingerprint},
 		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: a.catalogue.Entries(), Events: a.hub,
-		// The checks run again for each request. a.admin is set by then: nothing serves before New has returned.
-		SelfCheck: func(ctx context.Context) []Check {
-			checks, _ := a.check.checkMachine(ctx, a.cfg.Interfaces)
-			if a.certs.admin != nil {
-				checks = append(checks, checkTLS(a.certs.admin))
-			}
-			if c, ok := a.admin.CheckOIDC(ctx); ok {
-				checks = append(checks, c)
-			}
-			if c, ok := a.database.Check(); ok {
-				checks = append(checks, c)
-			}
-			_ = a.instances.Look(ctx) // the line about the database says why it cannot
-			checks = append(checks, a.instances.Checks()...)
-			checks = append(checks, a.key.Check())
-			return append(append(checks, a.files.Check(ctx)), a.check.checkSubnets(ctx)...)
-		},
-		Database: a.database.Wire, Duties: a.member.Duties, Invitations: a.invites.Load(),
-		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
+		SelfCheck: a.checkup.Look, // again for each request
+		Instance:  a.member.Name, Database: a.database.Wire, Duties: a.member.Duties,
+		Invitations: a.invites.Load(),
+		Metrics:     promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
 		BootBase: bootBase(&a.cfg), BootPort: a.cfg.BootPort, Interfaces: func() []wire.Interface { return listInterfaces(&a.cfg, a.log) },
 		Probe: a.others.probe, ForeignServers: a.others.foreignServers,
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
@@ -285,6 +281,27 @@ func (a *appliance) startLeading(ctx context.Context) error {
 		},
 	})
 	return nil
+}
+
+// machineChecks are those about the machine of this instance.
+func (a *appliance) machineChecks(ctx context.Context) []Check {
+	checks, _ := a.check.checkMachine(ctx, a.cfg.Interfaces)
+	if a.certs.admin != nil {
+		checks = append(checks, checkTLS(a.certs.admin))
+	}
+	if c, ok := a.database.Check(); ok {
+		checks = append(checks, c)
+	}
+	return append(append(checks, a.files.Check(ctx)), a.check.checkSubnets(ctx)...)
+}
+
+// siteChecks are those that only the leader can make. It has a.admin by then.
+func (a *appliance) siteChecks(ctx context.Context) (checks []Check) {
+	if c, ok := a.admin.CheckOIDC(ctx); ok {
+		checks = append(checks, c)
+	}
+	_ = a.instances.Look(ctx) // the line about the database says why it cannot
+	return slices.Concat(checks, a.instances.Checks(), []Check{a.key.Check()}, a.check.checkSecureBoot(ctx))
 }
 
 func deadlines(of map[string]inventory.Duration) map[string]time.Duration {

@@ -31,7 +31,9 @@ func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
 	// Not the store of the leader: that one refuses the notes of an instance that does not lead.
 	reads := web.NewReads(web.Config{
 		Store: a.db, Secrets: a.key.Box, Proxies: a.cfg.proxies(), ExternalURL: a.cfg.externalURL(), Version: a.cfg.Version,
-		FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Key: cookieKey(a.key.Reports), UI: ui.Files(), Now: time.Now, Log: a.log,
+		FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Key: cookieKey(a.key.Reports), UI: ui.Files(),
+		SelfCheck: a.checkup.Look, Database: a.database.Wire, Instance: a.member.Name,
+		Now: time.Now, Log: a.log,
 	})
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -73,6 +75,7 @@ func (a *appliance) answerPeers() {
 	}
 	(&leader.Answerer{Engine: a.engine, Record: a.record, Learn: a.told.Learn, Now: time.Now, Log: a.log}).Register(a.link)
 	a.reports.Register(a.link)
+	a.checkup.RegisterSite(a.link)
 	leader.AdminHandler(a.link, a.admin.PeerHandler(), a.admin.PeerSocketHandler(leader.UserOf))
 }
 

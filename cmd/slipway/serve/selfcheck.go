@@ -100,7 +100,7 @@ func (c *selfCheck) checkSubnets(ctx context.Context) (checks []Check) {
 			})
 		}
 	}
-	return slices.Concat(checks, c.checkSubnets6(), c.checkReservations(ctx), checkRoutes(ctx, c.store, c.cfg.Interfaces), c.checkSecureBoot(ctx))
+	return slices.Concat(checks, c.checkSubnets6(), c.checkReservations(ctx), checkRoutes(ctx, c.store, c.cfg.Interfaces))
 }
 
 // checkReservations names reservations of our own addresses, which are never given to anybody.

@@ -24,7 +24,7 @@ export function Checks({ checks }: { checks: Check[] }) {
     <Rows
       label="Self-check"
       rows={all}
-      keyOf={(c) => `${c.name} ${c.detail}`}
+      keyOf={(c) => `${c.name} ${c.instance ?? ''} ${c.detail}`}
       columns={[
         [
           'State',
@@ -34,7 +34,7 @@ export function Checks({ checks }: { checks: Check[] }) {
             </Label>
           ),
         ],
-        ['What', (c) => c.name],
+        ['What', (c) => (c.instance ? `${c.name}, instance ${c.instance}` : c.name)],
         [
           'Found',
           (c) => (

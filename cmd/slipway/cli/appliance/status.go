@@ -5,6 +5,7 @@ package appliance
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
@@ -24,10 +25,7 @@ func (*SelfcheckCommand) Run(s *cli.Session, api *client.Client) error {
 		return err
 	}
 	err = s.Show(checks.Items, func(t *cli.TableWriter) {
-		t.Row("STATUS", "CHECK", "DETAIL", "HINT")
-		for _, k := range checks.Items {
-			t.Row(k.Status, k.Name, k.Detail, k.Hint)
-		}
+		CheckTable(t, checks.Items)
 	})
 	for _, k := range checks.Items {
 		if err == nil && k.Status == "error" {
@@ -35,6 +33,22 @@ func (*SelfcheckCommand) Run(s *cli.Session, api *client.Client) error {
 		}
 	}
 	return err
+}
+
+// CheckTable shows checks, with the instances that they are about if there can be several.
+func CheckTable(t *cli.TableWriter, all []wire.Check) {
+	isOfSeveral := slices.ContainsFunc(all, func(k wire.Check) bool { return k.Instance != "" })
+	row := func(status, name, instance, detail, hint string) {
+		if isOfSeveral {
+			t.Row(status, name, instance, detail, hint)
+			return
+		}
+		t.Row(status, name, detail, hint)
+	}
+	row("STATUS", "CHECK", "INSTANCE", "DETAIL", "HINT")
+	for _, k := range all {
+		row(k.Status, k.Name, k.Instance, k.Detail, k.Hint)
+	}
 }
 
 // VersionCommand is slipway version.
@@ -73,6 +87,8 @@ type StatusCommand struct {
 
 // statusOf is what slipway status says.
 type statusOf struct {
+	Instance  string       `json:"instance,omitempty"` // the one that answers; "" if there can be no other
+	BusyAt    string       `json:"busyAt,omitempty"`   // the one that busy and hourBoots are of
 	Version   string       `json:"version"`
 	Go        string       `json:"go"`
 	Platform  string       `json:"platform"`
@@ -99,7 +115,9 @@ func (c *StatusCommand) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	out := statusOf{Version: about.Version, Go: about.Go, Platform: about.Platform, StartedAt: cli.TimeText(about.StartedAt)}
+	out := statusOf{
+		Instance: about.Instance, Version: about.Version, Go: about.Go, Platform: about.Platform, StartedAt: cli.TimeText(about.StartedAt),
+	}
 	if c.Parts {
 		out.Parts = about.Parts
 	}
@@ -133,6 +151,7 @@ func (c *StatusCommand) Run(s *cli.Session, api *client.Client) error {
 
 // takeStats adds up samples.
 func (o *statusOf) takeStats(all wire.Stats) {
+	o.BusyAt = all.Instance
 	for _, s := range all.Samples {
 		o.HourBoots += s.Boots * float64(all.StepSeconds)
 	}
@@ -194,10 +213,14 @@ func databaseTable(t *cli.TableWriter, d *wire.Database) {
 }
 
 func (o statusOf) table(t *cli.TableWriter) {
+	t.Field("instance", o.Instance)
 	t.Field("version", o.Version)
 	t.Field("built with", o.Go+" for "+o.Platform)
 	t.Field("started", o.StartedAt)
 	if b := o.Busy; b != nil {
+		if o.BusyAt != o.Instance {
+			t.Field("busy", "as the instance with the engine, "+o.BusyAt+", counts:")
+		}
 		t.Field("dhcp", fmt.Sprintf("%.1f answers/s, %.1f unanswered/s", b.DHCPReplies, b.DHCPDrops))
 		t.Field("tftp", images.FormatBytes(int64(b.TFTPBytes))+"/s")
 		t.Field("http", images.FormatBytes(int64(b.HTTPBytes))+"/s")

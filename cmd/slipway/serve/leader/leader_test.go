@@ -389,7 +389,7 @@ func TestAFrontHearsWhetherTheLeaderAnswers(t *testing.T) {
 		"no instance has the engine at the moment":                                                            nil,
 	} {
 		r.cfg.Leader = func() []string { return links }
-		if got := fmt.Sprint(r.greet(t.Context())); got != cmp.Or(want, "<nil>") {
+		if got := fmt.Sprint(r.Greet(t.Context())); got != cmp.Or(want, "<nil>") {
 			t.Errorf("%q: %s", links, got)
 		}
 	}

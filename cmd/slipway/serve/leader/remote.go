@@ -3,6 +3,7 @@ package leader
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -214,7 +215,7 @@ func (r *Remote) Serve(ctx context.Context) error {
 	defer greeting.Wait()
 	greeting.Go(func() { // also while notes wait for an answer
 		for sleep.For(ctx, greetEvery) == nil {
-			err := r.greet(ctx)
+			err := r.Greet(ctx)
 			if ctx.Err() != nil {
 				return
 			}
@@ -233,9 +234,9 @@ func (r *Remote) Serve(ctx context.Context) error {
 	}
 }
 
-// greet finds a link of the leader that works. An instance may have addresses that others do not reach. The error names all that it has
+// Greet finds a link of the leader that works. An instance may have addresses that others do not reach. The error names all that it has
 // tried.
-func (r *Remote) greet(ctx context.Context) error {
+func (r *Remote) Greet(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, greetFor)
 	defer cancel()
 	links := r.links()
@@ -298,6 +299,15 @@ func (r *Remote) send(ctx context.Context, all []note) {
 		}
 		_ = sleep.For(ctx, silentFor)
 	}
+}
+
+// Call asks the leader at a path of its link for something that needs no question.
+func (r *Remote) Call(ctx context.Context, path string, answer any) error {
+	text, err := Ask[json.RawMessage](ctx, r, path, struct{}{})
+	if err == nil {
+		err = json.Unmarshal(text, answer)
+	}
+	return err
 }
 
 func ask[A any](ctx context.Context, r *Remote, path string, question any) (A, error) {
