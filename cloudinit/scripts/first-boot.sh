@@ -6,7 +6,7 @@ dir=/run/slipway
 # download URL FILE: with whichever program the system has.
 download() {
 	if command -v curl >/dev/null; then
-		curl -fsSL --retry 5 --retry-delay 2 --connect-timeout 10 -o "$2" "$1"
+		curl -fsSL --retry 5 --retry-connrefused --connect-timeout 10 -o "$2" "$1"
 	elif command -v wget >/dev/null; then
 		wget -q -T 30 -t 5 -O "$2" "$1"
 	else
@@ -39,13 +39,16 @@ report() {
 		tail -c 8000 "$dir/bootstrap.log" >"$dir/bootstrap.tail"
 		url="$url&part=bootstrap"
 	fi
-	for pause in 1 2 4 8 0; do
+	# A server that restarts, or whose work another one takes over, answers again within a minute.
+	tries=20
+	while [ "$tries" -gt 0 ]; do
 		if [ -e "$dir/bootstrap.tail" ]; then
 			upload "$url" "$dir/bootstrap.tail" && return 0
 		else
 			download "$url" /dev/null && return 0
 		fi
-		sleep "$pause"
+		tries=$((tries - 1))
+		sleep 5
 	done
 	echo "slipway: the report of step $1 did not get through" >&2
 }

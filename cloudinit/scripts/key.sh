@@ -5,7 +5,7 @@ if [ -s "$2" ]; then
 fi
 mkdir -p "$(dirname "$2")"
 if command -v curl >/dev/null; then
-	curl -fsSL --retry 5 --connect-timeout 10 -o "$2.new" "$1" || exit 1
+	curl -fsSL --retry 5 --retry-connrefused --connect-timeout 10 -o "$2.new" "$1" || exit 1
 elif command -v wget >/dev/null; then
 	wget -q -T 30 -t 5 -O "$2.new" "$1" || exit 1
 else

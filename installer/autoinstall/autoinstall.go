@@ -209,7 +209,7 @@ func (w *writer) reports(auto object) object {
 // curl asks for a URL of the boot session. Its marker keeps the encoding of the YAML around it, because a URL has
 // nothing that a shell would take for its own.
 func curl(u string) string {
-	return "curl -fsS --retry 5 --max-time 60 -o /dev/null '" + u + "' || true"
+	return "curl -fsS --retry 5 --retry-connrefused --max-time 60 -o /dev/null '" + u + "' || true"
 }
 
 func lines(commands []string) list {

@@ -24,7 +24,7 @@ func (w *writer) scripts(stage machineconfig.Stage) []string {
 		if machineconfig.HasLate(s.Text) {
 			doc := machineconfig.Document{Name: "script-" + s.Name, ContentType: "text/plain; charset=utf-8", Data: []byte(s.Text)}
 			w.documents = append(w.documents, doc)
-			put = "curl -fsS --retry 5 -o " + file + " '" + machineconfig.Late("session://config/"+doc.Name) + "'"
+			put = "curl -fsS --retry 5 --retry-connrefused -o " + file + " '" + machineconfig.Late("session://config/"+doc.Name) + "'"
 		}
 		command := "( umask 077; " + put + " ) && " + run + " && rm -f " + file
 		if s.IgnoreErrors || stage == machineconfig.OnError {

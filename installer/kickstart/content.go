@@ -186,7 +186,7 @@ func (w *writer) place(f *machineconfig.File, stage string) {
 }
 
 func (w *writer) fetch(r *machineconfig.Remote, p, redirect string) {
-	w.postLine("mkdir -p -- "+shWord(path.Dir(p)), "curl -fsSL --retry 5 -o /root/slipway.part -- "+shWord(r.URL))
+	w.postLine("mkdir -p -- "+shWord(path.Dir(p)), "curl -fsSL --retry 5 --retry-connrefused -o /root/slipway.part -- "+shWord(r.URL))
 	if r.SHA256 != "" {
 		w.postLine("echo " + shWord(strings.ToLower(r.SHA256)+"  /root/slipway.part") + " | sha256sum -c --quiet -")
 	}

@@ -35,7 +35,7 @@ func (w *writer) firstBoot() {
 		step(&b, "cleanup", "rm -rf -- "+installer.Words(paths))
 	}
 	if u := installer.ReportURL(w.c, "up"); u != "" {
-		step(&b, "report", "curl -fsS --retry 10 --retry-delay 3 --retry-all-errors -o /dev/null '"+u+"'")
+		step(&b, "report", "curl -fsS --retry 40 --retry-delay 3 --retry-all-errors -o /dev/null '"+u+"'")
 	}
 	if b.Len() == empty {
 		return
@@ -121,5 +121,5 @@ func reports(b *strings.Builder, c *machineconfig.Config) {
 }
 
 func curl(u string) string {
-	return "curl -fsS --retry 5 --max-time 60 -o /dev/null '" + u + "' || :"
+	return "curl -fsS --retry 5 --retry-connrefused --max-time 60 -o /dev/null '" + u + "' || :"
 }
