@@ -22,13 +22,14 @@ import (
 )
 
 // Reads answers requests at an instance that is not the leader. It knows the operations of the API that read the inventory and nothing
-// else. It also has the files of the UI. That way the load of readers is spread, and people can read while no instance leads.
+// else. It also has the files of the UI, and says whether this instance can do its work. That way the load of readers is spread, and people can read while no instance leads.
 type Reads struct {
 	log    *slog.Logger
 	rest   *rest.Frame
 	router http.Handler
 	pages  pages
 	access *access.Access
+	probes health
 }
 
 // NewReads returns Reads. It needs the store, the UI, and what New needs to know callers. The store is the whole inventory, and this
@@ -53,7 +54,7 @@ func NewReads(cfg Config) *Reads {
 		cfg.Log.Error("the web UI cannot be read", "err", err)
 	}
 	return &Reads{
-		log: cfg.Log, rest: f, router: e, pages: pages,
+		log: cfg.Log, rest: f, router: e, pages: pages, probes: health{cfg.Store, cfg.Ready, cfg.Database, cfg.Log},
 		access: access.New(access.Config{
 			Frame: f, Store: cfg.Store, Secrets: cfg.Secrets, Proxies: cfg.Proxies, ExternalURL: cfg.ExternalURL,
 			FactorFrom: cfg.FactorFrom, Key: cfg.Key,
@@ -79,8 +80,16 @@ func (s *Reads) SocketHandler(leader http.Handler) http.Handler {
 
 // split has own answer what this instance can answer, and leader all else.
 func (s *Reads) split(own, leader http.Handler) http.Handler {
+	lives, ready := chain(s.log, http.HandlerFunc(s.probes.healthz)), chain(s.log, http.HandlerFunc(s.probes.readyz))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !rest.IsOfAPI(r.URL.Path) || s.rest.Answers(r) {
+		switch {
+		case r.URL.Path == rest.LivePath:
+			lives.ServeHTTP(w, r)
+			return
+		case rest.IsProbe(r.URL.Path):
+			ready.ServeHTTP(w, r)
+			return
+		case !rest.IsOfAPI(r.URL.Path), s.rest.Answers(r):
 			own.ServeHTTP(w, r)
 			return
 		}

@@ -260,7 +260,7 @@ func (a *appliance) startLeading(ctx context.Context) error {
 	}
 	a.admin = web.New(web.Config{
 		TLS: a.certs.keeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: a.cfg.externalURL(), KnowsHost: a.certs.knowsHost,
-		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.health.ready, Key: cookieKey(a.key.Reports),
+		RotateAuthority: a.certs.rotate, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: func() []web.ReadyPart { return readyParts(a.machine) }, Key: cookieKey(a.key.Reports),
 		Backups: backups{a.db, a.cfg.DataDir, a.cfg.Version, a.key.Fingerprint},
 		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: a.catalogue.Entries(), Events: a.hub,
 		SelfCheck: a.checkup.Look, // again for each request

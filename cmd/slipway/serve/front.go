@@ -32,7 +32,7 @@ func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
 	reads := web.NewReads(web.Config{
 		Store: a.db, Secrets: a.key.Box, Proxies: a.cfg.proxies(), ExternalURL: a.cfg.externalURL(), Version: a.cfg.Version,
 		FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Key: cookieKey(a.key.Reports), UI: ui.Files(),
-		SelfCheck: a.checkup.Look, Database: a.database.Wire, Instance: a.member.Name,
+		SelfCheck: a.checkup.Look, Database: a.database.Wire, Instance: a.member.Name, Ready: a.frontParts,
 		Now: time.Now, Log: a.log,
 	})
 	ctx, end := context.WithCancel(ctx)
@@ -66,6 +66,16 @@ func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
 		return a.member.Lead(ctx)
 	})
 	return g.Wait()
+}
+
+// frontParts says for each part of an instance that is not the leader whether it can do its work now. Changes and boot scripts need the
+// leader.
+func (a *appliance) frontParts() []web.ReadyPart {
+	leader := web.ReadyPart{Name: "leader", IsReady: true}
+	if _, ok := a.remote.Link(); !ok || a.member.IsCutOff() {
+		leader.IsReady, leader.Reason = false, a.member.Absent().Msg
+	}
+	return append(readyParts(a.machine), leader)
 }
 
 // answerPeers lets the other instances ask this one as the leader.

@@ -82,21 +82,21 @@ func (h *health) keepAlarms(ctx context.Context) error {
 	}
 }
 
-// ready reports for each part whether it can do its work now. Anyone can ask without a login, so that reasons name no
+// readyParts says for each part of this server whether it can do its work now. Anyone can ask without a login, so that reasons name no
 // paths.
-func (h *health) ready() []web.ReadyPart {
+func readyParts(m *trouble.Machine) []web.ReadyPart {
 	var found []doctor.Interface
-	for _, name := range h.machine.Interfaces {
+	for _, name := range m.Interfaces {
 		found = append(found, doctor.ReadInterface(name))
 	}
 	// Load balancers ask every few seconds. Nothing here writes, and the state of the store is the one that keepAlarms found
 	// last.
-	database := h.machine.Database.State(time.Now())
+	database := m.Database.State(time.Now())
 	if database != nil && database.Err != nil {
 		return readiness(errGone, false, found)
 	}
-	isFull := database == nil && doctor.DataDir(doctor.ReadDisk(h.machine.DataDir)).Status == doctor.Failed
-	return readiness(h.machine.Alarms.Trouble(), isFull, found)
+	isFull := database == nil && doctor.DataDir(doctor.ReadDisk(m.DataDir)).Status == doctor.Failed
+	return readiness(m.Alarms.Trouble(), isFull, found)
 }
 
 // errGone is a PostgreSQL server that cannot be used. Its address is for people who have logged in.

@@ -21,14 +21,15 @@ type Member struct {
 	ID    string // of this instance
 	Name  string // what admins call it; "" if there can be no other
 
-	cfg    Config
-	led    *ledStore
-	ear    ear
-	leader atomic.Pointer[inventory.Instance] // the last known; nil: none was ever seen
-	term   atomic.Pointer[term]
-	isLast atomic.Bool // nobody has the engine, and this instance is drained
-	stop   context.CancelFunc
-	left   chan error // gets the end of Duties.Run
+	cfg      Config
+	led      *ledStore
+	ear      ear
+	leader   atomic.Pointer[inventory.Instance] // the last known; nil: none was ever seen
+	term     atomic.Pointer[term]
+	isLast   atomic.Bool // nobody has the engine, and this instance is drained
+	isCutOff atomic.Bool // the leader lives, and has not answered this instance for some seconds
+	stop     context.CancelFunc
+	left     chan error // gets the end of Duties.Run
 }
 
 // Join makes this process one of the instances of its database, and has it take the duty of the engine when that is free.
@@ -223,8 +224,12 @@ func (m *Member) Heard(err error) {
 		}
 	}
 	cutOff := m.ear.hear(leader, life, err, time.Now())
+	m.isCutOff.Store(cutOff != "")
 	m.Duties.Tell(func(t *duty.Told) { t.CutOff = cutOff })
 }
+
+// IsCutOff reports whether the leader lives, and has not answered this instance for some seconds.
+func (m *Member) IsCutOff() bool { return m.isCutOff.Load() }
 
 // term is how long one instance has the engine, from its start on.
 type term struct {

@@ -101,10 +101,6 @@ func (a *Admin) pass(path string) http.Handler {
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == rest.LivePath { // about this process
-			w.WriteHeader(http.StatusOK)
-			return
-		}
 		if _, err := url.ParseRequestURI(r.URL.RequestURI()); err != nil {
 			rest.WriteProblem(w, r, a.Log, inventory.Errorf(inventory.Invalid, "the path of the request cannot be read"))
 			return
