@@ -28,12 +28,6 @@ type exchange struct {
 	isKept   bool            // somebody goes on with it after handle
 }
 
-// Why a packet that was looked at gets no answer, next to the reasons of package lease.
-const (
-	tookAnother   = "it took the offer of another server"
-	nothingToBoot = "nothing to boot was decided for it"
-)
-
 const takeAtMost = 256 // packets between two looks at probes and at the end of service
 
 // decideLoop answers packets until ctx is done.
@@ -42,6 +36,7 @@ func (s *Server) decideLoop(ctx context.Context) error {
 	batch := make([]entry, 0, takeAtMost)
 	var ticks <-chan time.Time // runs only while addresses are being asked for
 	var ticker *time.Ticker
+	var misses <-chan time.Time // set only while there are missed packets
 	for {
 		select {
 		case <-ctx.Done():
@@ -60,8 +55,14 @@ func (s *Server) decideLoop(ctx context.Context) error {
 			for _, x := range s.probes.due(s.cfg.Now()) {
 				s.finish(ctx, x, out)
 			}
+		case <-misses:
+			misses = nil
+			s.missed.answer(s.cfg.Now(), s.cfg.Answers, func(x *exchange) { s.answer(ctx, x, out) })
 		}
 		out.flush()
+		if len(s.missed) > 0 && misses == nil {
+			misses = time.After(missedTick)
+		}
 		switch isRunning := s.probes.running.Load() > 0; {
 		case isRunning && ticker == nil:
 			ticker = time.NewTicker(s.probes.tick())
@@ -99,6 +100,9 @@ func (s *Server) handle(ctx context.Context, e *entry, out *outbox) {
 // answer decides on an exchange.
 func (s *Server) answer(ctx context.Context, x *exchange, out *outbox) {
 	if why := s.locate(x); why != "" {
+		if why == lease.Elsewhere {
+			s.missed.note(x)
+		}
 		s.unanswered(x, string(why))
 		return
 	}
@@ -207,16 +211,6 @@ func (s *Server) probe(ctx context.Context, x *exchange, isFirstUse bool, now ti
 	if x.isKept = s.probes.ask(x, now); !x.isKept {
 		s.giveUp(x, dropProbes)
 	}
-}
-
-// exhausted tells that a subnet is full, now and then.
-func (s *Server) exhausted(subnet string, now time.Time) {
-	if now.Sub(s.toldFull[subnet]) < reportEvery {
-		return
-	}
-	s.toldFull[subnet] = now
-	s.cfg.Log.Warn("no address left", "subnet", subnet)
-	s.cfg.Boots.Exhausted(subnet)
 }
 
 // request answers a REQUEST in any of its four states (RFC 2131 section 4.3.2).

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
@@ -56,6 +57,65 @@ func TestOnlyTheInstanceWithTheNetworkAnswers(t *testing.T) {
 				t.Errorf("with the network it answers with %s", kinds(got))
 			}
 		})
+	}
+}
+
+// TestAMachineNeedNotAskAgainWhenItsNetworkComes lets another instance die while a machine waits for its offer.
+func TestAMachineNeedNotAskAgainWhenItsNetworkComes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after time.Duration // when the network comes
+		then  []byte        // what the machine sends before that
+		isFor bool          // another network comes
+		want  string
+	}{
+		{"the network comes", 4 * time.Second, nil, false, "offer"},
+		{"too late", 9 * time.Second, nil, false, "silence"},
+		{"the other instance has answered", time.Second, build(request, 1, nil, opt(50, 10, 98, 0, 85), opt(54, 10, 98, 0, 2)), false, "silence"},
+		{"another network comes", 4 * time.Second, nil, true, "silence"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			held, told := []string{}, []pxe.Unanswered{}
+			d := newDesk(t, withAnswers(&held, &told))
+			late := func() string {
+				before := len(d.wire.sent)
+				d.missed.answer(d.now, d.cfg.Answers, func(x *exchange) { d.answer(t.Context(), x, d.out) })
+				d.settle()
+				return kinds(d.wire.sent[before:])
+			}
+			d.none(build(discover, 1, nil, asUEFI...), "")
+			if c.then != nil {
+				d.none(c.then, "")
+			}
+			d.now = d.now.Add(c.after)
+			if got := late(); got != "silence" {
+				t.Errorf("without the network it answers with %s", got)
+			}
+			if held = []string{"rack1"}; c.isFor {
+				held = []string{"far"}
+			}
+			if got := late(); got != c.want {
+				t.Errorf("it answers with %s, want %s", got, c.want)
+			}
+			if got := late(); got != "silence" {
+				t.Errorf("it answers once more, with %s", got)
+			}
+		})
+	}
+}
+
+func TestAFloodOfMissedPacketsLeavesRoomForKnownMachines(t *testing.T) {
+	m := missed{}
+	for n := range 2000 {
+		m.note(&exchange{query: &query{kind: discover, mac: hardwareAddr{1, byte(n >> 8), byte(n)}}})
+	}
+	if len(m) != missedUnknown {
+		t.Errorf("%d are kept", len(m))
+	}
+	known := &exchange{query: &query{kind: discover, mac: hardwareAddr{2}}}
+	known.isKnown = true
+	if m.note(known); !known.isKept || m[known.mac] != known {
+		t.Error("a known machine finds no room")
 	}
 }
 

@@ -103,6 +103,12 @@ func clientIDOf(b []byte) []byte {
 	return nil
 }
 
+// Why a packet that was looked at gets no answer, next to the reasons of package lease.
+const (
+	tookAnother   = "it took the offer of another server"
+	nothingToBoot = "nothing to boot was decided for it"
+)
+
 // meant are the reasons that are no fault.
 var meant = []string{tookAnother, nothingToBoot, string(lease.IsOff), string(lease.NoReservation), string(lease.Elsewhere)}
 
@@ -128,4 +134,53 @@ func (s *Server) unanswered(x *exchange, why string) {
 		At: x.at, Client: c, Iface: x.port.link.name, Type: x.kind.String(), Reason: why,
 		IsMeant: slices.Contains(meant, why), IsElsewhere: isElsewhere,
 	})
+}
+
+// exhausted tells that a subnet is full, now and then.
+func (s *Server) exhausted(subnet string, now time.Time) {
+	if now.Sub(s.toldFull[subnet]) < reportEvery {
+		return
+	}
+	s.toldFull[subnet] = now
+	s.cfg.Log.Warn("no address left", "subnet", subnet)
+	s.cfg.Boots.Exhausted(subnet)
+}
+
+// missed are the last DISCOVERs of machines on networks that another instance answers on. If that instance dies, its networks come here some
+// seconds later. These machines still listen: firmware asks again only after 4, 8 or more seconds (UEFI 24.3, iPXE), so that an answer to
+// what it sent before comes sooner. Only the deciding goroutine uses them.
+type missed map[hardwareAddr]*exchange
+
+const (
+	missedFor     = 8 * time.Second // a machine listens for so long, or asks again
+	missedAtMost  = 1024
+	missedUnknown = 768 // of machines that are not known: a flood of them leaves room for the others
+	missedTick    = 100 * time.Millisecond
+)
+
+// note remembers a packet that another instance answers. Any other packet of the machine shows that its DISCOVER was answered.
+func (m missed) note(x *exchange) {
+	_, has := m[x.mac]
+	switch {
+	case x.kind != discover || x.isPXE:
+		delete(m, x.mac)
+	case has, len(m) < missedUnknown, x.isKnown && len(m) < missedAtMost:
+		x.isKept = true
+		m[x.mac] = x
+	}
+}
+
+// answer has each called for those on networks that this instance answers on now, and forgets the old ones.
+func (m missed) answer(now time.Time, answers func(subnet string) bool, each func(*exchange)) {
+	for mac, x := range m {
+		switch {
+		case answers(x.subnet.Name):
+			delete(m, mac)
+			*x = exchange{query: x.query}
+			x.at = now
+			each(x)
+		case now.Sub(x.at) > missedFor:
+			delete(m, mac)
+		}
+	}
 }

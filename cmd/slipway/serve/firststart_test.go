@@ -179,6 +179,9 @@ func TestAStartThatFailsLeavesNoSubnetAndUsesUpNoToken(t *testing.T) {
 			defer store.Close()
 			a := &appliance{cfg: c, db: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: trouble.NewAlarms(), reserve: trouble.OpenReserve(c.DataDir, newLog(c))}
 			a.gates = trouble.NewGates(1024, false, a.isKnownAt, nil, proxy.Trusted{})
+			if a.egress, err = egressPolicy(&a.cfg, &a.adminPort); err != nil {
+				t.Fatal(err)
+			}
 			if err := a.join(t.Context()); err != nil {
 				t.Fatal(err)
 			}
