@@ -322,12 +322,15 @@ func TestAControlPlaneWaitsForTheMembersOfEtcd(t *testing.T) {
 		_ = s.Client.Delete(context.Background(), cm)
 		_ = s.Client.Delete(context.Background(), etcd)
 	})
-	s.apply(s.rack())
+	// The cluster has control planes before cp1 is wanted. Else cp1 could be the first one, which waits for nobody.
+	alone, _, _ := strings.Cut(s.rack(), "---")
+	s.apply(alone)
 	target := s.target()
 	target.InitializedAt = time.Now()
 	if err := s.Appliance().SaveTarget(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
+	s.apply(s.rack())
 	s.WaitFor(t, "it has a host", func() error { return s.held("cp1") })
 	s.Stays(t, 2*time.Second, "a control plane joins while a member of etcd is not well", func() error { return s.held("cp1") })
 	etcd.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
