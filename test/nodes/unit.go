@@ -235,9 +235,9 @@ func startUnit(name string) error {
 		if line == "started\n" {
 			return nil
 		}
-		return fmt.Errorf("Job for %s.service failed because the control process exited with error code: %s", name, line)
+		return fmt.Errorf("job for %s.service failed because the control process exited with error code: %s", name, line)
 	case <-time.After(readyIn):
-		return fmt.Errorf("Job for %s.service failed because a timeout was exceeded", name)
+		return fmt.Errorf("job for %s.service failed because a timeout was exceeded", name)
 	}
 }
 

@@ -143,7 +143,7 @@ func (s *Server) listEvents(req *rest.Request, f inventory.EventFilter, after in
 	if err != nil {
 		return nil, err
 	}
-	s.fillLogs(rows)
+	s.fillLogs(req, rows)
 	page := rest.PageOf(rows, limit, func(e inventory.Event) string { return strconv.FormatInt(e.ID, 10) })
 	// Packets are noted behind their answers, so ids may lag by a moment; a page reads in the order it happened.
 	slices.SortStableFunc(page.Body.Items, func(a, b inventory.Event) int {
@@ -165,21 +165,29 @@ func (s *Server) listEvents(req *rest.Request, f inventory.EventFilter, after in
 // logsAtMost bounds the logs in one page of events; the rest of them is had with a smaller page.
 const logsAtMost = 4 << 20
 
+// logsWithin bounds the time for the logs in one page of events. Other instances may have them.
+const logsWithin = 3 * time.Second
+
 // fillLogs puts the logs that events refer to into them.
-func (s *Server) fillLogs(rows []inventory.Event) {
+func (s *Server) fillLogs(ctx context.Context, rows []inventory.Event) {
 	if s.cfg.Logs == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, logsWithin)
+	defer cancel()
 	for i, room := 0, logsAtMost; i < len(rows) && room > 0; i++ {
 		data, _ := rows[i].Data.(map[string]any)
 		ref, _ := data["logRef"].(string)
 		if ref == "" {
 			continue
 		}
-		if text, ok := s.cfg.Logs.Text(ref); ok {
+		switch text, away, ok := s.cfg.Logs.Text(ctx, ref); {
+		case ok:
 			data["log"] = text
 			room -= len(text)
-		} else {
+		case away != "":
+			data["logAway"] = away
+		default:
 			data["logGone"] = true // newer ones have taken its room
 		}
 	}

@@ -35,7 +35,8 @@ type Events interface {
 
 // Logs are what machines logged, by what an event says of it.
 type Logs interface {
-	Text(ref string) (string, bool)
+	// Text returns a log. If it is not found, away names instances that may have it, and do not answer; "" if there are none.
+	Text(ctx context.Context, ref string) (text, away string, ok bool)
 }
 
 // Event streams that are open at the same time, of all callers and of each. The hub has room for more: the server listens, too.

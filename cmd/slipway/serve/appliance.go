@@ -270,7 +270,7 @@ func (a *appliance) startLeading(ctx context.Context) error {
 		BootBase: bootBase(&a.cfg), BootPort: a.cfg.BootPort, Interfaces: func() []wire.Interface { return listInterfaces(&a.cfg, a.log) },
 		Probe: a.others.probe, ForeignServers: a.others.foreignServers,
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
-		Logs: a.logs,
+		Logs: a.machineLogs(),
 		Scan: scanner{a.egress, a.neighbours}.scan, Configs: a.engine, Secrets: a.key.Box,
 		CheckTarget: func(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck {
 			return checkTarget(ctx, a.joiner, t)
@@ -452,8 +452,18 @@ func (a *appliance) openLink(key []byte) error {
 		Cache: a.cache, Store: a.store, Peers: files.NewOthers(a.peers, a.member.Duties.Others), Now: time.Now, Log: a.log,
 	})
 	files.Register(a.link, a.cache, a.copies)
+	a.machineLogs().Register(a.link)
 	(&invite.Answerer{Book: a.invites.Load, Leader: a.remote.Link, Client: a.peers}).Register(a.link)
 	return nil
+}
+
+// machineLogs finds the logs of machines, also those that came to another instance when that one led.
+func (a *appliance) machineLogs() files.Logs {
+	l := files.Logs{Own: a.logs}
+	if a.peers != nil {
+		l.Others = files.NewOthers(a.peers, a.member.Duties.Others)
+	}
+	return l
 }
 
 // neighbourAt returns the MAC that uses an address. The kernel knows the networks of this instance. Other instances report theirs.
