@@ -153,7 +153,7 @@ func TestMakeRunsAllTestsThatNeedPostgreSQL(t *testing.T) {
 	}
 	_, line, _ := strings.Cut(string(makefile), "\nPOSTGRES := ")
 	line, _, _ = strings.Cut(line, "\n")
-	runs := append(strings.Fields(line), "./test/net", "./test/bench", "./test/chaos") // targets of their own
+	runs := append(strings.Fields(line), "./test/net", "./test/attack", "./test/bench", "./test/chaos") // targets of their own
 	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
