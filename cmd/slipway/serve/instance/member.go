@@ -24,6 +24,7 @@ type Member struct {
 	cfg      Config
 	led      *ledStore
 	ear      ear
+	fresh    fresh
 	leader   atomic.Pointer[inventory.Instance] // the last known; nil: none was ever seen
 	term     atomic.Pointer[term]
 	isLast   atomic.Bool // nobody has the engine, and this instance is drained
@@ -193,8 +194,8 @@ func (m *Member) Leader() []string {
 	return nil
 }
 
-// Admit refuses another instance that the list of the database does not have, or has as stopped. It refuses with
-// Unavailable, so that a new instance asks again: this one reads the list each second.
+// Admit refuses another instance that the list of the database does not have, or has as stopped. It reads the list again for one that it
+// does not know, because that one may have started this moment. It refuses with Unavailable, so that an instance asks again.
 func (m *Member) Admit(id string) error {
 	others, isKnown := m.Duties.Others()
 	if !isKnown {
@@ -205,8 +206,11 @@ func (m *Member) Admit(id string) error {
 			return nil
 		}
 	}
+	if m.fresh.runs(m.cfg.Store, id) {
+		return nil
+	}
 	return inventory.Errorf(inventory.Unavailable,
-		"instance %q is not in the list: an admin has deleted it, or it has started this moment", inventory.Clean(id, 60)).
+		"instance %q is not in the list: an admin has deleted it, or it has not started", inventory.Clean(id, 60)).
 		WithHint("slipway instance list shows the instances; one that reaches the database again starts, and joins the list")
 }
 

@@ -158,7 +158,7 @@ func TestAnInstanceWithoutASignOfLifeIsNoticed(t *testing.T) {
 // TestOnlyListedInstancesAreAdmitted: the key alone does not make an instance.
 func TestOnlyListedInstancesAreAdmitted(t *testing.T) {
 	p := newPair(t)
-	m := &Member{Duties: p.a}
+	m := &Member{Duties: p.a, cfg: Config{Store: p.store}}
 	admits := func(what, id string, want bool) {
 		t.Helper()
 		var err error
@@ -177,6 +177,13 @@ func TestOnlyListedInstancesAreAdmitted(t *testing.T) {
 		t.Errorf("one that has lost the database, and serves machines still: %v", err)
 	}
 	admits("nobody", "", false)
+	p.write(func(tx inventory.Tx) error {
+		return tx.SaveInstance(inventory.Instance{ID: "4", Name: "d", Run: "first"})
+	})
+	time.Sleep(freshEvery)
+	if err := m.Admit("4"); err != nil {
+		t.Errorf("one that has started since the list was read last: %v", err)
+	}
 	admits("one that nobody knows", "3", false)
 	p.write(func(tx inventory.Tx) error {
 		i, err := tx.FindInstance("2")
