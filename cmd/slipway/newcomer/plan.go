@@ -232,7 +232,8 @@ func merged(had *config, want *serve.Config) ([]byte, error) {
 	return text, hasAll(had.path, text, shall)
 }
 
-// hasAll makes sure that a file with new lines at its end says what it shall. Some forms of YAML cannot be continued that way.
+// hasAll refuses a configuration file that lacks a setting after lines were added at its end. In some forms of YAML they do
+// not count.
 func hasAll(path string, text []byte, shall map[string]any) error {
 	c, err := serve.ParseSettings(text)
 	is, failed := c.Values()

@@ -69,22 +69,28 @@ func pair(t *testing.T) map[string]*instance {
 		t.Cleanup(i.copies.Close)
 		s := peer.New(peer.Config{Identity: who, Listen: "127.0.0.1:0", Log: log})
 		Register(s, i.cache, i.copies)
-		if err := s.Listen(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		i.link = s.Addr().String()
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Serve(ctx) }()
-		t.Cleanup(func() {
-			stop()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
+		i.link = serving(t, s)
 		all[name] = i
 	}
 	return all
+}
+
+// serving serves the link of an instance until the test ends, and returns its address.
+func serving(t *testing.T, s *peer.Server) string {
+	t.Helper()
+	if err := s.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s.Addr().String()
 }
 
 func read(t *testing.T, c interface {

@@ -49,7 +49,10 @@ func (l Logs) Text(ctx context.Context, ref string) (text, away string, ok bool)
 	}
 	ctx, cancel := context.WithTimeout(ctx, logFor)
 	defer cancel()
-	all, _ := l.Others.seen()
+	all, isKnown := l.Others.seen()
+	if !isKnown { // this instance has just started
+		return "", "instances that are not known yet", false
+	}
 	var silent []string
 	for _, p := range all {
 		var f found

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -36,24 +35,13 @@ func TestALogIsFoundOnTheInstanceThatHasIt(t *testing.T) {
 	s := peer.New(peer.Config{Identity: who, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	// The other instance knows others, too. It does not ask them for this one.
 	Logs{Own: theirs, Others: &Others{}}.Register(s)
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	link := serving(t, s)
 	client := peer.NewClient(who, "a")
 	t.Cleanup(client.Close)
 	peerOf := func(name, link string, l duty.Life) duty.Peer {
 		return duty.Peer{Instance: inventory.Instance{ID: name, Name: name, Links: []string{link}}, Sight: duty.Sight{Life: l}}
 	}
-	b, unreachable := peerOf("b", s.Addr().String(), duty.Alive), peerOf("d", "127.0.0.1:1", duty.Alive)
+	b, unreachable := peerOf("b", link, duty.Alive), peerOf("d", "127.0.0.1:1", duty.Alive)
 	c := peerOf("c", "127.0.0.1:1", duty.Silent)
 	for _, tc := range []struct {
 		name, ref  string
@@ -73,6 +61,10 @@ func TestALogIsFoundOnTheInstanceThatHasIt(t *testing.T) {
 		if text != tc.text || away != tc.away || ok != (tc.text != "") {
 			t.Errorf("%s: %q, away %q, %t", tc.name, text, away, ok)
 		}
+	}
+	starts := Logs{Own: own, Others: NewOthers(client, func() ([]duty.Peer, bool) { return nil, false })}
+	if text, away, ok := starts.Text(t.Context(), theirRef); text != "" || away == "" || ok {
+		t.Errorf("an instance that does not know the others yet finds %q, away %q, %t", text, away, ok)
 	}
 	if text, away, ok := (Logs{Own: own}).Text(t.Context(), theirRef); text != "" || away != "" || ok {
 		t.Errorf("an instance alone finds %q, %q, %t", text, away, ok)

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// cutOffAfter is how long a leader does not answer before that is told: one that has just taken over needs some seconds.
+	// cutOffAfter is how long a leader may leave calls unanswered before others read of it. One that has just taken over needs
+	// some seconds.
 	cutOffAfter = 6 * time.Second
 	// reasonAgainIn is how often the reason may change. Each change is stored.
 	reasonAgainIn = 30 * time.Second
@@ -19,7 +20,7 @@ const (
 type ear struct {
 	leader   string    // its id
 	sinceAt  time.Time // zero: it has answered
-	reason   string    // as it was told; "" before that
+	reason   string    // as the other instances read it; "" before cutOffAfter
 	reasonAt time.Time
 }
 

@@ -31,7 +31,7 @@ func Handler[Q, A any](fn func(context.Context, Q) (A, error)) http.Handler {
 	return HandlerOf(func(ctx context.Context, _ string, q Q) (A, error) { return fn(ctx, q) })
 }
 
-// HandlerOf is Handler for an answer that depends on who asks. Caller is the id of that instance, "" if it does not say.
+// HandlerOf is Handler for an answer that depends on the instance that asks. Caller is its id, "" if the request has none.
 func HandlerOf[Q, A any](fn func(ctx context.Context, caller string, q Q) (A, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q Q

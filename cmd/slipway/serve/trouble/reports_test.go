@@ -124,7 +124,7 @@ func TestWhatNoMachineHasIsNoTrouble(t *testing.T) {
 	}
 }
 
-// TestAnIssueIsOfOneInstance follows the troubles of b through a takeover: the new leader, a, finds in the store what it was told before.
+// TestAnIssueIsOfOneInstance follows the troubles of b through a takeover: the new leader, a, finds the issue in the store.
 func TestAnIssueIsOfOneInstance(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	s, r, now := NewAlarms(), NewReports(), time.Now()
