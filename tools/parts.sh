@@ -5,7 +5,7 @@
 #
 # Each folder under tools/parts is a module of its own that pins versions by go.sum; nothing of them is linked into
 # Slipway. A part is built once and again when its module changes. Its compiled packages, gigabytes, go into a cache of their own,
-# because nothing else needs them.
+# because nothing else needs them. All that is made of Kubernetes is one module: the same versions are compiled once.
 set -eu
 cd "$(dirname "$0")/.."
 cache=$PWD/build/parts/.cache
@@ -13,23 +13,23 @@ cache=$PWD/build/parts/.cache
 # name                     module    package                                              why
 table() {
 	cat <<'TABLE'
-etcd                     etcd      go.etcd.io/etcd/server/v3                            store of the API server
-kube-apiserver           k8s       k8s.io/kubernetes/cmd/kube-apiserver                 tokens, certificate requests and custom resources meet it
-kube-controller-manager  k8s       k8s.io/kubernetes/cmd/kube-controller-manager        signs certificate requests, cleans tokens
-kubeadm                  k8s       k8s.io/kubernetes/cmd/kubeadm                        judges kubeadm configurations
-kubectl                  k8s       k8s.io/kubernetes/cmd/kubectl                        what users of the custom resources type
+etcd                     kube      go.etcd.io/etcd/server/v3                            store of the API server
+kube-apiserver           kube      k8s.io/kubernetes/cmd/kube-apiserver                 tokens, certificate requests and custom resources meet it
+kube-controller-manager  kube      k8s.io/kubernetes/cmd/kube-controller-manager        signs certificate requests, cleans tokens
+kubeadm                  kube      k8s.io/kubernetes/cmd/kubeadm                        judges kubeadm configurations
+kubectl                  kube      k8s.io/kubernetes/cmd/kubectl                        what users of the custom resources type
 ignition                 ignition  github.com/coreos/ignition/v2/internal               Ignition's own engine, newer than Debian's
 ignition-validate        ignition  github.com/coreos/ignition/v2/validate               its parser
 butane                   ignition  github.com/coreos/ignition/v2/butane/internal        Butane's own command, the peer of make bench
-capi-secrets             capi      .                                                    makes bootstrap secrets with Cluster API's own renderers
-capi-core                capi      sigs.k8s.io/cluster-api/core                         stock Cluster API
-capi-cabpk               capi      sigs.k8s.io/cluster-api/bootstrap/kubeadm            its kubeadm bootstrap provider
-capi-kcp                 capi      sigs.k8s.io/cluster-api/controlplane/kubeadm         its kubeadm control plane provider
-clusterctl               capi      sigs.k8s.io/cluster-api/cmd/clusterctl               its command line
-capi-manifests           capi      -                                                    what its releases put into a cluster
+capi-secrets             kube      ./secrets                                            makes bootstrap secrets with Cluster API's own renderers
+capi-core                kube      sigs.k8s.io/cluster-api/core                         stock Cluster API
+capi-cabpk               kube      sigs.k8s.io/cluster-api/bootstrap/kubeadm            its kubeadm bootstrap provider
+capi-kcp                 kube      sigs.k8s.io/cluster-api/controlplane/kubeadm         its kubeadm control plane provider
+clusterctl               kube      sigs.k8s.io/cluster-api/cmd/clusterctl               its command line
+capi-manifests           kube      -                                                    what its releases put into a cluster
 cert-manager-crds        certmanager -                                                  kinds that these use
-capi-inmemory            capitest  ./inmemory                                           its workload cluster that is kept in memory
-capi-validators          capitest  ./validators                                         its checks of owners, finalizers and versions
+capi-inmemory            kube      ./inmemory                                           its workload cluster that is kept in memory
+capi-validators          kube      ./validators                                         its checks of owners, finalizers and versions
 oidc-provider            oidc      ./provider                                           a real OpenID provider for single sign-on
 TABLE
 }
@@ -47,13 +47,13 @@ build() {
 	[ -x "$out" ] && [ "$(cat "$out.stamp" 2>/dev/null)" = "$stamp" ] && return
 	flags='-s -w'
 	cgo=0
-	case $2 in
-	k8s) # the API server refuses to start without a version
-		v=$(sed -n 's/^\tk8s.io\/kubernetes v\([0-9.]*\).*/\1/p' tools/parts/k8s/go.mod)
+	case $1 in
+	kube*) # the API server refuses to start without a version
+		v=$(sed -n 's/^\tk8s.io\/kubernetes v\([0-9.]*\).*/\1/p' tools/parts/kube/go.mod)
 		for f in "gitVersion=v$v" gitMajor=1 "gitMinor=$(echo "$v" | cut -d. -f2)"; do
 			flags="$flags -X k8s.io/component-base/version.$f"
 		done ;;
-	ignition) # both programs want to be told their version
+	ignition | ignition-validate | butane) # they want to be told their version
 		v=$(sed -n 's/^\tgithub.com\/coreos\/ignition\/v2 v\([0-9.]*\).*/\1/p' tools/parts/ignition/go.mod)
 		for p in internal butane/internal; do
 			flags="$flags -X github.com/coreos/ignition/v2/$p/version.Raw=$v"

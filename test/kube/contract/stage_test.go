@@ -101,11 +101,11 @@ func installCore(t *testing.T, r *rig.Rig, c client.Client) {
 	})
 }
 
-// coreDir is where the module of Cluster API is that tools/parts/capi pins.
+// coreDir is where the module of Cluster API is that tools/parts/kube pins.
 var coreDir = func() func(t *testing.T) string {
 	once := sync.OnceValues(func() (string, error) {
 		cmd := exec.Command("go", "mod", "download", "-json", "sigs.k8s.io/cluster-api")
-		cmd.Dir = filepath.Join("..", "..", "..", "tools", "parts", "capi")
+		cmd.Dir = filepath.Join("..", "..", "..", "tools", "parts", "kube")
 		var out, talk bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &talk
 		if err := cmd.Run(); err != nil {
