@@ -16,6 +16,9 @@ WITHVM  := ./lab ./agent/... ./bmc/libvirt
 # Packages with tests that need PostgreSQL. Those of test/net also need namespaces.
 POSTGRES := ./test/postgres ./test/instances ./cmd/slipway/serve/keys ./cmd/slipway/serve/lookup ./inventory/sqlstore/... ./cmd/slipway/backup
 TALLY   := build/tally
+# The stages of make test, the longest first. Three lanes take the next one each: most of them wait more than they compute, so that two lanes
+# leave processors idle, and a fixed list for each lane lets one end long before the other.
+STAGES  := test-vm test-net test-kube test-unit test-postgres test-judges test-ui test-attack
 
 # The same flags everywhere, so that SQLite is compiled once. No debug data: our links drop it, and it takes a quarter of the time
 # of the compiler.
@@ -27,7 +30,7 @@ export CGO_CFLAGS  = -O2 -DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0
 # make check vets all packages: go test need not do so once more. Without debug data some 200 test binaries are linked in half the time.
 GOTEST = $(GO) test -vet=off -ldflags=-w
 
-.PHONY: help build release ui lab check generate fmt test prepare packages stories lane test-unit test-postgres test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
+.PHONY: help build release ui lab check generate fmt test prepare packages stories stage test-unit test-postgres test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -86,9 +89,7 @@ test: build/testsum ## everything: test-unit, test-postgres, test-judges, test-k
 	@$(MAKE) --no-print-directory packages
 	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
 	@$(MAKE) --no-print-directory stories
-	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-attack test-ui test-postgres' >build/lane.log 2>&1 & lane=$$!; \
-	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges test-vm' || failed=1; \
-	 wait $$lane || failed=1; cat build/lane.log; \
+	@printf '%s\n' $(STAGES) | xargs -P 3 -I '{}' $(MAKE) --no-print-directory stage STAGE='{}' || failed=1; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
 
 # prepare does what test would do by and by. CI runs it beside make check, which needs none of it: one waits for the network and
@@ -102,15 +103,17 @@ prepare: ## what test installs, the checks of the web UI, and other people's pro
 packages:
 	@for t in build test-postgres test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
 
-# stories builds the web UI and the binary that holds it; test does so before its lanes, which compile what embeds it.
+# stories builds the web UI and the binary that holds it; test does so before its stages, which compile what embeds it.
 stories:
 	@[ -d ui/node_modules ] || rm -f build/ui.checked
 	@$(MAKE) --no-print-directory build/ui.checked && cd ui && npm run build || echo 'the web UI was not built, see above; its stories are skipped'
 	@$(MAKE) --no-print-directory build
 
-# lane runs stages one after the other. Two lanes fit two cores: one computes, the other mostly waits.
-lane:
-	@for t in $(STAGES); do echo "== $$t $$(date +%T), $$(df -h --output=avail . | tail -n 1 | tr -d ' ') free on the disk"; $(MAKE) --no-print-directory $$t STORIES=short ONCE=1 || failed=1; done; echo "== $$(date +%T)"; [ -z "$$failed" ]
+# stage runs one of STAGES and prints what it said when it has ended, so that no two are mixed; until then that grows in build/STAGE.log.
+stage:
+	@echo "== $(STAGE) began $$(date +%T), $$(df -h --output=avail . | tail -n 1 | tr -d ' ') free on the disk"
+	@$(MAKE) --no-print-directory $(STAGE) STORIES=short ONCE=1 >build/$(STAGE).log 2>&1 || failed=1; \
+	 flock build sh -c 'cat build/$(STAGE).log; echo "== $(STAGE) ended $$(date +%T)"'; [ -z "$$failed" ]
 
 build/testsum: tools/testsum/main.go
 	@mkdir -p build && cd tools && $(GO) build -o ../$@ ./testsum
