@@ -159,7 +159,7 @@ test-ui: build/testsum ## stories of the web UI in Chromium against a real serve
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_UI=$(or $(STORIES),all) build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 40m -run '$(RUN)' ./test/ui
 
 LONG = build/testsum $(if $(filter .,$(RUN)),,-part) -tally $(TALLY)-long $(GOTEST) -json -count=1 -p 1
-test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, the boot menu, PXELINUX, arm64 boards, signed iPXE, HTTP Boot over IPv6, the lives of servers with IPMI and without a controller, systems that get their configuration the other way, Cluster API, ten minutes without an API server, two builds of a release, a day of a rack, ten minutes of faults with three instances, an update of three instances, PostgreSQL under Patroni, the walk-through to three appliances, PostgreSQL 14, 16, 17 and 18, 10,000 runs of simulated instances, 200 machines under a server that is killed, a machine that boots while its server is killed (root)
+test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, the boot menu, PXELINUX, arm64 boards, signed iPXE, HTTP Boot over IPv6, the lives of servers with IPMI and without a controller, a reinstallation, systems that get their configuration the other way, Cluster API, ten minutes without an API server, two builds of a release, a day of a rack, ten minutes of faults with three instances, an update of three instances, PostgreSQL under Patroni, the walk-through to three appliances, PostgreSQL 14, 16, 17 and 18, 10,000 runs of simulated instances, 200 machines under a server that is killed, a machine that boots while its server is killed (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@rm -f $(TALLY)-long
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./images/agentimage
@@ -176,7 +176,7 @@ test-long: build/testsum build ## what takes long and is not in test: every disk
 	@SLIPWAY_LONG=1 $(LONG) -timeout 60m -run '$(if $(filter .,$(RUN)),TestOneInstanceAtATimeDoesAWork,$(RUN))' ./provision/duty
 	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestADayOfARack|TestARackIsInstalled,$(RUN))' ./test/chaos
 	@tools/deps.sh install lab-instances; tools/arm64.sh; tools/ipxe.sh
-	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 60m -run '$(if $(filter .,$(RUN)),TestUEFIOverIPv6|TestMenu|TestPXELINUX|TestARM64UEFI|TestUBoot|TestSignedIPXE|TestFirmwareStartsTheShims|TestPostgreSQL|TestTheWholeLifeOfAServer/group/life-(ipmi|hand)|TestAMachineBecomesWhatItsProfileSays/group/(ci-initrd|ign-url),$(RUN))' ./test/vm
+	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 60m -run '$(if $(filter .,$(RUN)),TestUEFIOverIPv6|TestMenu|TestPXELINUX|TestARM64UEFI|TestUBoot|TestSignedIPXE|TestFirmwareStartsTheShims|TestPostgreSQL|TestTheWholeLifeOfAServer/group/life-(bios|ipmi|hand)|TestAMachineGoesBackToItsOwnDisk/disk-uefi-exit|TestAMachineBecomesWhatItsProfileSays/group/(ci-initrd|ign-url),$(RUN))' ./test/vm
 	@if [ '$(RUN)' = . ] || ! build/testsum -total -tally $(TALLY)-long >/dev/null 2>&1; then \
 	 tools/parts.sh build capi-validators && $(MAKE) --no-print-directory kube-binaries && \
 	 $(ROOT) env SLIPWAY_KUBE=1 SLIPWAY_LONG=1 $(LONG) -timeout 60m -run '$(RUN)' ./test/kube/capi ./test/kube/walkthrough ./test/kube/metal; fi
