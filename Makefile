@@ -127,7 +127,7 @@ test-postgres: build/testsum ## the inventory in PostgreSQL, which the tests sta
 	@tools/deps.sh install build; tools/deps.sh install test-postgres
 	@SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' $(POSTGRES)
 	@tools/deps.sh install test-net
-	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' -p 1 ./test/net ./test/attack
+	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 15m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' -p 2 ./test/net ./test/attack
 
 test-judges: build/testsum ## other people's programs judge what is rendered (root)
 	@tools/deps.sh install build; tools/deps.sh install test-judges; tools/parts.sh build kubeadm ignition ignition-validate capi-secrets
@@ -135,14 +135,14 @@ test-judges: build/testsum ## other people's programs judge what is rendered (ro
 
 test-kube: build/testsum ## custom resources, nodes and tokens against a real API server and stock Cluster API (root)
 	@tools/deps.sh install build; tools/deps.sh install test-kube; $(MAKE) --no-print-directory kube-binaries
-	@$(ROOT) env SLIPWAY_KUBE=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 20m -run '$(RUN)' ./test/kube/...
+	@$(ROOT) env SLIPWAY_KUBE=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 2 -timeout 20m -run '$(RUN)' ./test/kube/...
 
 kube-binaries: ## Kubernetes and Cluster API as the tests need them, built once from their Go modules into build/parts
 	@tools/parts.sh build etcd kube-apiserver kube-controller-manager kubeadm kubectl capi-core capi-cabpk capi-kcp clusterctl capi-manifests cert-manager-crds capi-inmemory
 
 test-net: build/testsum ## real clients in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-net
-	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 25m -run '$(RUN)' ./test/net/... ./test/chaos/... $(WITHNET)
+	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 2 -timeout 25m -run '$(RUN)' ./test/net/... ./test/chaos/... $(WITHNET)
 
 test-attack: build/testsum ## attacks on a running server in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-attack
