@@ -2,57 +2,86 @@ package postgres
 
 import (
 	"database/sql/driver"
+	"fmt"
+	"maps"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
-	"sync"
 )
 
 // answers are what the server has answered to the queries of a transaction, so that nobody asks the same again. While one instance has the
-// turn, nobody else writes. Each statement that changes a table therefore drops the answers that this table is in, and all others stay true
-// until the end of the turn. A Read has a snapshot, in which nothing changes.
+// turn, nobody else writes. Each statement that may change an answer drops it, and all others stay true until the end of the turn. A Read
+// has a snapshot, in which nothing changes.
 type answers struct {
-	kept map[string]*answer // by query and arguments
+	kept map[*shape]map[string]*answer // by query, and by the key of its arguments
+	key  []byte                        // used again for each key
 }
 
 // answer is one of them. It has no rows before it came.
 type answer struct {
-	query string
-	rows  [][]driver.Value
-	came  bool
+	args []any
+	rows [][]driver.Value
+	came bool
 }
 
 // answerRows bounds the memory: longer lists are asked for once.
 const answerRows = 64
 
-func (a *answers) clear() { a.kept = nil }
+func (a *answers) clear() { clear(a.kept) }
+
+// find returns the answer to a query, nil if none is known or on its way.
+func (a *answers) find(query string, args []any) *answer {
+	if len(a.kept) == 0 {
+		return nil
+	}
+	return a.kept[shapeOf(query)][string(a.keyOf(args))]
+}
 
 // expect returns where the answer to a query belongs. It stays there when a statement drops it before it came, and nobody finds it then.
-func (a *answers) expect(key, query string) *answer {
+func (a *answers) expect(query string, args []any) *answer {
 	if a.kept == nil {
-		a.kept = map[string]*answer{}
+		a.kept = map[*shape]map[string]*answer{}
 	}
-	x := &answer{query: query}
-	a.kept[key] = x
+	s, x := shapeOf(query), &answer{args: args}
+	if a.kept[s] == nil {
+		a.kept[s] = map[string]*answer{}
+	}
+	a.kept[s][string(a.keyOf(args))] = x
 	return x
+}
+
+// keyOf is different for different arguments. No text of them has the character NUL, see kept.
+func (a *answers) keyOf(args []any) []byte {
+	a.key = a.key[:0]
+	for _, v := range args {
+		switch v := v.(type) {
+		case string:
+			a.key = append(append(a.key, 't'), v...)
+		case int64:
+			a.key = strconv.AppendInt(append(a.key, 'n'), v, 10)
+		default:
+			a.key = fmt.Appendf(a.key, "%T %v", v, v)
+		}
+		a.key = append(a.key, 0)
+	}
+	return a.key
 }
 
 func (x *answer) come(rows [][]driver.Value) { x.rows, x.came = rows, true }
 
 // drop forgets what a statement may change.
-func (a *answers) drop(query string, mayCascade func(table string) bool) {
+func (a *answers) drop(query string, args []any, mayCascade func(table string) bool) {
 	if len(a.kept) == 0 || isQuery(query) {
 		return
 	}
-	w := wordsOf(query)
-	table, isDelete := changedBy(w)
-	if table == "" || isDelete && mayCascade(table) {
+	s := shapeOf(query)
+	if s.table == "" || s.words[0] == "SELECT" || s.isDelete && mayCascade(s.table) { // a function may change anything
 		a.clear()
 		return
 	}
-	for key, x := range a.kept {
-		if slices.Contains(wordsOf(x.query), table) {
-			delete(a.kept, key)
+	for of, all := range a.kept {
+		if s.mayChange(of) {
+			maps.DeleteFunc(all, func(_ string, x *answer) bool { return !s.misses(args, of, x.args) })
 		}
 	}
 }
@@ -62,31 +91,4 @@ func isQuery(query string) bool {
 	return strings.HasPrefix(query, "SELECT ") && !strings.Contains(query, "pg_") && !strings.Contains(query, "clock_timestamp")
 }
 
-// changedBy returns the table that a statement changes. Triggers change no other table than their own.
-func changedBy(words []string) (table string, isDelete bool) {
-	switch {
-	case len(words) > 1 && words[0] == "UPDATE":
-		return words[1], false
-	case len(words) > 2 && words[0] == "INSERT":
-		return words[2], false
-	case len(words) > 2 && words[0] == "DELETE":
-		return words[2], true
-	}
-	return "", false
-}
-
-var (
-	parentRule = regexp.MustCompile(`REFERENCES (\w+)\([^\n]* (?:CASCADE|SET)`)
-	wordRule   = regexp.MustCompile(`\w+`)
-	wordLists  sync.Map // of statements: there are some hundred
-)
-
-// wordsOf returns the words of a statement. The name of each table that it reads or changes is one of them.
-func wordsOf(query string) []string {
-	if words, ok := wordLists.Load(query); ok {
-		return words.([]string)
-	}
-	words := wordRule.FindAllString(query, -1)
-	wordLists.Store(query, words)
-	return words
-}
+var parentRule = regexp.MustCompile(`REFERENCES (\w+)\([^\n]* (?:CASCADE|SET)`)

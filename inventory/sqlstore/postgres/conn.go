@@ -30,6 +30,7 @@ type conn struct {
 	mend     func(steps []step, failed int, err error) ([]step, error)
 	prepared map[string]bool // statements that the driver keeps prepared
 	dialled  int64           // the newest connection of the writer when this one was made
+	traffic  *traffic        // of the server
 }
 
 // errNotCommitted is a COMMIT that undid the transaction, because one of its statements had failed.
@@ -49,7 +50,7 @@ const statementN = 4096
 // step is a statement that waits for the next one. Read gets its rows, if it is not nil.
 type step struct {
 	query   string
-	args    []any
+	args    []any // see arguments
 	read    func(rows [][]driver.Value)
 	part    *part             // that it belongs to; nil for what belongs to the transaction
 	isLater bool              // its caller does not wait for it
@@ -76,9 +77,6 @@ func (c *conn) flush() error {
 func (c *conn) send(last *step) (n int64, rows [][]driver.Value, err error) {
 	steps := c.waiting
 	if last != nil {
-		if _, err := arguments(last.args); err != nil { // what waits goes with the next one
-			return 0, nil, err
-		}
 		steps = append(steps, *last)
 	}
 	if c.pack != nil {
@@ -118,11 +116,7 @@ func (c *conn) try(steps []step) (failed int, n int64, rows [][]driver.Value, er
 func (c *conn) together(steps []step) (failed int, n int64, rows [][]driver.Value, err error) {
 	batch := &pgx.Batch{}
 	for _, s := range steps {
-		args, err := arguments(s.args)
-		if err != nil {
-			return 0, 0, nil, err
-		}
-		batch.Queue(s.query, args...)
+		batch.Queue(s.query, s.args...)
 	}
 	if len(c.prepared)+len(steps) > statementN {
 		clear(c.prepared)
@@ -130,6 +124,7 @@ func (c *conn) together(steps []step) (failed int, n int64, rows [][]driver.Valu
 	delete(c.c.PgConn().CustomData(), warned)
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
+	c.traffic.count(len(steps))
 	answers := c.c.SendBatch(ctx, batch)
 	for i, s := range steps {
 		failed = i
@@ -245,12 +240,20 @@ func arguments(args []any) ([]any, error) {
 
 // Exec implements database.Conn.
 func (c *conn) Exec(query string, args []any) (int64, error) {
+	args, err := arguments(args)
+	if err != nil { // what waits goes with the next one
+		return 0, err
+	}
 	n, _, err := c.send(&step{query: query, args: args})
 	return n, err
 }
 
 // Query implements database.Querier. It reads all rows at once, because its caller may run other queries between two rows.
 func (c *conn) Query(query string, args []any) (database.Rows, error) {
+	args, err := arguments(args)
+	if err != nil {
+		return nil, err
+	}
 	_, all, err := c.send(&step{query: query, args: args})
 	if err != nil {
 		return nil, err
@@ -258,35 +261,23 @@ func (c *conn) Query(query string, args []any) (database.Rows, error) {
 	return &rows{left: all}, nil
 }
 
-// keyOf is a query with its arguments. No text of them has the character NUL, see kept.
-func keyOf(query string, args []any) (string, error) {
-	args, err := arguments(args)
-	if err != nil {
-		return "", err
-	}
-	var key strings.Builder
-	key.WriteString(query)
-	for _, a := range args {
-		fmt.Fprintf(&key, "\x00%T %v", a, a)
-	}
-	return key.String(), nil
-}
-
 // ask is Query, from memory if the transaction has asked the same before.
 func (c *conn) ask(query string, args []any) (database.Rows, error) {
 	if !isQuery(query) {
 		return c.Query(query, args)
 	}
-	key, err := keyOf(query, args)
+	args, err := arguments(args)
 	if err != nil {
 		return nil, err
 	}
-	if x := c.answers.kept[key]; x != nil && !x.came {
+	x := c.answers.find(query, args)
+	if x != nil && !x.came {
 		if err := c.flush(); err != nil {
 			return nil, err
 		}
+		x = c.answers.find(query, args)
 	}
-	if x := c.answers.kept[key]; x != nil && x.came {
+	if x != nil && x.came {
 		return &rows{left: x.rows, isKept: true}, nil
 	}
 	_, all, err := c.send(&step{query: query, args: args})
@@ -294,15 +285,16 @@ func (c *conn) ask(query string, args []any) (database.Rows, error) {
 		return nil, err
 	}
 	if len(all) <= answerRows {
-		c.answers.expect(key, query).come(all)
+		c.answers.expect(query, args).come(all)
 	}
 	return &rows{left: all, isKept: true}, nil
 }
 
 // ahead makes a query wait for the next statement, whose way to the server it shares.
 func (c *conn) ahead(query string, args []any, of *part) {
-	if key, err := keyOf(query, args); err == nil && c.answers.kept[key] == nil {
-		c.later(step{query: query, args: args, part: of, read: c.answers.expect(key, query).come})
+	args, err := arguments(args)
+	if err == nil && c.answers.find(query, args) == nil {
+		c.later(step{query: query, args: args, part: of, read: c.answers.expect(query, args).come})
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *server) dialWith(to *pgx.ConnConfig) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c: c, timeout: s.cfg.Timeout, prepared: map[string]bool{}, dialled: of}, nil
+	return &conn{c: c, timeout: s.cfg.Timeout, prepared: map[string]bool{}, dialled: of, traffic: &s.traffic}, nil
 }
 
 const serverSQL = `SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('server_version')`

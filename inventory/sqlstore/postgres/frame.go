@@ -291,7 +291,11 @@ func (w *writing) Answered() {}
 
 // Exec implements database.Conn.
 func (w *writing) Exec(query string, args []any) (int64, error) {
-	w.changing(query)
+	args, err := arguments(args)
+	if err != nil {
+		return 0, err
+	}
+	w.changing(query, args)
 	return w.conn.Exec(query, args)
 }
 
@@ -303,11 +307,11 @@ func (w *writing) Later(failed func(error) error, query string, args []any) erro
 	return w.soon(step{query: query, args: args, failed: failed})
 }
 
-func (w *writing) soon(s step) error {
-	if _, err := arguments(s.args); err != nil {
+func (w *writing) soon(s step) (err error) {
+	if s.args, err = arguments(s.args); err != nil {
 		return err
 	}
-	w.changing(s.query)
+	w.changing(s.query, s.args)
 	s.part, s.isLater = w.part, true
 	w.later(s)
 	if len(w.waiting) > maxLater {
@@ -328,18 +332,25 @@ func (w *writing) Insert(got func(int64), query string, args []any) error {
 
 // Query implements database.Querier. A statement with RETURNING changes something, too.
 func (w *writing) Query(query string, args []any) (database.Rows, error) {
-	w.changing(query)
-	return w.ask(query, args)
+	if isQuery(query) {
+		return w.ask(query, args)
+	}
+	args, err := arguments(args)
+	if err != nil {
+		return nil, err
+	}
+	w.changing(query, args)
+	return w.conn.Query(query, args)
 }
 
 // Ahead implements database.Conn.
 func (w *writing) Ahead(query string, args []any) { w.ahead(query, args, w.part) }
 
-// changing drops the answers that are not true any more, and gives the changes another count before a change of a watched table. It is a random number: after a failover to a standby that
-// lags, a count that goes up by one would come again with other contents. A part that is undone may undo it, too: the next one sets it
-// again.
-func (w *writing) changing(query string) {
-	w.answers.drop(query, w.server.mayCascade)
+// changing drops the answers that may not be true any more, and gives the changes another count before a change of a watched table. It is a
+// random number: after a failover to a standby that lags, a count that goes up by one would come again with other contents. A part that is
+// undone may undo it, too: the next one sets it again.
+func (w *writing) changing(query string, args []any) {
+	w.answers.drop(query, args, w.server.mayCascade)
 	if w.server.isWatched(query) {
 		w.isRaised = true
 		w.later(step{query: raiseChanges, part: w.part})

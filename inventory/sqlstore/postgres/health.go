@@ -24,6 +24,8 @@ type Health struct {
 	StandbyNames          string // synchronous_standby_names
 	Standbys              []Standby
 	Slow                  []string // indexes of the schema that are missing, as far as somebody has looked
+	// Ways is how often this process has gone to the server and waited for its answers, and Statements what went with it.
+	Ways, Statements int64
 }
 
 // Standby is a server that copies the changes.
@@ -74,6 +76,7 @@ func (d *DB) Health(ctx context.Context) (h Health, err error) {
 		return h, d.said(err)
 	}
 	h.Slow = d.slow
+	h.Ways, h.Statements = d.Traffic()
 	return h, nil
 }
 

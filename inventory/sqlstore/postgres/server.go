@@ -40,6 +40,20 @@ type server struct {
 	session map[string]string // settings of each other connection
 	parents map[string]bool   // tables whose rows take rows of others along; nil is not known
 	dialled atomic.Int64      // counts the connections of the writer: the others follow it to another server
+	traffic traffic
+}
+
+// traffic counts what all connections have sent since the start.
+type traffic struct{ ways, statements atomic.Int64 }
+
+func (t *traffic) count(statementN int) {
+	t.ways.Add(1)
+	t.statements.Add(int64(statementN))
+}
+
+// Traffic returns how often somebody has gone to the server and waited for its answers since the start, and with how many statements.
+func (s *server) Traffic() (ways, statements int64) {
+	return s.traffic.ways.Load(), s.traffic.statements.Load()
 }
 
 // mayCascade reports whether rows of other tables may go with one of a table. Without a schema, nobody knows.

@@ -164,6 +164,8 @@ var (
 	durableMetric   = metric("durable", "1 while acknowledged changes survive a crash and a failover, 0 while they can be lost.")
 	lagBytesMetric  = metric("standby_lag_bytes", "How much the disk of a standby lacks.", "standby")
 	lagMetric       = metric("standby_lag_seconds", "How long the last change took to the disk of a standby.", "standby")
+	waysMetric      = metric("round_trips_total", "How often this server has waited for answers of the PostgreSQL server.")
+	statementMetric = metric("statements_total", "How many statements the PostgreSQL server has got from this server.")
 )
 
 func metric(name, help string, labels ...string) *prometheus.Desc {
@@ -172,7 +174,7 @@ func metric(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (w *Watch) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{upMetric, roundTripMetric, durableMetric, lagBytesMetric, lagMetric} {
+	for _, d := range []*prometheus.Desc{upMetric, roundTripMetric, durableMetric, lagBytesMetric, lagMetric, waysMetric, statementMetric} {
 		to <- d
 	}
 }
@@ -192,6 +194,9 @@ func (w *Watch) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(roundTripMetric, d.RoundTripSeconds)
 	gauge(durableMetric, asFloat(*d.IsDurable))
+	h := w.State(time.Now()).Health
+	to <- prometheus.MustNewConstMetric(waysMetric, prometheus.CounterValue, float64(h.Ways))
+	to <- prometheus.MustNewConstMetric(statementMetric, prometheus.CounterValue, float64(h.Statements))
 	seen := map[string]bool{}
 	for _, s := range d.Standbys {
 		label := strings.TrimSpace(s.Name + " " + s.Address)
