@@ -83,7 +83,7 @@ bill() { # ARCH NAME FILE
 
 tools() {
 	for t in github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod ./sbom; do
-		(cd tools && CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false' go build -o ../build/ "$t")
+		(cd tools && CGO_ENABLED=0 go build -o ../build/ "$t")
 	done
 }
 
