@@ -109,11 +109,11 @@ stories:
 	@$(MAKE) --no-print-directory build/ui.checked && cd ui && npm run build || echo 'the web UI was not built, see above; its stories are skipped'
 	@$(MAKE) --no-print-directory build
 
-# stage runs one of STAGES and prints what it said when it has ended, so that no two are mixed; until then that grows in build/STAGE.log.
+# stage runs one of STAGES. What the stages say is mixed: each line begins with the name of its stage, and build/STAGE.log has that alone.
 stage:
 	@echo "== $(STAGE) began $$(date +%T), $$(df -h --output=avail . | tail -n 1 | tr -d ' ') free on the disk"
-	@$(MAKE) --no-print-directory $(STAGE) STORIES=short ONCE=1 >build/$(STAGE).log 2>&1 || failed=1; \
-	 flock build sh -c 'cat build/$(STAGE).log; echo "== $(STAGE) ended $$(date +%T)"'; [ -z "$$failed" ]
+	@set -o pipefail; $(MAKE) --no-print-directory $(STAGE) STORIES=short ONCE=1 2>&1 | tee build/$(STAGE).log | sed -u 's/^/$(STAGE): /' || failed=1; \
+	 echo "== $(STAGE) ended $$(date +%T)"; [ -z "$$failed" ]
 
 build/testsum: tools/testsum/main.go
 	@mkdir -p build && cd tools && $(GO) build -o ../$@ ./testsum
