@@ -30,6 +30,10 @@ func TestEachModelTellsRightFromWrong(t *testing.T) {
 	write := func(who string, epoch int64, value string) Request {
 		return Request{Do: Write, Who: who, Epoch: epoch, Value: value}
 	}
+	edit := func(version int64, value string) Request {
+		return Request{Do: Write, Who: "e", Epoch: version, Value: value}
+	}
+	turn := func(value string) Request { return Request{Do: Write, Who: "e", Value: value} }
 	read := Request{Do: Read, Who: "reader"}
 	open := Answer{Is: Unknown}
 	for name, tc := range map[string]struct {
@@ -37,31 +41,52 @@ func TestEachModelTellsRightFromWrong(t *testing.T) {
 		history []told
 		isRight bool
 	}{
-		"one after the other":                        {Leases, []told{{1, 2, take("a"), done("")}, {3, 4, give("a"), done("")}, {5, 6, take("b"), done("")}}, true},
-		"a machine renews its lease":                 {Leases, []told{{1, 2, take("a"), done("")}, {3, 4, take("a"), done("")}}, true},
-		"two machines have one address":              {Leases, []told{{1, 2, take("a"), done("")}, {3, 4, take("b"), done("")}}, false},
-		"two at once, the address is free between":   {Leases, []told{{1, 9, take("a"), done("")}, {2, 8, give("a"), done("")}, {3, 9, take("b"), done("")}}, true},
-		"a lease without an answer counts":           {Leases, []told{{1, 0, take("a"), open}, {3, 4, give("a"), done("")}}, true},
-		"a lease without an answer counts not":       {Leases, []told{{1, 0, take("a"), open}, {3, 4, take("b"), done("")}}, true},
-		"what was given was never taken":             {Leases, []told{{3, 4, give("a"), done("")}}, false},
-		"a host has one machine":                     {Hosts, []told{{1, 2, take("a"), done("")}, {3, 4, take("b"), refused("a")}}, true},
-		"a host is claimed twice for one machine":    {Hosts, []told{{1, 2, take("a"), done("")}, {3, 4, take("a"), done("")}}, false},
-		"a refusal names one who never had it":       {Hosts, []told{{1, 2, take("a"), done("")}, {3, 4, take("b"), refused("c")}}, false},
-		"a refused claim is there":                   {Hosts, []told{{1, 2, take("a"), refused("")}, {3, 4, take("b"), refused("a")}}, false},
-		"an acknowledged operation is lost":          {Operations, []told{{1, 2, take("a"), done("")}, {3, 4, take("b"), refused("")}}, false},
-		"a code works once":                          {Tokens, []told{{1, 4, take("a"), done("")}, {2, 3, take("b"), refused("")}}, true},
-		"a code works twice":                         {Tokens, []told{{1, 4, take("a"), done("")}, {2, 3, take("b"), done("")}}, false},
-		"a code is refused that nobody has used":     {Tokens, []told{{1, 2, take("a"), refused("")}, {3, 4, take("b"), done("")}}, false},
-		"a code may be used by whoever was killed":   {Tokens, []told{{1, 0, take("a"), open}, {3, 4, take("b"), refused("")}}, true},
-		"an instance after the other":                {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 4, write("b", 2, "y"), saw("a", 1, "x")}, {5, 6, read, saw("b", 2, "y")}}, true},
-		"a paused instance writes in its old epoch":  {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 4, write("b", 2, "y"), saw("a", 1, "x")}, {5, 6, write("a", 1, "z"), saw("b", 2, "y")}}, false},
-		"the same while the other writes":            {Duties, []told{{1, 9, write("b", 2, "y"), saw("a", 1, "x")}, {2, 3, write("a", 1, "x"), saw("", 0, "")}}, true},
-		"an epoch has two instances":                 {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 4, write("b", 1, "y"), saw("a", 1, "x")}}, false},
-		"an instance reads what it remembers":        {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 4, write("a", 1, "y"), saw("a", 1, "x")}, {5, 6, read, saw("a", 1, "x")}}, false},
-		"a read at the same time may be of before":   {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 9, write("a", 1, "y"), saw("a", 1, "x")}, {5, 6, read, saw("a", 1, "x")}}, true},
-		"a write without an answer is seen later":    {Duties, []told{{1, 0, write("a", 1, "x"), open}, {3, 4, read, saw("", 0, "")}, {5, 6, read, saw("a", 1, "x")}}, true},
-		"a write without an answer comes and goes":   {Duties, []told{{1, 0, write("a", 1, "x"), open}, {3, 4, read, saw("a", 1, "x")}, {5, 6, read, saw("", 0, "")}}, false},
-		"a write that the fence has refused is seen": {Duties, []told{{1, 2, write("a", 1, "x"), Answer{Is: Refused}}, {3, 4, read, saw("a", 1, "x")}}, false},
+		"one after the other":                         {Leases, []told{{1, 2, take("a"), done("")}, {3, 4, give("a"), done("")}, {5, 6, take("b"), done("")}}, true},
+		"a machine renews its lease":                  {Leases, []told{{1, 2, take("a"), done("")}, {3, 4, take("a"), done("")}}, true},
+		"two machines have one address":               {Leases, []told{{1, 2, take("a"), done("")}, {3, 4, take("b"), done("")}}, false},
+		"two at once, the address is free between":    {Leases, []told{{1, 9, take("a"), done("")}, {2, 8, give("a"), done("")}, {3, 9, take("b"), done("")}}, true},
+		"a lease without an answer counts":            {Leases, []told{{1, 0, take("a"), open}, {3, 4, give("a"), done("")}}, true},
+		"a lease without an answer counts not":        {Leases, []told{{1, 0, take("a"), open}, {3, 4, take("b"), done("")}}, true},
+		"what was given was never taken":              {Leases, []told{{3, 4, give("a"), done("")}}, false},
+		"a host has one machine":                      {Hosts, []told{{1, 2, take("a"), done("")}, {3, 4, take("b"), refused("a")}}, true},
+		"a host is claimed twice for one machine":     {Hosts, []told{{1, 2, take("a"), done("")}, {3, 4, take("a"), done("")}}, false},
+		"a refusal names one who never had it":        {Hosts, []told{{1, 2, take("a"), done("")}, {3, 4, take("b"), refused("c")}}, false},
+		"a refused claim is there":                    {Hosts, []told{{1, 2, take("a"), refused("")}, {3, 4, take("b"), refused("a")}}, false},
+		"an acknowledged operation is lost":           {Operations, []told{{1, 2, take("a"), done("")}, {3, 4, take("b"), refused("")}}, false},
+		"a code works once":                           {Tokens, []told{{1, 4, take("a"), done("")}, {2, 3, take("b"), refused("")}}, true},
+		"a code works twice":                          {Tokens, []told{{1, 4, take("a"), done("")}, {2, 3, take("b"), done("")}}, false},
+		"a code is refused that nobody has used":      {Tokens, []told{{1, 2, take("a"), refused("")}, {3, 4, take("b"), done("")}}, false},
+		"a code may be used by whoever was killed":    {Tokens, []told{{1, 0, take("a"), open}, {3, 4, take("b"), refused("")}}, true},
+		"an instance after the other":                 {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 4, write("b", 2, "y"), saw("a", 1, "x")}, {5, 6, read, saw("b", 2, "y")}}, true},
+		"a paused instance writes in its old epoch":   {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 4, write("b", 2, "y"), saw("a", 1, "x")}, {5, 6, write("a", 1, "z"), saw("b", 2, "y")}}, false},
+		"the same while the other writes":             {Duties, []told{{1, 9, write("b", 2, "y"), saw("a", 1, "x")}, {2, 3, write("a", 1, "x"), saw("", 0, "")}}, true},
+		"an epoch has two instances":                  {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 4, write("b", 1, "y"), saw("a", 1, "x")}}, false},
+		"an instance reads what it remembers":         {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 4, write("a", 1, "y"), saw("a", 1, "x")}, {5, 6, read, saw("a", 1, "x")}}, false},
+		"a read at the same time may be of before":    {Duties, []told{{1, 2, write("a", 1, "x"), saw("", 0, "")}, {3, 9, write("a", 1, "y"), saw("a", 1, "x")}, {5, 6, read, saw("a", 1, "x")}}, true},
+		"a write without an answer is seen later":     {Duties, []told{{1, 0, write("a", 1, "x"), open}, {3, 4, read, saw("", 0, "")}, {5, 6, read, saw("a", 1, "x")}}, true},
+		"a write without an answer comes and goes":    {Duties, []told{{1, 0, write("a", 1, "x"), open}, {3, 4, read, saw("a", 1, "x")}, {5, 6, read, saw("", 0, "")}}, false},
+		"a read names who has it":                     {Hosts, []told{{1, 2, take("a"), done("")}, {3, 4, read, done("a")}, {5, 6, give("a"), done("")}, {7, 8, read, done("")}}, true},
+		"a read names who had it":                     {Hosts, []told{{1, 2, take("a"), done("")}, {3, 4, give("a"), done("")}, {5, 6, read, done("a")}}, false},
+		"a holder is told that it has it not":         {Leases, []told{{1, 2, take("a"), done("")}, {3, 4, take("a"), refused(Another)}}, false},
+		"somebody is told that another has it":        {Leases, []told{{1, 2, take("a"), done("")}, {3, 4, take("b"), refused(Another)}}, true},
+		"the answer names the operation":              {Operations, []told{{1, 2, take(""), done("x")}, {3, 4, take(""), refused("x")}, {5, 6, give("x"), done("")}}, true},
+		"the answer names another operation":          {Operations, []told{{1, 2, take(""), done("x")}, {3, 4, take(""), done("y")}}, false},
+		"an operation without an answer has a name":   {Operations, []told{{1, 0, take(""), open}, {3, 4, take(""), refused("x")}, {5, 6, give("x"), done("")}, {7, 8, take(""), done("y")}}, true},
+		"an operation without an answer has two":      {Operations, []told{{1, 0, take(""), open}, {3, 4, take(""), refused("x")}, {5, 6, take(""), refused("y")}}, false},
+		"a token that was deleted lets nobody in":     {Access, []told{{1, 2, take("a"), done("")}, {3, 4, read, done("a")}, {5, 6, give("a"), done("")}, {7, 8, read, done("")}}, true},
+		"a token that was deleted lets somebody in":   {Access, []told{{1, 2, take("a"), done("")}, {3, 4, give("a"), done("")}, {5, 6, read, done("a")}}, false},
+		"a new token lets nobody in":                  {Access, []told{{1, 2, take("a"), done("")}, {3, 4, read, done("")}}, false},
+		"each edit is of the version before":          {Versions, []told{{1, 2, edit(0, "x"), saw("", 1, "")}, {3, 4, edit(1, "y"), saw("", 2, "")}, {5, 6, read, saw("", 2, "y")}}, true},
+		"an edit of an old version is refused":        {Versions, []told{{1, 2, edit(0, "x"), saw("", 1, "")}, {3, 4, edit(0, "y"), refused("")}}, true},
+		"an edit of the version is refused":           {Versions, []told{{1, 2, edit(0, "x"), saw("", 1, "")}, {3, 4, edit(1, "y"), refused("")}}, false},
+		"an edit is lost":                             {Versions, []told{{1, 2, edit(0, "x"), saw("", 1, "")}, {3, 4, edit(1, "y"), saw("", 2, "")}, {3, 5, edit(1, "z"), saw("", 2, "")}}, false},
+		"an edit is made twice":                       {Versions, []told{{1, 2, edit(0, "x"), saw("", 1, "")}, {3, 4, read, saw("", 2, "x")}}, false},
+		"an edit was made, and its client is refused": {Versions, []told{{1, 2, edit(0, "x"), refused("")}, {3, 4, read, saw("", 1, "x")}}, false},
+		"an edit without an answer counts":            {Versions, []told{{1, 0, edit(0, "x"), open}, {3, 4, edit(1, "y"), saw("", 2, "")}, {5, 6, read, saw("", 2, "y")}}, true},
+		"the last one has turned it":                  {Flags, []told{{1, 2, turn("on"), done("")}, {3, 4, turn(""), done("")}, {5, 6, read, saw("", 0, "")}}, true},
+		"a switch shows what it was":                  {Flags, []told{{1, 2, turn("on"), done("")}, {3, 4, turn(""), done("")}, {5, 6, read, saw("", 0, "on")}}, false},
+		"a switch is turned late":                     {Flags, []told{{1, 0, turn("on"), open}, {3, 4, read, saw("", 0, "")}, {5, 6, read, saw("", 0, "on")}}, true},
+		"a write that the fence has refused is seen":  {Duties, []told{{1, 2, write("a", 1, "x"), Answer{Is: Refused}}, {3, 4, read, saw("a", 1, "x")}}, false},
 	} {
 		var h History
 		for _, x := range tc.history {

@@ -105,7 +105,7 @@ func Open(paths ...string) (History, error) {
 func (h History) mirrored() (all History) {
 	for _, op := range h {
 		r, a := op.Input.(Request), op.Output.(Answer)
-		if r.Model == Hosts {
+		if r.Model == Hosts && r.Do != Read { // a read says nothing of the other machines
 			r.Model, r.Key, r.Who, a.Holder, a.Other = Machines, r.Who, r.Key, a.Other, a.Holder
 			op.Input, op.Output = r, a
 			all = append(all, op)

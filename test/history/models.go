@@ -1,6 +1,9 @@
 package history
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // The models, by the names that requests have.
 const (
@@ -10,6 +13,16 @@ const (
 	Operations = "operations" // a key is a host, and its holders are open operations
 	Tokens     = "tokens"     // a key is a code that works once, and its holder is who has used it
 	Duties     = "duties"     // a key is a duty, and its register is what instances write under it
+	Access     = "access"     // a key is a token of the API, and its holder is the token itself while it lets somebody in
+	Versions   = "versions"   // a key is a record that people edit; each edit names the version that it has read
+	Flags      = "flags"      // a key is a switch of a host, and the last writer wins
+)
+
+// Somebody is the holder that took a thing without a name of its own, and without an answer that gives it one. Another is the holder in a
+// refusal that says only that it is not the one who asked.
+const (
+	somebody = "somebody"
+	Another  = "another"
 )
 
 // state is what the program would remember of one key. Its zero value is the beginning.
@@ -31,19 +44,30 @@ var models = map[string]model{
 	Operations: holding(false),
 	Tokens:     once,
 	Duties:     register,
+	Access:     holding(false),
+	Versions:   versioned,
+	Flags:      switched,
 }
 
 // holding is a thing that one has at a time. Somebody takes it when it is free, and may give it back. Again says that the holder may take it
-// once more, as a machine renews its lease.
+// once more, as a machine renews its lease. Who takes a thing without a name gets one with the answer: an operation has its id so.
 func holding(again bool) model {
 	return func(s state, r Request, a Answer) (state, bool) {
-		can, next := s.holder == r.Who, state{}
+		who := cmp.Or(r.Who, a.Holder, somebody)
+		if s.holder == somebody { // the first answer that tells the name is believed
+			s.holder = cmp.Or(named(r, a), somebody)
+		}
+		can, next := s.holder == who, state{}
 		if r.Do == Take {
-			can, next = s.holder == "" || can && again, state{holder: r.Who}
+			can, next = s.holder == "" || can && again, state{holder: who}
 		}
 		switch {
+		case r.Do == Read:
+			return s, a.Holder == s.holder || a.Is == Unknown
 		case a.Is == Done:
 			return next, can
+		case a.Is == Refused && a.Holder == Another:
+			return s, s.holder != r.Who
 		case a.Is == Refused: // it names who has the thing at that moment
 			return s, a.Holder == s.holder
 		case can: // nobody knows. If it has changed nothing, its moment is after all others
@@ -51,6 +75,17 @@ func holding(again bool) model {
 		}
 		return s, true
 	}
+}
+
+// named is the holder that a request and its answer name, "" for none.
+func named(r Request, a Answer) string {
+	switch {
+	case a.Is == Done && r.Do == Give:
+		return r.Who
+	case a.Holder == Another || a.Is == Done && r.Do == Take:
+		return ""
+	}
+	return a.Holder
 }
 
 // once is a code that works once. A refusal says that somebody has used it.
@@ -85,9 +120,38 @@ func register(s state, r Request, a Answer) (state, bool) {
 	return s, true // also when the fence has refused it
 }
 
+// versioned is a record with a version. A write names the version that it changes, 0 for a record that is not there yet. It is refused if
+// the record has another version by now. So no edit is lost, and none is made twice.
+func versioned(s state, r Request, a Answer) (state, bool) {
+	can, next := s.epoch == r.Epoch, state{epoch: r.Epoch + 1, value: r.Value}
+	switch {
+	case r.Do == Read:
+		return s, state{epoch: a.Epoch, value: a.Value} == s || a.Is == Unknown
+	case a.Is == Done:
+		return next, can && a.Epoch == next.epoch
+	case a.Is == Refused:
+		return s, !can
+	case can:
+		return next, true
+	}
+	return s, true
+}
+
+// switched is a switch: each write sets it. Its zero value is off.
+func switched(s state, r Request, a Answer) (state, bool) {
+	if r.Do == Read {
+		return s, a.Value == s.value || a.Is == Unknown
+	}
+	return state{value: r.Value}, true
+}
+
 // text says, for people, what a state is.
 func (s state) text() string {
 	switch {
+	case s.value != "" && s.holder == "" && s.epoch > 0:
+		return s.value + " in version " + strconv.FormatInt(s.epoch, 10)
+	case s.value != "" && s.holder == "":
+		return s.value
 	case s.value != "":
 		return s.value + " by " + s.holder + " in epoch " + strconv.FormatInt(s.epoch, 10)
 	case s.holder == "":
@@ -99,11 +163,16 @@ func (s state) text() string {
 // text says, for people, what was asked and answered.
 func text(r Request, a Answer) string {
 	asked := r.Who + ": " + string(r.Do) + " " + r.Key
-	if r.Do == Write {
+	switch {
+	case r.Do == Write && r.Model == Versions:
+		asked += " " + r.Value + " in place of version " + strconv.FormatInt(r.Epoch, 10)
+	case r.Do == Write && r.Model == Flags:
+		asked += " " + cmp.Or(r.Value, "off")
+	case r.Do == Write:
 		asked += " " + r.Value + " in epoch " + strconv.FormatInt(r.Epoch, 10)
 	}
 	heard := " -> " + string(a.Is)
-	if a.Holder != "" || a.Value != "" {
+	if r.Do == Read || a.Holder != "" || a.Value != "" {
 		heard += ", " + state{a.Holder, a.Epoch, a.Value}.text()
 	}
 	return asked + heard

@@ -5,7 +5,11 @@ package line
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +50,55 @@ func URL(t testing.TB, of string, lines ...*Line) string {
 	}
 	u.Host = strings.Join(hosts, ",")
 	return u.String()
+}
+
+// socketPort names the socket, as a server of PostgreSQL names its own by its port.
+const socketPort = "5432"
+
+// SocketURL is URL for an instance in a network namespace of its own, which the line reaches by a Unix socket only.
+func (l *Line) SocketURL(t testing.TB, of string) string {
+	t.Helper()
+	u, err := url.Parse(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "slipway-line-") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL."+socketPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	go func() {
+		for {
+			c, err := socket.Accept()
+			if err != nil {
+				return
+			}
+			go l.pass(c)
+		}
+	}()
+	u.Host, u.RawQuery = "", url.Values{"host": {dir}, "port": {socketPort}}.Encode()
+	return u.String()
+}
+
+// pass forwards a connection to the line, until one end is closed.
+func (l *Line) pass(from net.Conn) {
+	to, err := net.Dial("tcp", l.Address())
+	if err != nil { // the line is cut
+		from.Close()
+		return
+	}
+	forward := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from)
+		to.Close()
+		from.Close()
+	}
+	go forward(from, to)
+	forward(to, from)
 }
 
 // Direction is the way that a fault is in.

@@ -184,6 +184,12 @@ func (p *Process) WaitFor(what string, n int) {
 // Inside runs fn in a namespace: sockets that fn opens itself stay there.
 func (l *Lab) Inside(ns string, fn func() error) {
 	l.T.Helper()
+	if err := inside(ns, fn); err != nil {
+		l.T.Fatal(err)
+	}
+}
+
+func inside(ns string, fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
@@ -199,8 +205,18 @@ func (l *Lab) Inside(ns string, fn func() error) {
 		}
 		done <- fn()
 	}()
-	if err := <-done; err != nil {
-		l.T.Fatal(err)
+	return <-done
+}
+
+// Dial returns how a client of the test connects inside a namespace.
+func (l *Lab) Dial(ns string) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (c net.Conn, err error) {
+		err = inside(ns, func() (err error) {
+			var d net.Dialer
+			c, err = d.DialContext(ctx, network, addr)
+			return err
+		})
+		return c, err
 	}
 }
 
