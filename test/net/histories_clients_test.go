@@ -145,7 +145,8 @@ func (a *asker) read(model, key string, do func(context.Context, *history.Answer
 
 // nothingDone are the answers by which a server promises that it has done nothing.
 var nothingDone = []string{
-	"no instance has the engine", "the instance with the engine does not answer", "the database cannot be reached", "has lost duty",
+	"no instance has the engine", "the instance with the engine does not answer", "does not have the engine at the moment", "has lost duty engine",
+	"the database cannot be reached",
 }
 
 // outcome says what an answer promises.
@@ -258,7 +259,7 @@ func (a *asker) edit(key string, is history.Answer, do func(ctx context.Context,
 		ctx, cancel := a.within()
 		defer cancel()
 		heard.Epoch, err = do(ctx, r.Value)
-		if inventory.IsKind(err, inventory.Conflict) && !strings.Contains(err.Error(), "has lost duty") { // else it is about the server
+		if inventory.IsKind(err, inventory.Conflict) {
 			return errRefused
 		}
 		return err

@@ -151,8 +151,11 @@ func (m *machine) take(at string, isOwn bool, request *dhcpv4.DHCPv4) {
 				m.T.Error(err)
 			}
 			defer forget()
-			for late := time.After(lateFor); ; {
+			late, over := time.After(lateFor), m.ctx.Done()
+			for {
 				select {
+				case <-over:
+					late, over = time.After(ackFor), nil
 				case r := <-answers:
 					switch {
 					case r.MessageType() == dhcpv4.MessageTypeAck:

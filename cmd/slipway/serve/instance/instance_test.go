@@ -2,11 +2,13 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -156,5 +158,43 @@ func TestTheTermOfALeaderEndsWhenAnotherHasTheEngine(t *testing.T) {
 		if term = m.Term(); term.Err() != nil {
 			t.Fatal("the next term has ended already")
 		}
+	}
+}
+
+// A server that was paused answers people that it cannot do what they ask. A Conflict would say that what they ask for is wrong, for example
+// that the name is taken.
+func TestALeaderThatHasLostTheEngineIsUnavailable(t *testing.T) {
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	m, err := Join(t.Context(), Config{
+		Store: s, DataDir: t.TempDir(), Name: "a", Version: "1", Out: io.Discard, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Leave()
+	if err := m.Lead(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	taken := inventory.Errorf(inventory.Conflict, "the name is taken")
+	if err := m.Store.Write(t.Context(), func(inventory.Tx) error { return taken }); !errors.Is(err, taken) {
+		t.Errorf("while it leads: %v", err)
+	}
+	if err := s.Write(t.Context(), func(tx inventory.Tx) error {
+		d, err := tx.FindDuty(inventory.DutyEngine)
+		if err != nil {
+			return err
+		}
+		d.Epoch++
+		return tx.SaveDuty(d)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	err = m.Store.Write(t.Context(), func(inventory.Tx) error { return taken })
+	if !inventory.IsKind(err, inventory.Unavailable) || !strings.Contains(err.Error(), "has lost duty engine") || inventory.HintOf(err) == "" {
+		t.Errorf("after another has taken the engine: %v", err)
 	}
 }

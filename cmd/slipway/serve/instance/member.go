@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -70,7 +71,18 @@ func (l *ledStore) Write(ctx context.Context, fn func(inventory.Tx) error) error
 		return inventory.Errorf(inventory.Unavailable, "this instance does not have the engine").
 			WithHint("slipway instance list shows which instance has it")
 	}
-	return (*s).Write(ctx, fn)
+	mayWrite := false
+	err := (*s).Write(ctx, func(tx inventory.Tx) error {
+		mayWrite = true
+		return fn(tx)
+	})
+	// Another instance has the engine. That is no Conflict for whoever asked: the next try, at that instance, may go well.
+	if e, ok := errors.AsType[*inventory.Error](err); ok && !mayWrite && e.Kind == inventory.Conflict {
+		lost := *e
+		lost.Kind = inventory.Unavailable
+		return &lost
+	}
+	return err
 }
 
 // Leave gives all duties up, so that other instances go on at once.

@@ -37,6 +37,9 @@ const (
 	socketPath = "/socket"
 )
 
+// nowhere is an address to which no connection can be made.
+const nowhere = "127.0.0.1:0"
+
 // Admin passes requests to an instance's admin listener on to the leader: those for the API and the UI, with event streams, uploads and
 // consoles.
 type Admin struct {
@@ -63,8 +66,8 @@ func (a *Admin) pass(path string) http.Handler {
 		Transport: a.Client.Upgrade, FlushInterval: -1, // events are sent as they come
 		ErrorLog: slog.NewLogLogger(a.Log.Handler(), slog.LevelDebug),
 		Rewrite: func(r *httputil.ProxyRequest) {
-			link, _ := a.Leader() // without one, the connection to "" fails
-			r.Out.URL = &url.URL{Scheme: "https", Host: link, Path: path}
+			link, _ := a.Leader() // it may have gone this moment
+			r.Out.URL = &url.URL{Scheme: "https", Host: cmp.Or(link, nowhere), Path: path}
 			r.Out.Host = r.In.Host
 			r.Out.Header.Set(targetHeader, r.In.URL.RequestURI())
 			// The leader judges the headers of proxies itself, as if the client had connected to it.
@@ -96,6 +99,12 @@ func (a *Admin) pass(path string) http.Handler {
 				return
 			}
 			why := a.Absent()
+			if mayChange(r) && !peer.IsNotConnected(err) {
+				// Whoever tries again reads first: a name that is taken then is the own one.
+				why = inventory.Errorf(inventory.Unavailable,
+					"it is not known whether this was done: the instance with the engine went away before it answered").
+					WithHint("look whether it is there before you try again")
+			}
 			why.Err = err
 			rest.WriteProblem(w, r, a.Log, why)
 		},
@@ -119,6 +128,11 @@ func (a *Admin) pass(path string) http.Handler {
 			a.Metrics.ServeHTTP(w, r)
 		}
 	})
+}
+
+// mayChange reports whether a request may change something.
+func mayChange(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 }
 
 // verdict takes from an answer of the leader whether a client may read something, and drops what it could read. A refusal passes.

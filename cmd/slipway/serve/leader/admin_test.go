@@ -133,8 +133,44 @@ func TestALeaderThatIsNotReadyIsUnavailable(t *testing.T) {
 	}
 	front := passing(t, i, listening(t, i, func(*peer.Server) {}))
 	status, body := get(t, front, "/api/v1/hosts", http.Header{})
-	if status != http.StatusServiceUnavailable || !strings.Contains(body, "does not answer") {
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "does not have the engine at the moment") {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A leader that dies may have done what it was asked for. Who hears that it was not done would try again, and do it twice.
+func TestAChangeWhoseAnswerIsLostIsNotCalledUndone(t *testing.T) {
+	i, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dies := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Close()
+	mayBeDone, isNot := "it is not known whether this was done", "the instance with the engine does not answer"
+	for _, c := range []struct{ at, method, want string }{
+		{listening(t, i, func(s *peer.Server) { AdminHandler(s, dies, dies) }), http.MethodPost, mayBeDone},
+		{listening(t, i, func(s *peer.Server) { AdminHandler(s, dies, dies) }), http.MethodDelete, mayBeDone},
+		{listening(t, i, func(s *peer.Server) { AdminHandler(s, dies, dies) }), http.MethodGet, isNot},
+		{dead.Addr().String(), http.MethodPost, isNot},
+		{"", http.MethodPost, isNot},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), c.method, passing(t, i, c.at).URL+"/api/v1/hosts", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), c.want) {
+			t.Errorf("%s at %q: %d %s: %v", c.method, c.at, answer.StatusCode, text, err)
+		}
 	}
 }
 

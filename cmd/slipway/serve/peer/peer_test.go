@@ -141,7 +141,7 @@ func TestAnotherVersionOfTheLinkIsRefusedWithTheReason(t *testing.T) {
 				}
 				continue
 			}
-			if !inventory.IsKind(err, inventory.Unavailable) || !strings.Contains(err.Error(), cmp.Or(want, "does not answer /nothing")) ||
+			if !inventory.IsKind(err, inventory.Unavailable) || !strings.Contains(err.Error(), cmp.Or(want, "does not have the engine at the moment")) ||
 				want != "" && !strings.Contains(inventory.HintOf(err), "install the same one on all instances") {
 				t.Errorf("%s in version %q: %v (%s)", path, theirs, err, inventory.HintOf(err))
 			}

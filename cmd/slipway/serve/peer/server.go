@@ -147,7 +147,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if _, pattern := s.all.Handler(r); pattern == "" { // it has lost the engine, or does not have it yet
-			SendError(w, inventory.Errorf(inventory.Unavailable, "this instance does not answer %s now", inventory.Clean(r.URL.Path, 80)))
+			SendError(w, inventory.Errorf(inventory.Unavailable, "the other instance does not have the engine at the moment").
+				WithHint("another takes it within seconds; slipway instance list shows the instances"))
 			return
 		}
 	}
