@@ -31,11 +31,14 @@ type Config struct {
 	Path string // of the file of SQLite; it is made if it does not exist, its folder must
 	// URL and Password are those of a database on a PostgreSQL server; see postgres.Config.
 	URL, Password string
-	Lost          func(commitN int64) // see postgres.Config
-	Log           *slog.Logger        // gets migrations and failed commits; nil discards them
-	QueueN        int                 // how many writes may wait before Write blocks
-	BatchN        int                 // how many writes at most share a commit
-	ReaderN       int                 // how many Reads run at once
+	// These are of postgres.Config, too.
+	Lost    func(commitN int64)
+	Place   postgres.Place
+	Placed  func(postgres.Place)
+	Log     *slog.Logger // gets migrations and failed commits; nil discards them
+	QueueN  int          // how many writes may wait before Write blocks
+	BatchN  int          // how many writes at most share a commit
+	ReaderN int          // how many Reads run at once
 }
 
 // DB is a database, as packages sqlite and postgres have it.
@@ -69,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		to.Watched, to.Lost, to.Log = settingTables, cfg.Lost, cfg.Log
+		to.Watched, to.Lost, to.Log, to.Place, to.Placed = settingTables, cfg.Lost, cfg.Log, cfg.Place, cfg.Placed
 		to.QueueN, to.BatchN, to.ReaderN = cfg.QueueN, cfg.BatchN, cfg.ReaderN
 		s.DB, err = postgres.Open(ctx, to)
 		return s, err

@@ -44,7 +44,9 @@ type WriterConfig struct {
 type Writer struct {
 	cfg   WriterConfig
 	frame Frame
-	lastN int // the goroutine's own: how many writes shared the last commit
+	// These are the goroutine's own.
+	lastN  int // how many writes shared the last commit
+	outage outage
 
 	queue   chan *request
 	closing chan struct{} // closed by Close
@@ -221,9 +223,7 @@ func (w *Writer) commit(batch []*request) {
 	}()
 	wakes, err := w.transact(live)
 	finished = true
-	if err != nil {
-		w.cfg.Log.Error("commit failed", "writes", len(live), "err", err)
-	}
+	w.outage.say(w.cfg.Log, live, err, time.Now())
 	// The commit has reached the disk, or the transaction is undone. Only now may a DHCP server send the lease that
 	// it wrote.
 	answer(live, err)

@@ -86,6 +86,9 @@ func begin(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	d.Writer = database.NewWriter(d.writing, database.WriterConfig{Log: d.cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN})
 	go d.listen()
+	if len(d.each()) > 1 {
+		go d.surveys()
+	}
 	return d, nil
 }
 
@@ -141,7 +144,7 @@ func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) (err error) 
 	if err := ctx.Err(); err != nil {
 		return database.GaveUp(err)
 	}
-	if !c.isAlive() || c.dialled != d.dialled.Load() {
+	if !c.isAlive() || c.dialled != d.dialled.Load() || d.isOld(c) {
 		if c.isOpen() {
 			go func(old *conn) { _ = old.close() }(c) // a server that has gone does not answer to it
 		}

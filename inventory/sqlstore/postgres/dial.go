@@ -91,6 +91,9 @@ const serverSQL = `SELECT current_setting('server_version_num'), current_setting
 
 // check refuses a server that cannot keep what Slipway stores, and logs that one is newer than those that Slipway is tested with.
 func (s *server) check() error {
+	if err := s.survey(context.Background()); err != nil {
+		return err
+	}
 	c, err := s.dialWith(s.first)
 	if err != nil {
 		return s.said(err)

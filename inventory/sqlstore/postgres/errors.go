@@ -58,6 +58,10 @@ func (s *server) fault(err error, isOpen bool) (database.Loss, error) {
 		e.Hint = "is " + s.where() + " a standby? Name the primary, or all servers" + goesOn
 		return database.LosesAll, e
 	}
+	if old, ok := errors.AsType[*placeError](err); ok { // before errReadOnly: of several servers, that one matters more
+		e.Msg, e.Err, e.Hint = old.Error(), nil, old.hint()+goesOn
+		return database.LosesAll, e
+	}
 	if errors.Is(err, errReadOnly) {
 		return readOnly()
 	}

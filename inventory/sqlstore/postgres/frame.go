@@ -53,7 +53,11 @@ func (w *writing) Begin() error {
 // connect makes a connection if there is none.
 func (w *writing) connect() error {
 	if w.conn.isAlive() {
-		return nil
+		if !w.server.isOld(w.conn) {
+			return nil
+		}
+		go func(old *conn) { _ = old.close() }(w.conn)
+		w.conn = nil
 	}
 	c, err := w.server.dial()
 	if err != nil {

@@ -64,7 +64,10 @@ func (d *DB) Health(ctx context.Context) (h Health, err error) {
 		return h, database.Closed()
 	}
 	defer func() { d.readers <- c }()
-	if !c.isAlive() {
+	if !c.isAlive() || d.isOld(c) {
+		if c.isOpen() {
+			go func(old *conn) { _ = old.close() }(c)
+		}
 		if c, err = d.dial(); err != nil { // also while an outage is known: somebody has to see its end
 			return h, d.noReader.note(d.said(err))
 		}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"io/fs"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,10 @@ type Config struct {
 	Watched []string
 	// Lost is called when commits that were acknowledged are gone, as after a failover to a standby that did not have them. Nil only logs.
 	Lost func(commitN int64)
-	Log  *slog.Logger // gets migrations, failed commits and lost connections; nil discards them
+	// Place is where the database was at the last start. A server with an older timeline is refused. Placed is called when that changes.
+	Place  Place
+	Placed func(Place)
+	Log    *slog.Logger // gets migrations, failed commits and lost connections; nil discards them
 	// QueueN, BatchN and ReaderN are those of package sqlite.
 	QueueN, BatchN, ReaderN int
 	// Timeout is how long one answer of the server may take; 0 is 10 seconds. Patience is how long Write waits to learn what became of a
@@ -34,12 +38,16 @@ type Config struct {
 
 // server is where the database is, and how it is used.
 type server struct {
-	cfg     Config
-	to      *pgx.ConnConfig
-	first   *pgx.ConnConfig   // to, without settings that old servers do not know: these would refuse it before they say how old they are
-	session map[string]string // settings of each other connection
-	parents map[string]bool   // tables whose rows take rows of others along; nil is not known
-	dialled atomic.Int64      // counts the connections of the writer: the others follow it to another server
+	cfg         Config
+	to          *pgx.ConnConfig
+	first       *pgx.ConnConfig   // to, without settings that old servers do not know, so that they say how old they are
+	session     map[string]string // settings of each other connection
+	parents     map[string]bool   // tables whose rows take rows of others along; nil is not known
+	placing     sync.Mutex
+	place       Place       // of the newest primary that was seen; none before the first
+	isPlaceless atomic.Bool // the server does not tell its place
+
+	dialled atomic.Int64 // counts the connections of the writer: the others follow it to another server
 	traffic traffic
 }
 

@@ -23,29 +23,45 @@ const pooled = "pooled"
 
 // meet is the first way to the server. It refuses a standby, which answers with old data and takes no writes. If the URL names several
 // servers, the next one is tried.
-func meet(ctx context.Context, c *pgconn.PgConn) error { return meetWith(ctx, c, "NULL") }
+func meet(ctx context.Context, c *pgconn.PgConn) error {
+	_, err := meetWith(ctx, c, "NULL", noPlaceSQL)
+	return err
+}
 
 // welcome is meet, and the settings go with it, if this is a connection to the server itself: the session is the one that the server has
 // named at the beginning of the connection. A pooler names another one. Settings would then reach whoever gets that session next.
+// Welcome also refuses an old primary, and a server of another cluster.
 func (s *server) welcome(ctx context.Context, c *pgconn.PgConn) error {
-	return meetWith(ctx, c, s.setting())
+	if !s.isPlaceless.Load() {
+		is, err := meetWith(ctx, c, s.setting(), placeSQL)
+		if err == nil {
+			c.CustomData()[placed] = is
+			return s.accept(c.Conn().RemoteAddr().String(), is)
+		}
+		if !hidesPlace(err) {
+			return err
+		}
+		s.isPlaceless.Store(true)
+	}
+	_, err := meetWith(ctx, c, s.setting(), noPlaceSQL)
+	return err
 }
 
-func meetWith(ctx context.Context, c *pgconn.PgConn, setting string) error {
+func meetWith(ctx context.Context, c *pgconn.PgConn, setting, place string) (is Place, err error) {
 	pid := strconv.FormatUint(uint64(c.PID()), 10)
 	got := c.ExecParams(ctx, `SELECT pg_backend_pid(), current_setting('transaction_read_only'), CASE WHEN pg_backend_pid() = `+pid+
-		` THEN `+setting+` END`, nil, nil, nil, nil).Read()
+		` THEN `+setting+` END, `+place, nil, nil, nil, nil).Read()
 	switch {
 	case got.Err != nil:
-		return got.Err
+		return is, got.Err
 	case len(got.Rows) != 1:
-		return fmt.Errorf("a server answers with %d rows", len(got.Rows))
+		return is, fmt.Errorf("a server answers with %d rows", len(got.Rows))
 	case string(got.Rows[0][1]) == "on":
-		return errReadOnly
+		return is, errReadOnly
 	case string(got.Rows[0][0]) != pid:
 		c.CustomData()[pooled] = true
 	}
-	return nil
+	return readPlace(got.Rows[0][3], got.Rows[0][4]), nil
 }
 
 // setting is the expression that makes all settings of a session.

@@ -28,6 +28,8 @@ const (
 	// usedFile has the address of the PostgreSQL database that a data directory was used with last. Without it, a start without the
 	// setting would begin with an empty inventory.
 	usedFile = "database"
+	// placeFile has the system identifier and the timeline of the primary that was used last, so that a start refuses an older one.
+	placeFile = "database.place"
 	// passwordCred is a systemd credential: LoadCredential=database-password:/path.
 	passwordCred = "database-password"
 	maxPassword  = 4096
@@ -167,7 +169,14 @@ func (s Settings) Open(ctx context.Context, log *slog.Logger, lost func(commitN 
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: s.URL, Password: password, Log: log, Lost: lost})
+	store, err := sqlstore.Open(ctx, sqlstore.Config{
+		URL: s.URL, Password: password, Log: log, Lost: lost, Place: s.place(),
+		Placed: func(p postgres.Place) {
+			if err := s.notePlace(p); err != nil {
+				log.Warn("the timeline of the database is not noted: the next start may use an old primary", "err", err)
+			}
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +184,24 @@ func (s Settings) Open(ctx context.Context, log *slog.Logger, lost func(commitN 
 		return nil, errors.Join(fmt.Errorf("note which database is used: %w", err), store.Close())
 	}
 	return store, nil
+}
+
+// place returns the primary that was used last, as far as a file says so.
+func (s Settings) place() (p postgres.Place) {
+	text, err := os.ReadFile(filepath.Join(s.DataDir, placeFile))
+	if err == nil {
+		_, _ = fmt.Sscan(string(text), &p.System, &p.Timeline) // without it, the servers of the address are compared with each other only
+	}
+	return p
+}
+
+func (s Settings) notePlace(p postgres.Place) error {
+	path := filepath.Join(s.DataDir, placeFile)
+	next := path + ".new"
+	if err := os.WriteFile(next, fmt.Appendln(nil, p.System, p.Timeline), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
 }
 
 // Server returns the PostgreSQL database for a command that works without a server.
