@@ -1,9 +1,12 @@
 package backup
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
 )
 
 // hold puts hosts into maintenance with which something would go on by itself: nobody knows here what became of them after
@@ -52,4 +55,68 @@ func isLoose(tx inventory.Tx, h *inventory.Host) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// epochStep is by how much a restore raises the epochs of duties. Since the backup was made they may have grown by less, even if nobody can
+// read by how much.
+const epochStep = 1000
+
+// epochs are those of the duties in the database that the backup replaces, as far as it can be read.
+func epochs(o Options) map[string]int64 {
+	all := map[string]int64{}
+	if o.Server.URL == "" { // in a file of SQLite nobody compares epochs
+		return all
+	}
+	// A database that is empty, or older than this version, tells none. The step has to do then.
+	_ = sqlstore.Peek(o.Server.URL, o.Server.Password, func(tx inventory.Tx) error {
+		duties, err := tx.ListDuties()
+		for _, d := range duties {
+			all[d.Name] = d.Epoch
+		}
+		return err
+	})
+	return all
+}
+
+// free takes all duties from the instances in a backup, raises their epochs above those before the restore, and marks the instances as
+// stopped. Invitations of new instances end. One that was away during the restore still lives, and knows more than the backup. With its old epoch it could go on to write, if
+// that came again. Now it finds that it has lost its place, and ends.
+func free(tx inventory.Tx, before map[string]int64, now time.Time) error {
+	instances, err := tx.ListInstances()
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, i := range instances {
+		names[i.ID] = i.Name
+		i.Run, i.CutOff, i.CutOffAt = "", "", time.Time{}
+		if err := tx.SaveInstance(i); err != nil {
+			return err
+		}
+	}
+	// In a backup, a code may be good that a machine has used since.
+	if err := tx.DeleteSiteKey("invitations"); err != nil && !inventory.IsKind(err, inventory.NotFound) {
+		return err
+	}
+	duties, err := tx.ListDuties()
+	if err != nil {
+		return err
+	}
+	for _, d := range duties {
+		before[d.Name] = max(before[d.Name], d.Epoch)
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		d, err := tx.FindDuty(name)
+		if err != nil && !inventory.IsKind(err, inventory.NotFound) {
+			return err
+		}
+		if d.Holder != "" {
+			d.Former = names[d.Holder]
+		}
+		d.Name, d.Holder, d.Epoch, d.SinceAt, d.Reason = name, "", before[name]+epochStep, now, "the database was restored from a backup"
+		if err := tx.SaveDuty(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,12 +2,16 @@ package backup
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/moving"
+	"slipway.dev/slipway/provision/duty"
+	"slipway.dev/slipway/test/postgres"
 )
 
 // TestNothingGoesOnByItselfOnARestoredDatabase: what is free or under way in a backup may be something else by now.
@@ -89,4 +93,62 @@ func TestNothingGoesOnByItselfOnARestoredDatabase(t *testing.T) {
 	if err != nil || out.HeldN != want {
 		t.Errorf("%d held, want %d: %v", out.HeldN, want, err)
 	}
+}
+
+// TestPostgreSQLAnInstanceFromBeforeARestoreWritesNothing restores the backup that was made while the same instance had the same duties.
+func TestPostgreSQLAnInstanceFromBeforeARestoreWritesNothing(t *testing.T) {
+	server := moving.Database{URL: postgres.Shared(t).Database(t)}
+	dir := t.TempDir()
+	s := onServer(t, server)
+	lives := duty.New(duty.Config{Store: s, Instance: inventory.Instance{ID: "id-of-a", Name: "a"}})
+	lives.Want(inventory.DutyEngine)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	if err := lives.Register(ctx); err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- lives.Run(ctx) }()
+	for !lives.Holds(inventory.DutyEngine) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	epoch, _ := lives.Epoch(inventory.DutyEngine)
+	file := taken(t, s, dir)
+	// The duty moves on after the backup.
+	if err := s.Write(t.Context(), func(tx inventory.Tx) error {
+		return tx.SaveDuty(inventory.Duty{Name: "network/later", Epoch: 5000, SinceAt: now})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil { // it is cut off, and lives on
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), bytes.NewReader(file), Options{DataDir: dir, Server: server, Force: true, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	restored := onServer(t, server)
+	defer restored.Close()
+	err := restored.Read(t.Context(), func(tx inventory.Tx) error {
+		if err := lives.Check(tx, inventory.DutyEngine, epoch); !inventory.IsKind(err, inventory.Conflict) {
+			t.Errorf("it may write under its duty: %v", err)
+		}
+		a, err := tx.FindInstance("id-of-a")
+		if err != nil || a.Run != "" { // its next sign of life finds that it has lost its place
+			t.Errorf("%+v: %v", a, err)
+		}
+		duties, err := tx.ListDuties()
+		for _, d := range duties {
+			if d.Holder != "" || d.Epoch <= epoch || d.Name == "network/later" && d.Epoch <= 5000 {
+				t.Errorf("%+v", d)
+			}
+		}
+		if len(duties) != 2 {
+			t.Errorf("%d duties", len(duties))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	stop()
+	<-ended
 }

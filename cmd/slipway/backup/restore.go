@@ -144,13 +144,14 @@ func unpack(r io.Reader, path string) (m Manifest, err error) {
 	return m, err
 }
 
-// upgrade brings the database up to date by opening it as a server does, holds its hosts, and lists the files that its
+// upgrade brings the database up to date by opening it as a server does, holds its hosts, frees its duties, and lists the files that its
 // images lack.
 func (r *Restored) upgrade(ctx context.Context, path string, o Options) error {
 	s, err := sqlstore.Open(ctx, sqlstore.Config{Path: path})
 	if err != nil {
 		return err
 	}
+	before := epochs(o)
 	r.Missing = []ArtefactRef{}
 	err = s.Write(ctx, func(tx inventory.Tx) error {
 		all, err := tx.ListArtefacts(inventory.Page{})
@@ -163,8 +164,10 @@ func (r *Restored) upgrade(ctx context.Context, path string, o Options) error {
 				r.Missing = append(r.Missing, ArtefactRef{a.Digest, a.SizeBytes})
 			}
 		}
-		r.HeldN, err = hold(tx, r.Manifest.At, o.Now)
-		return err
+		if r.HeldN, err = hold(tx, r.Manifest.At, o.Now); err != nil {
+			return err
+		}
+		return free(tx, before, o.Now)
 	})
 	return errors.Join(err, s.Close())
 }
