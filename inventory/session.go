@@ -228,10 +228,14 @@ const (
 	IssueInstance          = "instance-silent"       // another instance of the database gives no sign of life
 	IssueCutOff            = "instance-cut-off"      // another instance of the database gets no answer from the one with the engine
 	IssueClock             = "clock-jumped"          // the clock was set by more than a minute
+	IssueClockWrong        = "clock-wrong"           // the clocks of an instance and of the database are more than a minute apart
 	IssueInterface         = "interface-unserved"    // nobody is answered on a boot interface: down, without address or subnet
 	IssueArtefact          = "artefact-damaged"      // a file of an image is missing or not what it was
 	IssueShed              = "events-shed"           // events and reports were not stored: a flood, or a disk that is nearly full
 	IssueFiles             = "files-exhausted"       // the server cannot open another file: no file descriptor is left
+	IssueCertificate       = "certificate-problem"   // a certificate ends soon, has ended, cannot be read, or is for other names
+	IssueLoader            = "loader-problem"        // a boot loader is missing, or not the one that the admin has put there
+	IssuePort              = "port-taken"            // another program has a port, so that nobody is answered there
 )
 
 // Token lets a program or person into the API. Only a SHA-256 of its secret is stored.

@@ -82,8 +82,8 @@ func TestAnIPv6AddressThatGoesIsAnIssue(t *testing.T) {
 	a.Process.WaitFor("issue closed ... interface-unserved", 1)
 }
 
-// TestADHCPv6ServerOnThisMachine has another program hold UDP port 547: a warning while there is no IPv6 subnet, which goes
-// once the port is free, and a refusal to start when there is one.
+// TestADHCPv6ServerOnThisMachine has another program hold UDP port 547: a warning while there is no IPv6 subnet, an
+// issue once there is one, which goes when the port is free, and a refusal to start then.
 func TestADHCPv6ServerOnThisMachine(t *testing.T) {
 	a, r := newAppliance6(t, "dnsmasq")
 	const taken = "dhcpv6 vs"
@@ -93,16 +93,18 @@ func TestADHCPv6ServerOnThisMachine(t *testing.T) {
 	if k, _ := a.check(taken); k.Status != "warning" || !strings.Contains(k.Detail, "UDP port 547 is taken") || !strings.Contains(k.Hint, "ss -lunp") {
 		t.Errorf("the self-check says %+v", k)
 	}
-	other.Kill(syscall.SIGKILL)
-	a.Process.WaitFor("answering dhcpv6", 1)
-	if k, ok := a.check(taken); ok {
-		t.Errorf("the port is free, and the self-check says %+v", k)
-	}
 	k, ok := a.check("ipv6 vs")
 	if !ok || k.Status != "ok" || !strings.Contains(k.Detail, "fd77:1::1/64, and there is no IPv6 subnet") {
 		t.Fatalf("of an IPv6 address without a subnet the self-check says %+v", k)
 	}
 	a.six(k.Hint)
+	a.Process.WaitFor("issue opened ... port-taken ... dhcpv6 vs: UDP port 547 is taken", 1)
+	other.Kill(syscall.SIGKILL)
+	a.Process.WaitFor("answering dhcpv6", 1)
+	a.Process.WaitFor("issue closed ... port-taken", 1)
+	if k, ok := a.check(taken); ok {
+		t.Errorf("the port is free, and the self-check says %+v", k)
+	}
 	for range 50 {
 		if k, ok = a.check("ipv6 vs"); !ok {
 			break

@@ -25,6 +25,7 @@ const (
 	databaseEnv = "SLIPWAY_NET_DATABASE" // the URL of a PostgreSQL database
 	instanceEnv = "SLIPWAY_NET_INSTANCE" // the name of the server among those of the database
 	configEnv   = "SLIPWAY_NET_CONFIG"   // a configuration file, in place of all other settings
+	adminTLSEnv = "SLIPWAY_NET_ADMINTLS" // the certificate of the admin listener and its key, without .crt and .key
 )
 
 // serveAll is a child: the whole appliance as "slipway serve --interface vs" starts it.
@@ -39,6 +40,9 @@ func serveAll() error {
 			return
 		}
 		cfg.Database, cfg.Instance = os.Getenv(databaseEnv), os.Getenv(instanceEnv)
+		if path := os.Getenv(adminTLSEnv); path != "" {
+			cfg.AdminTLSCert, cfg.AdminTLSKey = path+".crt", path+".key"
+		}
 		if os.Getenv(tlsEnv) != "" {
 			cfg.BootTLSPort, cfg.Confidential = 8443, true
 		}

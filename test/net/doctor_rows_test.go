@@ -136,7 +136,8 @@ func (p *patient) store(isOpen bool) (path string) {
 func (p *patient) authority(key any, public any) {
 	p.t.Helper()
 	p.flags.BootTLSPort = 8443
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0)}
+	c.IsCA = true
 	der, err := x509.CreateCertificate(rand.Reader, c, c, public, key)
 	p.must(err)
 	p.must(os.WriteFile(filepath.Join(p.flags.DataDir, "ca.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))

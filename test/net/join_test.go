@@ -175,7 +175,7 @@ func TestPostgreSQLANewMachineJoins(t *testing.T) {
 	j := newJoining(t)
 	made := j.invite("")
 	at := strings.Join(made.Addresses, ",")
-	if at != "10.77.0.1:8069" || made.Command != "sudo slipway instance join "+at+" "+made.Code {
+	if at != "10.77.0.1:8069" || made.Command != "sudo slipway instance join "+at {
 		t.Errorf("%+v", made)
 	}
 	old := j.invite("c")
@@ -224,6 +224,21 @@ func TestPostgreSQLANewMachineJoins(t *testing.T) {
 	j.second.awaits(t, 15*time.Second, "a silent, b alive leads")
 	if said := j.first.Process.Text() + j.second.Process.Text(); strings.Contains(said, made.Code) || !strings.Contains(said, "a machine was handed secret.key") {
 		t.Errorf("the log has the code, or lacks the hand-over:\n%s", said)
+	}
+	// The new leader knows the invitations of the former one.
+	var all string
+	invitations, err := j.second.API.Instances.Invitations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range invitations {
+		all += i.ID + " " + i.State + ", "
+	}
+	if want := third.ID + " open, " + old.ID + " withdrawn, " + made.ID + " used, "; all != want {
+		t.Errorf("the new leader has the invitations %q, want %q", all, want)
+	}
+	if err := j.second.API.Instances.Withdraw(t.Context(), third.ID); err != nil {
+		t.Error(err)
 	}
 	var events string
 	page, err := j.second.API.Events(t.Context(), client.EventQuery{Limit: 200})

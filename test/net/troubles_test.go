@@ -1,6 +1,14 @@
 package net_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +30,32 @@ func (a *appliance) issueOf(t *testing.T, kind, instance string) (cause string) 
 	return cause
 }
 
+// writeCertificate writes a certificate that ends in some days, and its key.
+func writeCertificate(t *testing.T, path string, days int) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"slipway.example.org"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().AddDate(0, 0, days),
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end, b := range map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: cert}, ".key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(path+end, pem.EncodeToMemory(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestPostgreSQLAnInstanceTellsWhatIsWrongWithItsMachine breaks the machine of an instance that does not lead.
 func TestPostgreSQLAnInstanceTellsWhatIsWrongWithItsMachine(t *testing.T) {
 	both := newInstances(t, "a", "b")
@@ -30,9 +64,18 @@ func TestPostgreSQLAnInstanceTellsWhatIsWrongWithItsMachine(t *testing.T) {
 	a.lab.Wire(a.Net.Server, "vp", b.Net.Server, "vp")
 	a.lab.In(a.Net.Server, "ip", "addr", "add", "10.78.0.1/24", "dev", "vp")
 	b.lab.In(b.Net.Server, "ip", "addr", "add", "10.78.0.2/24", "dev", "vp")
+	cert := filepath.Join(a.lab.Dir, "admin")
+	writeCertificate(t, cert, 20)
+	b.Env = append(b.Env, adminTLSEnv+"="+cert)
 	a.Start()
 	b.follow(a)
 
+	within(t, 12*time.Second, "the leader says that a certificate of b ends soon", func() (bool, string) {
+		said := a.issueOf(t, inventory.IssueCertificate, "b")
+		isOfB := strings.HasPrefix(said, "instance b: admin TLS: the certificate ends on ")
+		return isOfB && a.issueOf(t, inventory.IssueCertificate, "a") == "", said
+	})
+	writeCertificate(t, cert, 300)
 	says := func(want string) func() (bool, string) {
 		return func() (bool, string) {
 			said := a.issueOf(t, inventory.IssueInterface, "b")
@@ -90,7 +133,8 @@ func TestPostgreSQLAnInstanceTellsWhatIsWrongWithItsMachine(t *testing.T) {
 	})
 	b.lab.In(b.Net.Server, "ip", "link", "set", "vs", "up")
 	within(t, 12*time.Second, "all is well", func() (bool, string) {
-		said := a.issueOf(t, inventory.IssueInterface, "b") + a.issueOf(t, inventory.IssueCutOff, "")
+		said := a.issueOf(t, inventory.IssueInterface, "b") + a.issueOf(t, inventory.IssueCutOff, "") +
+			a.issueOf(t, inventory.IssueCertificate, "b")
 		return said == "", said
 	})
 }

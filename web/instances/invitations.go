@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/web/wire"
 )
 
-// addInvitations registers the operations on invitations. The leader has them in its memory, so that no backup has one.
+// addInvitations registers the operations on invitations.
 func (s *Server) addInvitations() {
 	const path, tag = "/invitations", "instances"
 	rest.Register(s.rest, rest.Operation{
@@ -22,7 +22,7 @@ func (s *Server) addInvitations() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodGet, Path: path, ID: "list-invitations", Tag: tag, Summary: "List invitations, the newest first",
 		Needs: inventory.Admin,
-		About: "Those of the last day. They end when another instance becomes the leader.",
+		About: "Those of the last day.",
 	}, func(*rest.Request, *struct{}) (*rest.Listed[wire.Invitation], error) {
 		out := &rest.Listed[wire.Invitation]{Body: rest.List[wire.Invitation]{Items: []wire.Invitation{}}}
 		if s.cfg.Invitations != nil {
@@ -66,7 +66,7 @@ func (s *Server) invite(req *rest.Request, in *invitationInput) (*rest.One[wire.
 		return s.rest.Changed(req, tx, "instance/"+made.Name, "invitation "+made.ID+" made")
 	})
 	if err != nil { // nobody may use what the audit does not have
-		_, _ = to.Withdraw(made.ID)
+		_, _ = to.Withdraw(req, made.ID)
 		return nil, err
 	}
 	return &rest.One[wire.NewInvitation]{Body: made}, nil
@@ -78,7 +78,7 @@ func (s *Server) withdraw(req *rest.Request, in *rest.NameInput) (*struct{}, err
 		return nil, err
 	}
 	// It ends before the audit has it: if that fails, an admin asks again.
-	ended, err := to.Withdraw(in.Name)
+	ended, err := to.Withdraw(req, in.Name)
 	if err != nil {
 		return nil, err
 	}

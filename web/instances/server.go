@@ -20,7 +20,7 @@ type Config struct {
 type Inviter interface {
 	Invite(ctx context.Context, name, by string) (wire.NewInvitation, error)
 	Invitations() []wire.Invitation
-	Withdraw(id string) (wire.Invitation, error)
+	Withdraw(ctx context.Context, id string) (wire.Invitation, error)
 }
 
 // Keeper knows the instances of the database, and may change them. *duty.Keeper is one.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Invitation lets a machine become an instance. The leader has it in its memory.
+// Invitation lets a machine become an instance.
 type Invitation struct {
 	ID        string     `json:"id" doc:"No secret"`
 	Name      string     `json:"name,omitempty" doc:"What the new instance must be called; absent: the new machine chooses"`
@@ -23,5 +23,5 @@ type NewInvitation struct {
 	Invitation
 	Code      string   `json:"code" doc:"Shown this once. Anybody with this code gets secret.key and the password of the database"`
 	Addresses []string `json:"addresses" doc:"Where the new machine may ask, each with a port"`
-	Command   string   `json:"command" doc:"For the new machine"`
+	Command   string   `json:"command" doc:"For the new machine. It asks for the code, or reads it from standard input"`
 }

@@ -94,6 +94,7 @@ func TestJudges(t *testing.T) {
 		"one signed by SHA-1":             {certificate(x509.RSA, x509.SHA1WithRSA, 1), Failed, "SHA1", "RSA"},
 		"an elliptic key, signed by RSA":  {certificate(x509.ECDSA, x509.SHA256WithRSA, 1), Failed, "key of kind ECDSA", "RSA"},
 		"one that is not valid yet":       {Certificate("ca.crt", &x509.Certificate{PublicKeyAlgorithm: x509.RSA, SignatureAlgorithm: x509.SHA256WithRSA, NotBefore: now.AddDate(0, 0, 1), NotAfter: now.AddDate(1, 0, 0)}, now), Failed, "not valid before", "clock"},
+		"one that runs out soon":          {endsIn(9), Warning, "in 9 days", "slipway tls rotate"},
 		"one that has run out":            {certificate(x509.RSA, x509.SHA256WithRSA, -1), Failed, "has run out", "slipway tls rotate"},
 		"no other DHCP server":            {OtherServers("eth1", nil, nil), OK, "none heard", ""},
 		"another one":                     {OtherServers("eth1", []netip.Addr{addr("10.0.0.2")}, nil), Warning, "10.0.0.2", "--mode full"},
@@ -105,6 +106,11 @@ func TestJudges(t *testing.T) {
 			}
 		})
 	}
+}
+
+func endsIn(days int) Check {
+	c := &x509.Certificate{PublicKeyAlgorithm: x509.RSA, SignatureAlgorithm: x509.SHA256WithRSA, NotAfter: now.AddDate(0, 0, days)}
+	return Certificate("ca.crt", c, now)
 }
 
 func certificate(key x509.PublicKeyAlgorithm, by x509.SignatureAlgorithm, years int) Check {

@@ -299,6 +299,11 @@ func (p Port) clashes(s Socket) bool {
 	return !p.Address.IsValid() || p.Address.IsUnspecified() || !s.Address.IsValid() || s.Address.IsUnspecified() || p.Address == s.Address.Unmap()
 }
 
+// CertificateEndsSoon is how long before its end the doctor warns about a certificate.
+const CertificateEndsSoon = 30 * 24 * time.Hour
+
+const renewBoot = "slipway tls rotate --door boot makes another, which the loaders of machines must trust; --finish puts it in force"
+
 // Certificate says whether iPXE takes a certificate: releases up to 1.21 know RSA with SHA-2 only, and no keys above 4096
 // bits.
 func Certificate(name string, c *x509.Certificate, now time.Time) Check {
@@ -306,7 +311,10 @@ func Certificate(name string, c *x509.Certificate, now time.Time) Check {
 	other := "iPXE up to 1.21 takes RSA keys with SHA-256 only: make the authority again with such a key"
 	switch {
 	case now.After(c.NotAfter):
-		k.Status, k.Detail, k.Hint = Failed, "has run out on "+c.NotAfter.UTC().Format(time.DateOnly), "slipway tls rotate --door boot makes another, which the loaders of machines must trust; --finish puts it in force"
+		k.Status, k.Detail, k.Hint = Failed, "has run out on "+c.NotAfter.UTC().Format(time.DateOnly), renewBoot
+	case c.NotAfter.Sub(now) < CertificateEndsSoon:
+		k.Status, k.Hint = Warning, renewBoot
+		k.Detail = fmt.Sprintf("runs out on %s, in %d days", c.NotAfter.UTC().Format(time.DateOnly), int(c.NotAfter.Sub(now).Hours()/24))
 	case now.Before(c.NotBefore):
 		k.Status, k.Detail, k.Hint = Failed, "is not valid before "+c.NotBefore.UTC().Format(time.RFC3339), "look at the clock of this machine"
 	case c.PublicKeyAlgorithm != x509.RSA:

@@ -145,6 +145,52 @@ func TestBeyondLoopbackTheSitesOwnAuthoritySigns(t *testing.T) {
 	}
 }
 
+// TestWhatIsWrongWithTheCertificateIsSaid writes certificates over each other. The server goes on with the last one that it could read.
+func TestWhatIsWrongWithTheCertificateIsSaid(t *testing.T) {
+	files := keys.Pair{Cert: filepath.Join(t.TempDir(), "a.crt"), Key: filepath.Join(t.TempDir(), "a.key")}
+	day := 24 * time.Hour
+	give := func(until time.Duration) {
+		cert, key := signed(t, "one.example", time.Now().Add(until))
+		write(t, files, cert, key)
+	}
+	give(90 * day)
+	d := newTLSDoor(t, files)
+	for _, tc := range []struct {
+		name   string
+		do     func()
+		asked  string
+		status string
+		says   string
+	}{
+		{"it is well", func() {}, "one.example", ok, "until"},
+		{"another name", func() {}, "two.example", warning, "is not for two.example"},
+		{"another address", func() {}, "10.0.0.1", warning, "is not for 10.0.0.1"},
+		{"it ends soon", func() { d.at = d.at.Add(80 * day) }, "one.example", warning, "in 9 days"},
+		{"it has ended", func() { d.at = d.at.Add(20 * day) }, "one.example", failed, "has ended on"},
+		{"another one that has ended", func() { give(50 * day) }, "one.example", failed, "not in force: the certificate ended on"},
+		{"no certificate", func() { write(t, files, []byte("x"), []byte("y")) }, "one.example", failed, "failed to find any PEM"},
+		{"no file", func() { _ = os.Remove(files.Cert) }, "one.example", failed, "no such file"},
+		{"a clock that is behind", func() { give(90 * day); d.at = d.at.Add(-400 * day) }, "one.example", failed, "is not valid before"},
+		{"the clock is right again", func() { d.at = d.at.Add(400*day - 90*day) }, "one.example", ok, "until"},
+	} {
+		tc.do()
+		d.at = d.at.Add(time.Minute) // files are looked at every few seconds
+		k := d.Check([]string{tc.asked})
+		if k.Status != tc.status || !strings.Contains(k.Detail, tc.says) || (k.Hint == "") != (tc.status == ok) {
+			t.Errorf("%s: %+v", tc.name, k)
+		}
+	}
+	site := newTLSDoor(t, keys.Pair{})
+	if k := site.Check([]string{"two.example"}); k.Status != ok {
+		t.Errorf("the site's own: %+v", k)
+	}
+	site.at = site.at.Add(keys.CAFor - 10*day)
+	k := site.Check(nil)
+	if k.Status != warning || !strings.Contains(k.Detail, "the authority ends on") || !strings.Contains(k.Hint, "slipway tls rotate") {
+		t.Errorf("its authority ends soon: %+v", k)
+	}
+}
+
 func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	files := keys.Pair{Cert: filepath.Join(t.TempDir(), "a.crt"), Key: filepath.Join(t.TempDir(), "a.key")}
 	cert, key := signed(t, "one.example", time.Now().Add(90*24*time.Hour))
@@ -153,7 +199,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	if got := d.names(t); len(got) != 1 || got[0] != "one.example" {
 		t.Fatal(got)
 	}
-	if k := checkTLS(d.AdminTLS); k.Status != ok {
+	if k := d.Check(nil); k.Status != ok {
 		t.Errorf("%+v", k)
 	}
 
@@ -163,7 +209,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	if got := d.names(t); got[0] != "one.example" {
 		t.Errorf("a certificate with another's key is shown: %s", got)
 	}
-	if k := checkTLS(d.AdminTLS); k.Status != failed || k.Hint == "" {
+	if k := d.Check(nil); k.Status != failed || k.Hint == "" {
 		t.Errorf("%+v", k)
 	}
 	write(t, files, other, otherKey)
@@ -171,7 +217,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	if got := d.names(t); got[0] != "two.example" {
 		t.Errorf("the renewed one is not shown: %s", got)
 	}
-	if k := checkTLS(d.AdminTLS); k.Status != warning || !strings.Contains(k.Detail, "in 9 days") {
+	if k := d.Check(nil); k.Status != warning || !strings.Contains(k.Detail, "in 9 days") {
 		t.Errorf("%+v", k)
 	}
 	if err := d.SetTLS(t.Context(), cert, key); err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"slipway.dev/slipway/bmc/fake"
+	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/cmd/slipway/serve/checkup"
 	"slipway.dev/slipway/cmd/slipway/serve/files"
 	"slipway.dev/slipway/cmd/slipway/serve/instance"
@@ -61,6 +62,7 @@ type appliance struct {
 	db         *sqlstore.Store
 	store      inventory.Store // db, as this instance may use it
 	key        *keys.Key
+	clock      instance.Clock // of what is stored
 	database   *storage.Watch
 	hub        *live.Hub
 	networks   *lookup.Networks
@@ -132,6 +134,7 @@ func (a *appliance) mayOrder() error {
 // the listeners are open, writes what a first start leaves behind.
 func (a *appliance) start(ctx context.Context) error {
 	var err error
+	now := a.clock.Now
 	if a.loaders, err = images.LoadLoaders(a.cfg.Loaders); err != nil {
 		return err
 	}
@@ -157,12 +160,12 @@ func (a *appliance) start(ctx context.Context) error {
 		return err
 	}
 	if a.cache, err = images.New(images.Config{
-		Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: a.catalogue, Now: time.Now, Loaders: a.loaders,
+		Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: a.catalogue, Now: now, Loaders: a.loaders,
 		Egress: a.egress, Share: a.share,
 	}); err != nil {
 		return err
 	}
-	a.jobs = images.NewJobs(images.JobsConfig{Import: a.cache.Import, Check: a.catalogue.Check, Now: time.Now, Log: a.log})
+	a.jobs = images.NewJobs(images.JobsConfig{Import: a.cache.Import, Check: a.catalogue.Check, Now: now, Log: a.log})
 	quirks, err := a.cfg.quirks()
 	if err != nil {
 		return err
@@ -177,11 +180,11 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.duid = serverDUID(a.key.Fingerprint)
 	sealed := secretsOf{vault{a.key.Box, a.store}}
-	a.joiner = join.New(join.Config{Store: a.store, Secrets: sealed, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
-	nodes := node.New(node.Config{Egress: a.egress, Store: a.store, Secrets: sealed, Site: a.cfg.Site, Now: time.Now, Log: a.log})
+	a.joiner = join.New(join.Config{Store: a.store, Secrets: sealed, Now: now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
+	nodes := node.New(node.Config{Egress: a.egress, Store: a.store, Secrets: sealed, Site: a.cfg.Site, Now: now, Log: a.log})
 	// The record reads the files of the last run, so that explain also knows the packets of before a restart.
 	a.record, a.recordLogs = newRecord(&a.cfg, instances, a.networks.Known.HasMAC, a.log)
-	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: time.Now}); err != nil {
+	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: now}); err != nil {
 		return err
 	}
 	if a.neighbours, err = lookup.NewNeighbours(); err != nil {
@@ -193,7 +196,7 @@ func (a *appliance) start(ctx context.Context) error {
 		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts, SignersOf: a.loaders.Signers},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
 		Store:      a.store, OnDuty: a.onEngine, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
-		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
+		NewID: newHostID, Now: now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
 		Renderer: render.New(Parts()), Secrets: a.key.Box, Join: a.joiner, ReportKey: a.key.Reports, Neighbour: a.neighbourAt,
 		OpenBMC:      openBMC(drivers(a.store, a.bank), a.egress.Guarded(a.mayOrder)),
 		Confidential: confidential, Sealer: a.key.Box, NewULID: newULID, Site: a.cfg.Site,
@@ -203,12 +206,12 @@ func (a *appliance) start(ctx context.Context) error {
 	// Every commit wakes the hub. Set before anything serves: an event of the first moment would wait for the hub's poll.
 	a.db.OnCommit(a.hub.Wake)
 	// Controllers of clusters call the engine in this process, through the same contract as from within a cluster.
-	a.here = backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: a.key.Box, Site: a.cfg.Site, Now: time.Now})
-	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: a.here, Planes: nodes, Secrets: sealed, Now: time.Now, Log: a.log})
+	a.here = backend.NewLocal(backend.LocalConfig{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: a.key.Box, Site: a.cfg.Site, Now: now})
+	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: a.here, Planes: nodes, Secrets: sealed, Now: now, Log: a.log})
 	manager.RouteLogs(a.log)
 	a.attacher = manager.New(manager.Config{
 		Store: a.store, Secrets: sealed, Appliance: a.here, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
-		Version: a.cfg.Version, Now: time.Now, Log: a.log,
+		Version: a.cfg.Version, Now: now, Log: a.log,
 	})
 	a.instances = instance.NewWatch(a.member.Duties, a.store)
 	if err := a.openLink(keyFor("link of the instances", a.key.Reports)); err != nil {
@@ -230,7 +233,12 @@ func (a *appliance) start(ctx context.Context) error {
 	a.reports = trouble.NewReports()
 	a.machine = &trouble.Machine{
 		Instance: a.member.Name, DataDir: a.cfg.DataDir, Interfaces: a.cfg.Interfaces, DB: a.db, Database: a.database,
-		Networks: a.networks, Unserved: a.subnets.withoutSubnet, Files: a.files, Gates: a.gates, Alarms: a.alarms,
+		Networks: a.networks, Unserved: a.subnets.withoutSubnet, Files: a.files, Gates: a.gates, Alarms: a.alarms, Clock: &a.clock,
+		Checks: map[string]func() []Check{
+			inventory.IssueCertificate: a.certs.checks,
+			inventory.IssueLoader:      func() []Check { return doctor.Loaders(a.loaders) },
+			inventory.IssuePort:        a.check.checkPorts6,
+		},
 	}
 	a.others = &otherServers{
 		cfg: &a.cfg, networks: a.networks, instances: instances, engine: a.decides, subnets: a.answering.Subnets, log: a.log,
@@ -269,7 +277,7 @@ func (a *appliance) startLeading(ctx context.Context) error {
 		Metrics:     promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf,
 		BootBase: bootBase(&a.cfg), BootPort: a.cfg.BootPort, Interfaces: func() []wire.Interface { return listInterfaces(&a.cfg, a.log) },
 		Probe: a.others.probe, ForeignServers: a.others.foreignServers,
-		Version: a.cfg.Version, Now: time.Now, Log: a.log,
+		Version: a.cfg.Version, Now: a.clock.Now, Log: a.log,
 		Logs: a.machineLogs(),
 		Scan: scanner{a.egress, a.neighbours}.scan, Configs: a.engine, Secrets: a.key.Box,
 		CheckTarget: func(ctx context.Context, t inventory.JoinTarget) wire.TargetCheck {
@@ -286,9 +294,7 @@ func (a *appliance) startLeading(ctx context.Context) error {
 // machineChecks are those about the machine of this instance.
 func (a *appliance) machineChecks(ctx context.Context) []Check {
 	checks, _ := a.check.checkMachine(ctx, a.cfg.Interfaces)
-	if a.certs.admin != nil {
-		checks = append(checks, checkTLS(a.certs.admin))
-	}
+	checks = append(checks, a.certs.checks()...)
 	if c, ok := a.database.Check(); ok {
 		checks = append(checks, c)
 	}
@@ -445,11 +451,11 @@ func (a *appliance) openLink(key []byte) error {
 	a.link = peer.New(peer.Config{Identity: who, Listen: a.cfg.InstanceListen, Door: a.gates.Link, Admit: a.member.Admit, Log: a.log})
 	a.remote = leader.New(leader.Config{
 		Client: a.peers, Leader: a.member.Leader, Heard: a.member.Heard, Neighbour: a.neighbours.Of, Offer: a.engine.Foresee,
-		Now: time.Now, Log: a.log,
+		Now: a.clock.Now, Log: a.log,
 	})
 	a.decides = leader.NewSwitch(a.remote)
 	a.copies = copies.New(copies.Config{
-		Cache: a.cache, Store: a.store, Peers: files.NewOthers(a.peers, a.member.Duties.Others), Now: time.Now, Log: a.log,
+		Cache: a.cache, Store: a.store, Peers: files.NewOthers(a.peers, a.member.Duties.Others), Now: a.clock.Now, Log: a.log,
 	})
 	files.Register(a.link, a.cache, a.copies)
 	a.machineLogs().Register(a.link)

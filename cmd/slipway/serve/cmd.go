@@ -165,7 +165,10 @@ func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []
 		checks = append(checks, k)
 	}
 	if len(cfg.Interfaces) == 0 {
-		checks = append(checks, Check{Name: "interfaces", Status: warning, Detail: "none is named, so none was checked", Hint: "--interface NAME, or --config FILE as slipway serve has them"})
+		checks = append(checks, Check{
+			Name: "interfaces", Status: warning, Detail: "none is named, so none was checked",
+			Hint: "write interfaces: [NAME] into " + UsualConfig + ", or name them: slipway doctor --interface NAME",
+		})
 	}
 	loaders, err := images.LoadLoaders(cfg.Loaders)
 	if err != nil {

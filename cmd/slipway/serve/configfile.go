@@ -61,6 +61,9 @@ func (c *Config) ReadFile(path string) error {
 	return c.storage().CheckFile(path)
 }
 
+// UsualConfig is the configuration file that the unit of systemd uses.
+const UsualConfig = "/etc/slipway/config.yaml"
+
 // ownKeys are the keys of the file that each instance has for itself. All instances share the others, because each of them may become the
 // leader.
 var ownKeys = []string{

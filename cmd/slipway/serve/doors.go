@@ -43,7 +43,7 @@ func (a *appliance) machineDoors(ctx context.Context) (map[string]func(context.C
 	}
 	d := dhcp.Config{
 		Interfaces: a.cfg.Interfaces, Book: a.networks.Book, Leases: a.networks, Boots: a.decides, BootPort: a.cfg.BootPort,
-		ProbeFor: probeFor, StoreState: stored, Now: time.Now, Log: a.log,
+		ProbeFor: probeFor, StoreState: stored, Now: a.clock.Now, Log: a.log,
 		Classes: a.networks.Classes, Answers: a.answering.Answers, Instances: a.answering.IsInstance,
 	}
 	ours := &lookup.Own{Interfaces: a.cfg.Interfaces}
@@ -57,13 +57,14 @@ func (a *appliance) machineDoors(ctx context.Context) (map[string]func(context.C
 	downloads := admission.New(ours.Admission, time.Now) // whatever the protocol: they share the links
 	tftpDoor := tftp.New(tftp.Config{
 		Listen: lookup.Everywhere(69), Serves: ours.Serves,
-		Boots: a.decides, Loaders: a.loaders, BootPort: a.cfg.BootPort, Knows: a.isKnownAt, Now: time.Now, Log: a.log,
+		Boots: a.decides, Loaders: a.loaders, BootPort: a.cfg.BootPort, Knows: a.isKnownAt, Now: a.clock.Now, Log: a.log,
 		Files: &tftp.ForLoaders{Scripts: a.decides, Artefacts: a.artefacts(), Admission: downloads, Log: a.log},
 	})
 	bootDoor := httpboot.New(httpboot.Config{
 		ListenTLS: a.certs.bootListen(), TLS: a.certs.bootConfig(), Door: a.gates.Boot, DoorTLS: a.gates.BootTLS,
 		Listen: lookup.Everywhere(a.cfg.BootPort), Serves: ours.Serves,
-		Boots: a.decides, Agents: a.decides, Loaders: a.loaders, Artefacts: a.artefacts(), Admission: downloads, Now: time.Now, Log: a.log,
+		Boots: a.decides, Agents: a.decides, Loaders: a.loaders, Artefacts: a.artefacts(), Admission: downloads,
+		Now: a.clock.Now, Log: a.log,
 	})
 	// The ports are opened here and served later: a port that another program has must fail the start, before any subnet is
 	// made.
@@ -172,7 +173,7 @@ func listenAdmin(ctx context.Context, at string) (net.Listener, error) {
 func (a *appliance) dhcp6Door(storeState func(error)) *dhcp6.Server {
 	c := dhcp6.Config{
 		Interfaces: a.cfg.Interfaces, Book: a.networks.Book6, Leases: a.networks, Boots: a.decides, BootPort: a.cfg.BootPort, DUID: a.duid,
-		ProbeFor: probeFor, Foreign: a.decides.Foreign, StoreState: storeState, Now: time.Now, Log: a.log,
+		ProbeFor: probeFor, Foreign: a.decides.Foreign, StoreState: storeState, Now: a.clock.Now, Log: a.log,
 		Unanswered: a.unanswered, Knows: a.networks.Known.HasMAC, Classes: a.networks.Classes, Answers: a.answering.Answers,
 	}
 	if !a.cfg.CheckConflict {
@@ -189,7 +190,9 @@ func (a *appliance) tapDoor() *tap.Server {
 	if a.cfg.BootTLSPort != 0 {
 		ports = append(ports, a.cfg.BootTLSPort)
 	}
-	return tap.New(tap.Config{Interfaces: a.cfg.Interfaces, Ports: ports, Record: a.heardFrame, Knows: a.networks.Known.Has, Now: time.Now, Log: a.log})
+	return tap.New(tap.Config{
+		Interfaces: a.cfg.Interfaces, Ports: ports, Record: a.heardFrame, Knows: a.networks.Known.Has, Now: a.clock.Now, Log: a.log,
+	})
 }
 
 // heardFrame keeps a packet of a boot, and shows it to the instance with the engine, which explains boots by it.

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
@@ -33,7 +32,7 @@ func (a *appliance) front(ctx context.Context, tcp, socket net.Listener) error {
 		Store: a.db, Secrets: a.key.Box, Proxies: a.cfg.proxies(), ExternalURL: a.cfg.externalURL(), Version: a.cfg.Version,
 		FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Key: cookieKey(a.key.Reports), UI: ui.Files(),
 		SelfCheck: a.checkup.Look, Database: a.database.Wire, Instance: a.member.Name, Ready: a.frontParts,
-		Now: time.Now, Log: a.log,
+		Now: a.clock.Now, Log: a.log,
 	})
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -83,14 +82,17 @@ func (a *appliance) answerPeers() {
 	if a.link == nil {
 		return
 	}
-	(&leader.Answerer{Engine: a.engine, Record: a.record, Learn: a.told.Learn, Now: time.Now, Log: a.log}).Register(a.link)
+	(&leader.Answerer{Engine: a.engine, Record: a.record, Learn: a.told.Learn, Now: a.clock.Now, Log: a.log}).Register(a.link)
 	a.reports.Register(a.link)
 	a.checkup.RegisterSite(a.link)
 	leader.AdminHandler(a.link, a.admin.PeerHandler(), a.admin.PeerSocketHandler(leader.UserOf))
 }
 
-// invitations are those that this instance has as the leader.
-func (a *appliance) invitations() *invite.Book {
+// invitationsRow has the invitations among the keys of the site.
+const invitationsRow = "invitations"
+
+// invitations are those that this instance has as the leader, with those of the leader before.
+func (a *appliance) invitations(ctx context.Context) (*invite.Book, error) {
 	roster := func(ctx context.Context) (r duty.Roster, err error) {
 		err = a.store.Read(ctx, func(tx inventory.Tx) error {
 			r, err = a.member.Duties.Roster(tx)
@@ -98,8 +100,8 @@ func (a *appliance) invitations() *invite.Book {
 		})
 		return r, err
 	}
-	return invite.NewBook(invite.Config{
-		Pack: a.handOver, Pin: a.pin, Now: time.Now, Log: a.log,
+	book := invite.NewBook(invite.Config{
+		Pack: a.handOver, Pin: a.pin, Now: a.clock.Now, Log: a.log,
 		Links: func(ctx context.Context) ([]string, error) {
 			r, err := roster(ctx)
 			if err != nil {
@@ -114,15 +116,26 @@ func (a *appliance) invitations() *invite.Book {
 			}
 			return invite.MayBe(r, name)
 		},
-		Note: func(ctx context.Context, name, detail string) error {
+		Keep: func(ctx context.Context, text string, note *invite.Note) error {
 			return a.store.Write(ctx, func(tx inventory.Tx) error {
+				now := a.clock.Now()
+				if err := tx.SaveSiteKey(inventory.SiteKey{Name: invitationsRow, Public: text, SinceAt: now}); err != nil || note == nil {
+					return err
+				}
 				return tx.AddEvent(&inventory.Event{
-					At: time.Now(), Kind: inventory.EventChanged, Subject: "instance/" + name,
-					Detail: detail,
+					At: now, Kind: inventory.EventChanged, Subject: "instance/" + note.Instance, Detail: note.Detail,
 				})
 			})
 		},
 	})
+	had, err := inventory.Read(ctx, a.store, func(tx inventory.Tx) (inventory.SiteKey, error) { return tx.FindSiteKey(invitationsRow) })
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
+		return nil, err
+	}
+	if err := book.Load(had.Public); err != nil { // an admin can make others
+		a.log.Warn("invitations of before cannot be used", "err", err)
+	}
+	return book, nil
 }
 
 // handOver is what a machine gets that becomes an instance.

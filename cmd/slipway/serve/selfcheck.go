@@ -144,15 +144,7 @@ func sharedNetworks(interfaces []string, addrs func(name string) []netip.Addr, s
 
 // checkSubnets6 says which IPv6 subnets cannot boot anything: a machine fetches its loader from an address of ours.
 func (c *selfCheck) checkSubnets6() (checks []Check) {
-	// Only the DHCPv6 listener knows which ports it did not get, and it is made after the first checks.
-	if c.dhcp6 != nil {
-		for _, name := range c.dhcp6.Taken() {
-			checks = append(checks, Check{
-				Name: "dhcpv6 " + name, Status: warning, Detail: "UDP port 547 is taken by another program: nobody is answered over DHCPv6 there",
-				Hint: "stop it before you make an IPv6 subnet; find it with: ss -lunp 'sport = :547'",
-			})
-		}
-	}
+	checks = c.checkPorts6()
 	if c.networks == nil {
 		return checks // the server has not opened its networks yet
 	}
@@ -166,6 +158,26 @@ func (c *selfCheck) checkSubnets6() (checks []Check) {
 			Name: "subnet " + s.Name, Status: failed, Detail: fmt.Sprintf("%s has no address in %s: machines get addresses there and nothing to boot", s.Interface, s.CIDR),
 			Hint: fmt.Sprintf("ip -6 addr add %s/%d dev %s", s.CIDR.Addr().Next(), s.CIDR.Bits(), s.Interface),
 		})
+	}
+	return checks
+}
+
+// checkPorts6 says on which interfaces another program has the port of DHCPv6.
+func (c *selfCheck) checkPorts6() (checks []Check) {
+	if c.dhcp6 == nil || c.networks == nil { // only the listener knows which ports it did not get, and it is made after the first checks
+		return nil
+	}
+	for _, name := range c.dhcp6.Taken() {
+		k := Check{
+			Name: "dhcpv6 " + name, Status: warning,
+			Detail: "UDP port 547 is taken by another program: nobody is answered over DHCPv6 there",
+			Hint:   "stop it before you make an IPv6 subnet; find it with: ss -lunp 'sport = :547'",
+		}
+		isServed := func(s inventory.Subnet) bool { return s.Interface == name && s.Mode != inventory.ModeOff }
+		if slices.ContainsFunc(*c.networks.Six.Load(), isServed) {
+			k.Status, k.Hint = failed, "stop it; find it with: ss -lunp 'sport = :547'; the port is taken over within seconds"
+		}
+		checks = append(checks, k)
 	}
 	return checks
 }

@@ -82,6 +82,7 @@ func (a *appliance) join(ctx context.Context) (err error) {
 		if err := instance.CheckClock(ctx, a.db, time.Now); err != nil {
 			return err
 		}
+		a.clock.Agreed(time.Now())
 		if err := instance.CheckSite(ctx, a.db, a.cfg.DataDir, a.cfg.Site); err != nil {
 			return err
 		}
@@ -176,7 +177,11 @@ func closeAll(listeners ...net.Listener) {
 
 // lead starts what only the leader does.
 func (a *appliance) lead(ctx context.Context, p *parts, tcp, socket net.Listener) error {
-	a.invites.Store(a.invitations())
+	book, err := a.invitations(ctx)
+	if err != nil {
+		return err
+	}
+	a.invites.Store(book)
 	if err := a.startLeading(ctx); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/keys"
@@ -29,6 +30,8 @@ type certificates struct {
 	log   *slog.Logger
 	boot  *keys.Authority // nil: the boot listener speaks without TLS
 	admin *keys.AdminTLS  // nil: the admin listener does
+
+	unread atomic.Pointer[string] // why those of the database cannot be read; nil: they can, or the database does not answer
 }
 
 // openCertificates reads the certificates from the database, or makes them at the first start. Any instance may do so, and one wins.
@@ -54,6 +57,11 @@ func (c *certificates) follow(ctx context.Context) error {
 	said := ""
 	for sleep.For(ctx, certificatesEvery) == nil {
 		err := c.look(ctx)
+		c.unread.Store(nil)
+		if err != nil && !inventory.IsKind(err, inventory.Unavailable) {
+			text := inventory.Clean(err.Error(), 200)
+			c.unread.Store(&text)
+		}
 		if err == nil || ctx.Err() != nil {
 			said = ""
 		} else if now := err.Error(); now != said {
@@ -128,24 +136,32 @@ func (c *certificates) adminURL(at net.Addr) string {
 	return "https://" + at.String()
 }
 
-// checkTLS looks at the certificate of the admin door.
-func checkTLS(t *keys.AdminTLS) Check {
-	s := t.TLSState()
-	authority, _, _ := t.Site.Trusted()
-	left := s.NotAfter.Sub(t.Now())
-	// A refused file comes first, because an admin believes that it is in force.
-	switch {
-	case s.Refused != "":
-		return Check{Name: "admin TLS", Status: failed, Detail: "the newest certificate is not in force: " + s.Refused, Hint: "give a certificate and the key it was made for"}
-	case s.From == system.TLSSite && t.Now().After(authority.NotAfter):
-		return Check{
-			Name: "admin TLS", Status: failed, Detail: "the authority has ended on " + authority.NotAfter.Format(time.DateOnly),
-			Hint: "slipway tls rotate, then: slipway tls rotate --finish",
-		}
-	case s.From != system.TLSSite && left < keys.TlsWarnFor:
-		return Check{Name: "admin TLS", Status: warning, Detail: fmt.Sprintf("the certificate ends on %s, in %d days", s.NotAfter.Format(time.DateOnly), int(left.Hours()/24)), Hint: "renew it: slipway tls set --cert FILE --key FILE"}
+// checks are those of all certificates. The issues about them say the same.
+func (c *certificates) checks() (all []Check) {
+	if c.boot != nil {
+		all = append(all, c.boot.Check(time.Now()))
 	}
-	return Check{Name: "admin TLS", Status: ok, Detail: fmt.Sprintf("certificate of %s, until %s", s.From, s.NotAfter.Format(time.DateOnly))}
+	if c.admin != nil {
+		all = append(all, c.admin.Check(c.askedFor()))
+	}
+	if said := c.unread.Load(); said != nil {
+		all = append(all, Check{
+			Name: "certificates in the database", Status: failed, Detail: "cannot be read, those from before stay in force: " + *said,
+			Hint: "does this instance have the secret.key of the others? Else restore a backup of the database",
+		})
+	}
+	return all
+}
+
+// askedFor are the names by which browsers ask for the admin listener, as far as the settings say. Behind a proxy, they ask that one.
+func (c *certificates) askedFor() (names []string) {
+	if len(c.cfg.TrustedProxies) > 0 {
+		return nil
+	}
+	if outside, err := url.Parse(c.cfg.ExternalURL); err == nil && outside.Hostname() != "" {
+		names = append(names, outside.Hostname())
+	}
+	return append(names, c.cfg.AdminHosts...)
 }
 
 // rotate prepares or puts in force the authority that comes after that of a listener. In between, clients need both:

@@ -1,10 +1,11 @@
 package invite
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
@@ -15,9 +16,8 @@ const (
 	pathJoin = "/join"                  // for new machines
 	pathPass = "/invitations/hand-over" // for instances that pass a request on
 
-	mostBody                 = 4 << 10
-	bodyFor                  = 5 * time.Second
-	mostAtOnce, mostOfSource = 64, 4 // requests at the same time
+	mostBody = 4 << 10
+	bodyFor  = 5 * time.Second
 )
 
 // passed is a request that another instance has received.
@@ -34,9 +34,7 @@ type Answerer struct {
 	Leader func() (link string, ok bool)
 	Client *peer.Client
 
-	mu   sync.Mutex
-	allN int
-	here map[netip.Prefix]int // requests by their source
+	places places
 }
 
 // Register adds the questions to what the link answers.
@@ -66,16 +64,26 @@ func (a *Answerer) join(w http.ResponseWriter, r *http.Request) {
 		peer.SendError(w, inventory.Errorf(inventory.Internal, "the connection has no address: %w", err))
 		return
 	}
-	source := at.Addr().Unmap()
-	if !a.enter(source) {
-		peer.SendError(w, inventory.Errorf(inventory.Unavailable,
-			"too many machines ask to become instances").WithHint("try again in some seconds"))
+	source, c := at.Addr().Unmap(), http.NewResponseController(w)
+	busy := inventory.Errorf(inventory.Unavailable, "too many machines ask to become instances").WithHint("try again in some seconds")
+	p := a.places.enter(source, func() { _ = c.SetReadDeadline(time.Now()) })
+	if p == nil {
+		peer.SendError(w, busy)
 		return
 	}
-	defer a.leave(source)
-	// Without it, a stranger who sends nothing would keep a place for good.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyFor))
-	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+	defer a.places.leave(p)
+	// Without it, a stranger who sends nothing would keep a place for long.
+	_ = c.SetReadDeadline(time.Now().Add(bodyFor))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	if !a.places.arrived(p) { // another machine has the place
+		peer.SendError(w, busy)
+		return
+	}
+	if err != nil {
+		peer.SendError(w, inventory.Errorf(inventory.Invalid, "the request cannot be read: %w", err))
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	peer.Handler(func(ctx context.Context, q Request) (HandOver, error) {
 		if book := a.Book(); book != nil {
 			return book.HandOver(ctx, source, q)
@@ -86,30 +94,4 @@ func (a *Answerer) join(w http.ResponseWriter, r *http.Request) {
 		}
 		return peer.Call[HandOver](ctx, a.Client.HTTP, "https://"+link+pathPass, passed{source, q})
 	}).ServeHTTP(w, r)
-}
-
-// enter reports whether there is a place for a request from an address.
-func (a *Answerer) enter(source netip.Addr) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	key := sourceOf(source)
-	if a.allN >= mostAtOnce || a.here[key] >= mostOfSource {
-		return false
-	}
-	if a.here == nil {
-		a.here = map[netip.Prefix]int{}
-	}
-	a.allN++
-	a.here[key]++
-	return true
-}
-
-func (a *Answerer) leave(source netip.Addr) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	key := sourceOf(source)
-	a.allN--
-	if a.here[key]--; a.here[key] == 0 {
-		delete(a.here, key)
-	}
 }

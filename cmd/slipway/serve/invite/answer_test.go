@@ -7,10 +7,13 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,23 +168,78 @@ func TestStrangersGetNothing(t *testing.T) {
 	}
 }
 
-// TestOneAddressLeavesPlacesForOthers lets one address send nothing, slowly.
+// TestOneAddressLeavesPlacesForOthers lets addresses send nothing, slowly.
 func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
-	d := &Answerer{}
+	var p places
+	var mine []*place
+	none := func() {}
 	for range mostOfSource {
-		if !d.enter(far) {
-			t.Fatal("no place")
+		mine = append(mine, p.enter(far, none))
+	}
+	if slices.Contains(mine, nil) || p.enter(far, none) != nil {
+		t.Errorf("one address has not its places, or more: %v", mine)
+	}
+	var gone []int
+	for n := range mostAtOnce - mostOfSource { // four of one address, and one of each other
+		p.enter(netip.AddrFrom4([4]byte{10, 0, 1, byte(n)}), func() { gone = append(gone, n) })
+	}
+	ended := 0
+	mine[0].give = func() { ended++ }
+	fresh := p.enter(near, none)
+	if fresh == nil || ended != 1 || p.arrived(mine[0]) || len(gone) > 0 {
+		t.Errorf("a newcomer has no place, or the place of another: %v, %d, %v", fresh, ended, gone)
+	}
+	if p.leave(mine[0]); len(p.all) != mostAtOnce {
+		t.Errorf("%d places", len(p.all))
+	}
+	for _, is := range mine[1:] {
+		if !p.arrived(is) {
+			t.Error("a place was lost for nothing")
 		}
 	}
-	if d.enter(far) || !d.enter(near) {
-		t.Error("one address takes the places of another")
+	if p.arrived(fresh); p.enter(netip.MustParseAddr("fd00::1"), none) == nil || !slices.Equal(gone, []int{0}) {
+		t.Errorf("the oldest of those that wait makes room, and not %v", gone)
 	}
-	for range mostOfSource {
-		d.leave(far)
+	for _, is := range p.all {
+		p.arrived(is)
 	}
-	d.leave(near)
-	if len(d.here) != 0 || d.allN != 0 || !d.enter(far) {
-		t.Errorf("%+v", d.here)
+	if p.enter(netip.MustParseAddr("fd00:1::1"), none) != nil {
+		t.Error("a request that has its body makes room")
+	}
+	for len(p.all) > 0 {
+		p.leave(p.all[0])
+	}
+	if len(p.here) != 0 {
+		t.Errorf("%+v", p.here)
+	}
+}
+
+// TestStrangersDoNotKeepANewMachineOut takes all places from 16 addresses, which send their bodies never.
+func TestStrangersDoNotKeepANewMachineOut(t *testing.T) {
+	r, leader := leading(t)
+	c := r.invite("")
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	for n := range mostAtOnce {
+		to := &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			DialContext:     (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+n/mostOfSource))}}).DialContext,
+		}}
+		body, more := io.Pipe()
+		defer more.Close()
+		slow.Go(func() {
+			if a, err := to.Post("https://"+leader+pathJoin, "application/json", body); err == nil {
+				_ = a.Body.Close()
+			}
+			to.CloseIdleConnections()
+		})
+	}
+	time.Sleep(time.Second)
+	began := time.Now()
+	h, _, err := ask(t, c, leader)
+	r.given("while strangers have all places", h, err, "node2")
+	if took := time.Since(began); took > bodyFor/2 {
+		t.Errorf("it waited for %s", took)
 	}
 }
 
@@ -209,7 +267,7 @@ func FuzzJoin(f *testing.F) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, pathJoin, bytes.NewReader(body))
 		d.join(w, r)
-		if w.Code == http.StatusOK || i.isBusy || i.isUsed() || d.allN != 0 {
+		if w.Code == http.StatusOK || i.isBusy || i.isUsed() || len(d.places.all) != 0 {
 			t.Errorf("%q: %d %s", body, w.Code, w.Body)
 		}
 		if len(q.ID) > 3 && q.ID != i.id && strings.Contains(log.String(), q.ID) {

@@ -26,16 +26,20 @@ type Config struct {
 	Links func(ctx context.Context) ([]string, error)
 	// MayBe refuses the name of an instance that runs, or may run.
 	MayBe func(ctx context.Context, name string) error
-	// Note stores an event about an instance. Nothing is handed over without it.
-	Note func(ctx context.Context, name, detail string) error
+	// Keep stores the text of all invitations, which Load reads after a takeover. With a note it stores an event in the same transaction.
+	// Nothing is handed over without it.
+	Keep func(ctx context.Context, text string, note *Note) error
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
-// Book has the invitations. It keeps the hashes of their secrets only, and ends with the leader: after a takeover an admin makes another
-// one. Many goroutines may use it.
+// Note is an event about an instance.
+type Note struct{ Instance, Detail string }
+
+// Book has the invitations of the leader. It keeps the hashes of their secrets only, here and in the database. Many goroutines may use it.
 type Book struct {
-	cfg Config
+	cfg     Config
+	keeping sync.Mutex // one at a time stores
 
 	mu    sync.Mutex
 	all   []*invitation // the oldest first
@@ -63,8 +67,22 @@ func (b *Book) Invite(ctx context.Context, name, by string) (out wire.NewInvitat
 	if err != nil {
 		return out, err
 	}
-	now := b.cfg.Now()
+	now := b.cfg.Now().UTC().Round(0)
 	i := &invitation{id: code.ID(), hash: code.hash(), name: name, by: by, madeAt: now, expiresAt: now.Add(lives)}
+	if err := b.add(i, now); err != nil {
+		return out, err
+	}
+	if err := b.keep(ctx, nil); err != nil {
+		b.remove(i)
+		return out, err
+	}
+	return wire.NewInvitation{
+		Invitation: i.shown(now), Code: code.Text(), Addresses: links,
+		Command: "sudo slipway instance join " + strings.Join(links, ","),
+	}, nil
+}
+
+func (b *Book) add(i *invitation, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.prune(now)
@@ -75,14 +93,17 @@ func (b *Book) Invite(ctx context.Context, name, by string) (out wire.NewInvitat
 		}
 	}
 	if openN >= mostOpen {
-		return out, inventory.Errorf(inventory.Conflict, "%d invitations are open", openN).
+		return inventory.Errorf(inventory.Conflict, "%d invitations are open", openN).
 			WithHint("withdraw one, or wait until they expire: slipway instance invitations")
 	}
 	b.all = append(b.all, i)
-	return wire.NewInvitation{
-		Invitation: i.shown(now), Code: code.Text(), Addresses: links,
-		Command: fmt.Sprintf("sudo slipway instance join %s %s", strings.Join(links, ","), code.Text()),
-	}, nil
+	return nil
+}
+
+func (b *Book) remove(i *invitation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = slices.DeleteFunc(b.all, func(o *invitation) bool { return o == i })
 }
 
 func (b *Book) mayBe(ctx context.Context, name string) error {
@@ -117,15 +138,23 @@ func (b *Book) Invitations() []wire.Invitation {
 	return all
 }
 
-// Withdraw ends an invitation, also for the machine that has used it.
-func (b *Book) Withdraw(id string) (wire.Invitation, error) {
+// Withdraw ends an invitation, also for the machine that has used it. After an error of the database it has ended until a takeover only.
+func (b *Book) Withdraw(ctx context.Context, id string) (wire.Invitation, error) {
+	out, err := b.withdraw(id)
+	if err == nil {
+		err = b.keep(ctx, nil)
+	}
+	return out, err
+}
+
+func (b *Book) withdraw(id string) (wire.Invitation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.cfg.Now()
 	i := b.find(id)
 	if i == nil {
 		return wire.Invitation{}, inventory.Errorf(inventory.NotFound, "there is no invitation %q", inventory.Clean(id, 20)).
-			WithHint("slipway instance invitations lists them; they end when another instance becomes the leader")
+			WithHint("slipway instance invitations lists them")
 	}
 	if state := i.state(now); state == Expired || state == Refused || !now.Before(i.expiresAt) {
 		return i.shown(now), inventory.Errorf(inventory.Conflict, "invitation %s has ended: it is %s", i.id, state).
@@ -147,13 +176,17 @@ func (b *Book) find(id string) *invitation {
 // HandOver answers a machine at an address. It refuses a wrong code, and then everybody at that address who shows too many of them. A
 // refusal for another reason, such as a name that is taken, does not use up the code.
 func (b *Book) HandOver(ctx context.Context, source netip.Addr, r Request) (out HandOver, err error) {
-	i, err := b.take(source, r)
+	i, hasEnded, err := b.take(source, r)
+	if hasEnded { // for a new leader, too
+		if err := b.keep(ctx, nil); err != nil {
+			b.cfg.Log.Warn("a new leader will not know that an invitation has ended", "err", err)
+		}
+	}
 	if err != nil {
 		return HandOver{}, err
 	}
-	given := false
 	defer func() {
-		b.put(i, source, &r, given)
+		b.put(i)
 		if err != nil {
 			b.cfg.Log.Warn("a machine with a right code was refused", "from", source, "invitation", i.id, "err", err)
 		}
@@ -170,27 +203,28 @@ func (b *Book) HandOver(ctx context.Context, source netip.Addr, r Request) (out 
 		return HandOver{}, err
 	}
 	out.Name = r.Name
-	// The event comes first: nothing leaves this machine without a trace.
-	err = b.cfg.Note(ctx, r.Name, fmt.Sprintf("the machine at %s was handed secret.key and the password of the database, to become "+
-		"instance %s, "+
-		"by invitation %s of %s", source, r.Name, i.id, i.by))
+	// The event comes first, and that the code is used up: nothing leaves this machine without a trace, and no new leader hands it over again.
+	undo := b.bind(i, source, &r)
+	err = b.keep(ctx, &Note{r.Name, fmt.Sprintf("the machine at %s was handed secret.key and the password of the database, to become "+
+		"instance %s, by invitation %s of %s", source, r.Name, i.id, i.by)})
 	if err != nil {
-		return HandOver{}, fmt.Errorf("note that a machine becomes an instance: %w", err)
+		undo()
+		return HandOver{}, err
 	}
 	b.cfg.Log.Info("a machine was handed secret.key, to become an instance", "instance", r.Name, "from", source, "invitation", i.id, "of",
 		i.by,
 		"version", inventory.Clean(r.Version, 40))
-	given = true
 	return out, nil
 }
 
-// take returns the invitation of a request, which nobody else gets until put.
-func (b *Book) take(source netip.Addr, r Request) (*invitation, error) {
+// take returns the invitation of a request, which nobody else gets until put. hasEnded says that
+// this was one wrong code too many.
+func (b *Book) take(source netip.Addr, r Request) (is *invitation, hasEnded bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.cfg.Now()
 	if wait := b.tries.wait(source, now); wait > 0 {
-		return nil, inventory.Errorf(inventory.Forbidden, "too many wrong codes came from %s", source).
+		return nil, false, inventory.Errorf(inventory.Forbidden, "too many wrong codes came from %s", source).
 			WithHint("wait %s", max(wait.Round(time.Second), time.Second))
 	}
 	i, hash := b.find(r.ID), sha256.Sum256(r.Secret)
@@ -202,37 +236,46 @@ func (b *Book) take(source netip.Addr, r Request) (*invitation, error) {
 			known = i.id
 		}
 		b.cfg.Log.Warn("a machine has shown a wrong code to become an instance", "from", source, "invitation", known)
-		return nil, inventory.Errorf(inventory.Forbidden, "no invitation has this code").
-			WithHint("invitations end when another instance becomes the leader; slipway instance invite makes another")
+		return nil, i != nil && i.wrongN == mostWrong, inventory.Errorf(inventory.Forbidden, "no invitation has this code").
+			WithHint("it is too old, or is that of another site: slipway instance invite makes another")
 	}
 	if len(r.Proof) != proofBytes {
-		return nil, inventory.Errorf(inventory.Invalid, "the proof of the new machine is not %d bytes", proofBytes).
+		return nil, false, inventory.Errorf(inventory.Invalid, "the proof of the new machine is not %d bytes", proofBytes).
 			WithHint("install the version of this instance there")
+	}
+	if i.isBusy { // whether it is used will be known soon
+		return nil, false, inventory.Errorf(inventory.Unavailable, "the code is being used at this moment").WithHint("try again in some seconds")
 	}
 	if err := i.over(sha256.Sum256(r.Proof), now); err != nil {
 		b.cfg.Log.Warn("a machine has shown a code that is good no more", "from", source, "invitation", i.id, "state", i.state(now))
-		return nil, err
-	}
-	if i.isBusy {
-		return nil, inventory.Errorf(inventory.Unavailable, "the code is being used at this moment").WithHint("try again in some seconds")
+		return nil, false, err
 	}
 	i.isBusy = true
-	return i, nil
+	return i, false, nil
 }
 
 // put ends what take began.
-func (b *Book) put(i *invitation, source netip.Addr, r *Request, given bool) {
+func (b *Book) put(i *invitation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i.isBusy = false
-	if !given {
-		return
-	}
+}
+
+// bind notes that an invitation is used by a machine. If that cannot be stored, undo takes it back.
+func (b *Book) bind(i *invitation, source netip.Addr, r *Request) (undo func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := i.use
 	if !i.isUsed() {
-		i.proof, i.usedAt, i.usedFrom = sha256.Sum256(r.Proof), b.cfg.Now(), source
+		i.proof, i.usedAt, i.usedFrom = sha256.Sum256(r.Proof), b.cfg.Now().UTC().Round(0), source
 	}
 	i.usedAs = r.Name
 	i.givenN++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		i.use = was
+	}
 }
 
 func (i *invitation) shown(now time.Time) wire.Invitation {

@@ -3,10 +3,12 @@ package invite
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +25,7 @@ type rig struct {
 	now   time.Time
 	log   bytes.Buffer
 	notes []string
+	kept  string // of the invitations
 	// Answers to the Book.
 	pack, note error
 	runs       string // name of an instance
@@ -47,8 +50,13 @@ func newRig(t *testing.T) *rig {
 				Sight:    duty.Sight{Life: duty.Alive},
 			}}}, name)
 		},
-		Note: func(_ context.Context, name, detail string) error {
-			r.notes = append(r.notes, name+": "+detail)
+		Keep: func(_ context.Context, text string, note *Note) error {
+			if note != nil {
+				r.notes = append(r.notes, note.Instance+": "+note.Detail)
+			}
+			if r.note == nil {
+				r.kept = text
+			}
 			return r.note
 		},
 		Now: func() time.Time { return r.now },
@@ -137,11 +145,11 @@ func TestInvitationsEnd(t *testing.T) {
 	r.now = r.now.Add(lives)
 	_, err = r.show(c, near, "a", "node2")
 	r.refused("late", err, "the code has expired")
-	_, err = r.book.Withdraw(c.ID())
+	_, err = r.book.Withdraw(t.Context(), c.ID())
 	r.refused("withdrawn late", err, "it is expired")
 
 	c = r.invite("")
-	if i, err := r.book.Withdraw(c.ID()); err != nil || i.State != "withdrawn" {
+	if i, err := r.book.Withdraw(t.Context(), c.ID()); err != nil || i.State != "withdrawn" {
 		t.Errorf("%+v, %v", i, err)
 	}
 	_, err = r.show(c, near, "a", "node2")
@@ -149,12 +157,12 @@ func TestInvitationsEnd(t *testing.T) {
 
 	c = r.invite("")
 	_, _ = r.show(c, near, "a", "node2")
-	if _, err := r.book.Withdraw(c.ID()); err != nil {
+	if _, err := r.book.Withdraw(t.Context(), c.ID()); err != nil {
 		t.Error(err)
 	}
 	_, err = r.show(c, near, "a", "node2")
 	r.refused("withdrawn after its use", err, "the invitation was withdrawn")
-	_, err = r.book.Withdraw("nothing")
+	_, err = r.book.Withdraw(t.Context(), "nothing")
 	r.refused("not there", err, "there is no invitation")
 
 	r.now = r.now.Add(lives + keepsFor)
@@ -290,7 +298,7 @@ func TestOneMachineAtATimeUsesACode(t *testing.T) {
 	r := newRig(t)
 	c := r.invite("")
 	inside, goOn := make(chan bool), make(chan bool)
-	r.book.cfg.Note = func(context.Context, string, string) error {
+	r.book.cfg.Keep = func(context.Context, string, *Note) error {
 		inside <- true
 		<-goOn
 		return nil
@@ -331,5 +339,54 @@ func TestAddressesForANewMachine(t *testing.T) {
 		if err := MayBe(r, name); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestANewLeaderKnowsTheInvitations goes on with what the leader before has stored.
+func TestANewLeaderKnowsTheInvitations(t *testing.T) {
+	r := newRig(t)
+	open, used, ended, wrong := r.invite(""), r.invite(""), r.invite(""), r.invite("")
+	h, err := r.show(used, near, "a", "node2")
+	r.given("the first machine", h, err, "node2")
+	if _, err := r.book.Withdraw(t.Context(), ended.ID()); err != nil {
+		t.Fatal(err)
+	}
+	bad := wrong
+	bad.secret[0] ^= 1
+	for n := range mostWrong { // each from another address
+		_, err = r.show(bad, netip.AddrFrom4([4]byte{10, 0, byte(n), 1}), "a", "node3")
+		r.refused("a wrong code", err, "no invitation has this code")
+	}
+	if had := []byte(r.kept); bytes.Contains(had, open.secret[:]) || strings.Contains(r.kept, base64.StdEncoding.EncodeToString(open.secret[:])) {
+		t.Errorf("a secret is stored: %s", had)
+	}
+	was := r.book.Invitations()
+	r.book = NewBook(r.book.cfg)
+	if err := r.book.Load(r.kept); err != nil {
+		t.Fatal(err)
+	}
+	if is := r.book.Invitations(); !reflect.DeepEqual(is, was) {
+		t.Errorf("the invitations were\n%+v, and are\n%+v", was, is)
+	}
+	h, err = r.show(open, far, "b", "node4")
+	r.given("with an open one", h, err, "node4")
+	h, err = r.show(used, near, "a", "node2")
+	r.given("the same machine once more", h, err, "node2")
+	_, err = r.show(used, far, "b", "node5")
+	r.refused("another machine", err, "the code was used by another machine")
+	_, err = r.show(ended, near, "a", "node5")
+	r.refused("a withdrawn one", err, "was withdrawn")
+	_, err = r.show(wrong, near, "a", "node5")
+	r.refused("after too many wrong codes", err, "wrong codes")
+	if err := r.book.Load("{"); err == nil {
+		t.Error("what cannot be read is taken")
+	}
+}
+
+func TestAnInvitationThatCannotBeStoredIsNone(t *testing.T) {
+	r := newRig(t)
+	r.note = errors.New("the database is away")
+	if _, err := r.book.Invite(t.Context(), "", "user alice"); err == nil || len(r.book.Invitations()) > 0 {
+		t.Errorf("%v: %+v", err, r.book.Invitations())
 	}
 }

@@ -67,12 +67,12 @@ func ParseCode(text string) (c Code, err error) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if want := letters.EncodedLen(codeBytes); len(text) != want {
 		return c, inventory.Errorf(inventory.Invalid, "this is not a whole code: it has %d characters, and a code has %d", len(text), want).
-			WithHint("copy the whole line that slipway instance invite has printed")
+			WithHint("copy the whole code that slipway instance invite has printed below the command")
 	}
 	all, err := letters.DecodeString(text)
 	if err != nil || letters.EncodeToString(all) != text || !bytes.Equal(checkOf(all[:codeBytes-checkBytes]), all[codeBytes-checkBytes:]) {
 		return c, inventory.Errorf(inventory.Invalid, "the code has a typing error").
-			WithHint("copy the whole line that slipway instance invite has printed")
+			WithHint("copy the whole code that slipway instance invite has printed below the command")
 	}
 	rest := all[copy(c.pin[:], all):]
 	rest = rest[copy(c.id[:], rest):]

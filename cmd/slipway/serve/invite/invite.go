@@ -1,7 +1,7 @@
 // Package invite lets a machine become an instance. An admin makes an invitation on a running instance, and carries its code to the new
 // machine. That machine shows the code over the link (package peer), and is handed secret.key and all that a start needs.
 //
-// Book has the invitations of the leader, in its memory. Answerer answers new machines at the link of each instance, and asks the leader.
+// Book has the invitations of the leader. They are in the database, too, so that a new leader knows them. Answerer answers new machines at the link of each instance, and asks the leader.
 // Ask is the end of the new machine. Package newcomer checks and writes what that machine gets.
 //
 // Start reading at Code, then Book.HandOver.
@@ -97,7 +97,11 @@ type invitation struct {
 	isWithdrawn       bool
 	wrongN            int
 	isBusy            bool // being handed over at this moment
-	// After the first hand-over.
+	use
+}
+
+// use is what became of an invitation after the first hand-over.
+type use struct {
 	proof    [32]byte // its SHA-256
 	usedAt   time.Time
 	usedFrom netip.Addr

@@ -72,7 +72,7 @@ func (t *AdminTLS) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 // Look reads the given files again when they have changed. The caller holds the lock, or is alone.
 func (t *AdminTLS) Look() {
 	now := t.Now()
-	if t.Given.Cert == "" || !t.at.IsZero() && now.Sub(t.at) < lookEvery {
+	if t.Given.Cert == "" || !t.at.IsZero() && now.Sub(t.at).Abs() < lookEvery { // somebody may have set the clock back
 		return
 	}
 	t.at = now
@@ -231,6 +231,3 @@ func (t *AdminTLS) DropTLS(ctx context.Context) error {
 	t.Vault.forget(oldUpload)
 	return t.Follow(ctx)
 }
-
-// TlsWarnFor is how long before its end a certificate that nobody renews by itself is complained about.
-const TlsWarnFor = 30 * 24 * time.Hour

@@ -2,6 +2,7 @@ package trouble
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -27,14 +28,17 @@ func Conditions(h *Health) (all []inventory.Issue) {
 	}
 	all = append(all, databaseIssues(h)...)
 	all = append(all, instanceIssues(h)...)
-	if h.Leap != 0 {
+	if i, ok := clockWrong(h); ok {
+		all = append(all, i)
+	} else if h.Leap != 0 && !asksDatabase(h) {
 		all = append(all, inventory.Issue{
 			Key: inventory.IssueClock, Type: inventory.IssueClock, Severity: inventory.SeverityWarning,
 			Cause: "the clock was set by " + h.Leap.Round(time.Second).String() + ": leases, deadlines and tokens end by the new time",
 			Hint:  "timedatectl shows who keeps it; set back, or right for an hour, this closes",
 		})
 	}
-	return slices.Concat(all, shedIssues(h), filesIssues(h.Files), interfaceIssues(h), artefactIssues(h.Faults), aloneIssues(h.Alone))
+	return slices.Concat(all, shedIssues(h), filesIssues(h.Files), interfaceIssues(h), artefactIssues(h.Faults), checkIssues(h.Checks),
+		aloneIssues(h.Alone))
 }
 
 func interfaceIssues(h *Health) (all []inventory.Issue) {
@@ -90,6 +94,29 @@ func artefactIssues(faults []images.Fault) (all []inventory.Issue) {
 			Key: inventory.IssueArtefact + "/" + string(f.Digest), Type: inventory.IssueArtefact, Severity: inventory.SeverityError,
 			Cause: inventory.Clean(fmt.Sprintf("artefact %s is %s; images that need it: %s", f.Digest, f.Problem, strings.Join(f.Images, ", ")), CauseAtMost), Hint: f.Hint,
 		})
+	}
+	return all
+}
+
+// checkIssues are the faults that the self-check finds, too. A warning about a port is no issue: nothing is served there yet.
+func checkIssues(by map[string][]doctor.Check) (all []inventory.Issue) {
+	for _, kind := range slices.Sorted(maps.Keys(by)) {
+		for _, k := range by[kind] {
+			i := inventory.Issue{
+				Key: kind + "/" + strings.ReplaceAll(k.Name, " ", "-"), Type: kind, Severity: inventory.SeverityError,
+				Cause: inventory.Clean(k.Name+": "+k.Detail, CauseAtMost), Hint: k.Hint,
+			}
+			switch {
+			case k.Status == doctor.OK, k.Status == doctor.Warning && kind == inventory.IssuePort:
+				continue
+			case k.Status == doctor.Warning:
+				i.Severity = inventory.SeverityWarning
+			}
+			if kind == inventory.IssueLoader { // it is read at the start
+				i.Hint += "; then start the server again"
+			}
+			all = append(all, i)
+		}
 	}
 	return all
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/postgres"
 )
 
 // databaseIssues are the issues about where the inventory is: that nothing can be stored, and what PostgreSQL says about itself.
@@ -67,6 +69,41 @@ func unwritable(h *Health) (i inventory.Issue, ok bool) {
 	}
 	i.Cause = inventory.Clean(i.Cause, CauseAtMost)
 	return i, true
+}
+
+// offBy is by how much the clock of this machine is certainly ahead of that of the database, or behind; 0: they agree.
+func offBy(d *postgres.Health) time.Duration {
+	if d.Ahead.Abs()-d.RoundTrip/2 <= instance.ClockLimit {
+		return 0
+	}
+	return d.Ahead
+}
+
+// asksDatabase reports whether the clock of the database is known. Then it does not matter that somebody has set that of this machine.
+func asksDatabase(h *Health) bool {
+	return h.Database != nil && !h.Database.At.IsZero() && h.Database.Err == nil
+}
+
+// clockWrong is the issue that the clocks of this machine and of the database are apart.
+func clockWrong(h *Health) (i inventory.Issue, ok bool) {
+	if !asksDatabase(h) {
+		return i, false
+	}
+	off, where := offBy(&h.Database.Health), "ahead of"
+	if off == 0 {
+		return i, false
+	}
+	if off < 0 {
+		where = "behind"
+	}
+	return inventory.Issue{
+		Key: inventory.IssueClockWrong, Type: inventory.IssueClockWrong, Severity: inventory.SeverityError,
+		Cause: fmt.Sprintf("the clock of this machine is %s %s that of the database. "+
+			"Slipway goes on by its own count of time. It does not start again before the clocks agree; times in its log are wrong",
+			inventory.Duration(off.Abs().Round(time.Second)), where),
+		Hint: "let NTP set the clocks of both machines: timedatectl set-ntp true. " +
+			"If all instances have this issue, the clock of the database is wrong",
+	}, true
 }
 
 func hintOf(err error) string {

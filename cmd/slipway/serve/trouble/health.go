@@ -31,6 +31,7 @@ const (
 var machineIssues = []string{
 	inventory.IssueDisk, inventory.IssueStore, inventory.IssueClock, inventory.IssueInterface, inventory.IssueArtefact,
 	inventory.IssueFiles, inventory.IssueDatabase, inventory.IssueLostChanges,
+	inventory.IssueCertificate, inventory.IssueLoader, inventory.IssuePort, inventory.IssueClockWrong,
 }
 
 // ErrLocked is why a store takes nothing.
@@ -49,6 +50,7 @@ type Health struct {
 	Unserved   []string           // interfaces without a subnet
 	Missing6   []inventory.Subnet // of IPv6, in which their interface has no address
 	Faults     []images.Fault
+	Checks     map[string][]doctor.Check // of the self-check, by the type of the issue about a fault
 	Alone      files.Alone
 	Files      filesOpen
 	Reserve    int64 // bytes of the reserve on the disk that were given up; 0: it is there

@@ -7,6 +7,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/cmd/slipway/serve/files"
+	"slipway.dev/slipway/cmd/slipway/serve/instance"
 	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/cmd/slipway/serve/storage"
 	"slipway.dev/slipway/inventory"
@@ -26,6 +27,9 @@ type Machine struct {
 	Files    *files.Watch
 	Gates    *Gates
 	Alarms   *Alarms
+	Clock    *instance.Clock
+	// Checks are lines of the self-check whose faults are issues, too, by their type.
+	Checks map[string]func() []doctor.Check
 }
 
 // Look reads what conditions of the machine are judged by. Leap is by how much the clock was set.
@@ -36,6 +40,13 @@ func (m *Machine) Look(ctx context.Context, leap time.Duration) *Health {
 	found := &Health{
 		Disk: doctor.ReadDisk(m.DataDir), Store: m.Alarms.Trouble(), Database: m.Database.State(time.Now()), Leap: leap,
 		Only6: map[string]bool{}, Files: m.Gates.Look(time.Now()), Faults: m.Files.Faults(),
+		Checks: map[string][]doctor.Check{},
+	}
+	if d := found.Database; d != nil && d.Err == nil && !d.At.IsZero() && offBy(&d.Health) == 0 {
+		m.Clock.Agreed(d.At)
+	}
+	for kind, checks := range m.Checks {
+		found.Checks[kind] = checks()
 	}
 	found.Disk.IsForFiles = found.Database != nil
 	for _, name := range m.Interfaces {

@@ -48,7 +48,8 @@ type Reporter struct {
 // Serve looks and tells until ctx is done. It tells everything each time: a new leader knows nothing.
 func (r *Reporter) Serve(ctx context.Context) error {
 	var c Clock
-	began, was := time.Now(), ""
+	var unheard unheard
+	began := time.Now()
 	tick := time.NewTicker(WatchEvery)
 	defer tick.Stop()
 	for {
@@ -61,10 +62,8 @@ func (r *Reporter) Serve(ctx context.Context) error {
 		sending, cancel := context.WithTimeout(ctx, sendFor)
 		err := r.Send(sending, report)
 		cancel()
-		if said := textOf(err); said != was && ctx.Err() == nil {
-			if was = said; err != nil {
-				r.Log.Warn("the instance with the engine does not hear what is wrong with this machine", "count", len(found), "err", err)
-			}
+		if ctx.Err() == nil && unheard.isNew(len(found), err) {
+			r.Log.Warn("the instance with the engine does not hear what is wrong with this machine", "count", len(found), "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -74,11 +73,20 @@ func (r *Reporter) Serve(ctx context.Context) error {
 	}
 }
 
-func textOf(err error) string {
-	if err == nil {
-		return ""
+// unheard is why the leader did not hear the troubles of this machine, as the log has it; "" if it did.
+type unheard string
+
+// isNew notes whether the leader has heard of some troubles, and reports whether the log has to say so. Nobody misses no troubles.
+func (u *unheard) isNew(troubleN int, err error) bool {
+	switch {
+	case err == nil:
+		*u = ""
+		return false
+	case troubleN == 0 || *u == unheard(err.Error()):
+		return false
 	}
-	return err.Error()
+	*u = unheard(err.Error())
+	return true
 }
 
 func reportOf(found []inventory.Issue) Report {

@@ -164,6 +164,29 @@ func TestAnIssueIsOfOneInstance(t *testing.T) {
 	}
 }
 
+func TestOnlyTroublesThatNobodyHearsAreLogged(t *testing.T) {
+	var u unheard
+	away := errors.New("no answer")
+	for n, step := range []struct {
+		troubleN int
+		err      error
+		want     bool
+	}{
+		{0, nil, false},
+		{0, away, false}, // nothing is wrong with this machine
+		{1, away, true},
+		{1, away, false},
+		{2, errors.New("no route"), true},
+		{0, errors.New("no route"), false},
+		{1, nil, false},
+		{1, errors.New("no route"), true},
+	} {
+		if got := u.isNew(step.troubleN, step.err); got != step.want {
+			t.Errorf("step %d: %t", n+1, got)
+		}
+	}
+}
+
 func TestAReportNamesItsInstance(t *testing.T) {
 	who, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
 	if err != nil {

@@ -71,6 +71,16 @@ func TestConditions(t *testing.T) {
 		"files are on one instance": {func(h *Health) {
 			h.Alone = files.Alone{Images: []string{"debian-12", "talos"}, Reason: "instance b: it does not answer"}
 		}, "image-on-one-instance warning images debian-12, talos: instance b: it does not answer"},
+		"the clock is not that of the database": {func(h *Health) {
+			h.Leap, h.Database = 2*time.Hour, &storage.State{At: at, Health: postgres.Health{Ahead: 2 * time.Hour}}
+		}, "clock-wrong error is 2h ahead of that of the database"},
+		"it is behind": {func(h *Health) {
+			h.Database = &storage.State{At: at, Health: postgres.Health{Ahead: -2 * time.Hour}}
+		}, "clock-wrong error is 2h behind that of the database"},
+		"it may agree": {func(h *Health) {
+			h.Database = &storage.State{At: at, Health: postgres.Health{Ahead: 62 * time.Second, RoundTrip: 5 * time.Second}}
+		}, ""},
+		"the clock was set right": {func(h *Health) { h.Leap, h.Database = 2*time.Hour, &storage.State{At: at} }, ""},
 		"the clock was set":       {func(h *Health) { h.Leap = -2 * time.Hour }, "clock-jumped warning -2h0m0s"},
 		"the interface is gone":   {func(h *Health) { h.Interfaces[0].IsThere = false }, "interface-unserved/eth1 error does not exist"},
 		"the interface is down":   {func(h *Health) { h.Interfaces[0].IsUp = false }, "interface-unserved/eth1 error is down"},
@@ -85,6 +95,24 @@ func TestConditions(t *testing.T) {
 		"a file of an image is damaged": {func(h *Health) {
 			h.Faults = []images.Fault{{Digest: "sha256:ab", Problem: "damaged", Images: []string{"debian"}, Hint: "import"}}
 		}, "artefact-damaged/sha256:ab error debian"},
+		"certificates are well": {check(inventory.IssueCertificate, doctor.OK, "admin TLS", "until 2027"), ""},
+		"a certificate ends soon": {
+			check(inventory.IssueCertificate, doctor.Warning, "admin TLS", "ends"),
+			"certificate-problem/admin-TLS warning ends",
+		},
+		"a certificate has ended": {
+			check(inventory.IssueCertificate, doctor.Failed, "ca.crt", "has run out"),
+			"certificate-problem/ca.crt error has run out",
+		},
+		"a loader is missing": {
+			check(inventory.IssueLoader, doctor.Warning, "loader x", "is missing"),
+			"loader-problem/loader-x warning loader x: is missing",
+		},
+		"the port of DHCPv6 is gone": {
+			check(inventory.IssuePort, doctor.Failed, "dhcpv6 eth1", "is taken"),
+			"port-taken/dhcpv6-eth1 error is taken",
+		},
+		"and nobody needs it yet": {check(inventory.IssuePort, doctor.Warning, "dhcpv6 eth1", "UDP port 547 is taken"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := well
@@ -102,6 +130,13 @@ func TestConditions(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// check has one line of the self-check.
+func check(kind, status, name, detail string) func(*Health) {
+	return func(h *Health) {
+		h.Checks = map[string][]doctor.Check{kind: {{Name: name, Status: status, Detail: detail, Hint: "look"}}}
 	}
 }
 
