@@ -22,7 +22,7 @@ import (
 const serverAnswersIn = 15 * time.Second
 
 type doctorCommand struct {
-	Config      string   `help:"YAML file of slipway serve." placeholder:"FILE"`
+	Config      string   `help:"YAML file of slipway serve (default: that of the running server, else /etc/slipway/config.yaml)." placeholder:"FILE"`
 	Interface   []string `help:"Interface on which machines boot; repeat for more (default: those of the server that runs)." placeholder:"NAME"`
 	DataDir     string   `help:"Data directory (default /var/lib/slipway)." placeholder:"DIR"`
 	AdminListen string   `help:"Address of the admin listener." placeholder:"ADDR"`
@@ -41,15 +41,7 @@ func (*doctorCommand) Help() string {
 
 // Run checks the machine, and repairs what is safe to repair.
 func (c *doctorCommand) Run(s *cli.Session) error {
-	flags := serve.Cmd{
-		Config: c.Config, Interface: c.Interface, DataDir: c.DataDir, AdminListen: c.AdminListen, BootPort: c.BootPort,
-		BootTLSPort: c.BootTLSPort, Loaders: c.Loaders,
-	}
-	if c.Config == "" && len(c.Interface) == 0 {
-		if found, ok := runningFlags(c.DataDir); ok {
-			flags = found
-		}
-	}
+	flags := c.flags(serve.UsualConfig)
 	if c.Fix {
 		if err := fixLimits(s); err != nil {
 			return err
@@ -67,6 +59,24 @@ func (c *doctorCommand) Run(s *cli.Session) error {
 		return cli.ErrSaid
 	}
 	return err
+}
+
+// flags are those that were given, or those of the server that runs, or what the usual configuration file says.
+func (c *doctorCommand) flags(usual string) serve.Cmd {
+	flags := serve.Cmd{
+		Config: c.Config, Interface: c.Interface, DataDir: c.DataDir, AdminListen: c.AdminListen, BootPort: c.BootPort,
+		BootTLSPort: c.BootTLSPort, Loaders: c.Loaders,
+	}
+	if c.Config != "" || len(c.Interface) > 0 {
+		return flags
+	}
+	if found, ok := runningFlags(c.DataDir); ok {
+		return found
+	}
+	if _, err := os.Stat(usual); err == nil {
+		flags.Config = usual
+	}
+	return flags
 }
 
 // together adds to what was found here what the server has said: of this machine what is not known yet, and all of the site. What is wrong

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,5 +36,23 @@ func TestTheDoctorSpeaksOfThisMachineAndOfTheSite(t *testing.T) {
 		if said := strings.Join(got, ", "); said != tc.want {
 			t.Errorf("%s: %s, want %s", name, said, tc.want)
 		}
+	}
+}
+
+func TestTheDoctorReadsTheUsualFileWhenNoServerRuns(t *testing.T) {
+	dir := t.TempDir()
+	usual := filepath.Join(dir, "config.yaml")
+	c := doctorCommand{DataDir: dir}
+	if f := c.flags(usual); f.Config != "" {
+		t.Errorf("without the file: %q", f.Config)
+	}
+	if err := os.WriteFile(usual, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f := c.flags(usual); f.Config != usual || f.DataDir != dir {
+		t.Errorf("with it: %+v", f)
+	}
+	if c.Interface = []string{"eth1"}; c.flags(usual).Config != "" {
+		t.Error("the file wins over a flag")
 	}
 }

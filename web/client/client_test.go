@@ -131,7 +131,7 @@ func TestErrorsComeBackAsTheServerMeantThem(t *testing.T) {
 
 func TestAServerThatIsNotThereIsExplained(t *testing.T) {
 	for server, want := range map[string]string{
-		filepath.Join(t.TempDir(), "none.sock"): "there is no server at",
+		filepath.Join(t.TempDir(), "none.sock"): "no server runs on this machine: there is no",
 		"http://127.0.0.1:1":                    "no answer from the server at http://127.0.0.1:1",
 	} {
 		c, err := client.New(client.Config{Server: server})

@@ -188,16 +188,28 @@ func (c *connection) unreachable(ctx context.Context, err error) error {
 	}
 	e := &inventory.Error{
 		Kind: inventory.Unavailable, Err: err, Msg: "no answer from the server at " + c.where(),
-		Hint: "is it running? start it with: slipway serve --interface NAME",
+		Hint: "is it running? " + howToStart(usualConfig),
 	}
 	switch {
 	case c.socket != "" && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EACCES)):
 		e.Kind, e.Msg, e.Hint = inventory.Forbidden, "you may not use the socket "+c.socket, "run it as root (sudo), or use --server with a token"
 	case c.socket != "" && errors.Is(err, os.ErrNotExist):
-		e.Msg, e.Hint = "there is no server at "+c.socket,
-			"start one with: slipway serve --interface NAME; or name another with --server or SLIPWAY_SERVER"
+		e.Msg, e.Hint = "no server runs on this machine: there is no "+c.socket,
+			howToStart(usualConfig)+"; for a server elsewhere: --server or SLIPWAY_SERVER"
 	}
 	return e
+}
+
+// usualConfig is the configuration file that the unit of systemd uses.
+const usualConfig = "/etc/slipway/config.yaml"
+
+// howToStart says how to start a server on this machine, which has a configuration file or not.
+func howToStart(config string) string {
+	if _, err := os.Stat(config); errors.Is(err, fs.ErrNotExist) {
+		return "there is no " + config + ": write it, with a line such as interfaces: [eth1], and then type: " +
+			"sudo systemctl enable --now slipway. To try it without: sudo slipway serve --interface eth1"
+	}
+	return "type: sudo systemctl start slipway; if it ends, see: journalctl -u slipway"
 }
 
 // Problem is an error body (RFC 9457) as the server writes it.

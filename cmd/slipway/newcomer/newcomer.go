@@ -116,7 +116,7 @@ func vet(h invite.HandOver) error {
 }
 
 // usualConfig is the file that the unit in docs/configuration.md names.
-const usualConfig = "/etc/slipway/config.yaml"
+const usualConfig = serve.UsualConfig
 
 // next is the command that starts the server.
 func next(config string) string {

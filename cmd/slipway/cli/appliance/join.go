@@ -19,11 +19,13 @@ type instanceInvite struct {
 
 // Help says what the code is worth.
 func (*instanceInvite) Help() string {
-	return "Run the command that it prints on the new machine, within 15 minutes. It works for one machine. " +
+	return "Run the command that it prints on the new machine, within 15 minutes, and give it the code in the line below. " +
+		"It works for one machine. " +
 		"Anybody with the code gets secret.key and the password of the database: send it only where you would send these."
 }
 
-// Run makes an invitation. The command is the only thing on standard output, so that it can be sent to the other machine.
+// Run makes an invitation. Standard output has the command and the code, each on a line, so that a script can send both to the other
+// machine. The code is no part of the command: every user of that machine could read it in the list of processes.
 func (c *instanceInvite) Run(s *cli.Session, api *client.Client) error {
 	made, err := api.Instances.Invite(s.Ctx, c.Name)
 	if err != nil {
@@ -32,9 +34,9 @@ func (c *instanceInvite) Run(s *cli.Session, api *client.Client) error {
 	if s.Globals.Output != "table" {
 		return s.Show(made, nil)
 	}
-	s.Say("run this on the new machine until %s; it is shown this once, and works for one machine:",
-		made.ExpiresAt.Local().Format(time.TimeOnly))
-	_, err = fmt.Fprintln(s.Out, made.Command)
+	s.Say("run the command on the new machine until %s, and paste the code when it asks", made.ExpiresAt.Local().Format(time.TimeOnly))
+	s.Say("the code is shown this once, and works for one machine:")
+	_, err = fmt.Fprintf(s.Out, "%s\n%s\n", made.Command, made.Code)
 	return err
 }
 
@@ -79,7 +81,7 @@ func (c *instanceWithdraw) Run(s *cli.Session, api *client.Client) error {
 
 type instanceJoin struct {
 	Addresses      string   `arg:"" help:"Addresses of instances, with commas between them."`
-	Code           string   `arg:"" optional:"" default:"-" help:"The code of the invitation (default: from standard input)."`
+	Code           string   `arg:"" optional:"" default:"-" help:"The code (default: asked for, or from standard input); others can see it here."`
 	Name           string   `help:"Name of the new instance (default: that of the invitation, or of the machine)." placeholder:"NAME"`
 	Config         string   `default:"/etc/slipway/config.yaml" help:"Configuration file, also an existing one." placeholder:"FILE"`
 	DataDir        string   `help:"Data directory (default /var/lib/slipway)." placeholder:"DIR"`
@@ -106,6 +108,8 @@ func (c *instanceJoin) Run(s *cli.Session) error {
 		if c.Code, err = s.ReadSecret("code", "-"); err != nil {
 			return err
 		}
+	} else {
+		s.Say("the code is in the list of processes and in the log of sudo; leave it out next time: the command asks for it")
 	}
 	code, err := invite.ParseCode(c.Code)
 	if err != nil {

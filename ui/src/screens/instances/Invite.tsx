@@ -59,6 +59,10 @@ function Made({ invitation, close }: { invitation: Schemas['NewInvitation']; clo
         <ClipboardCopy isReadOnly hoverTip="Copy" clickTip="Copied" textAriaLabel="Command for the new machine">
           {invitation.command}
         </ClipboardCopy>
+        <p>It asks for this code:</p>
+        <ClipboardCopy isReadOnly hoverTip="Copy" clickTip="Copied" textAriaLabel="Code for the new machine">
+          {invitation.code}
+        </ClipboardCopy>
         <p>
           It works for one machine, until <When at={invitation.expiresAt} />.
         </p>
