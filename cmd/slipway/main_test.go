@@ -472,6 +472,7 @@ func invitations() *invite.Book {
 			}
 			return nil
 		},
-		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Keep: func(context.Context, string, *invite.Note) error { return nil },
+		Now:  time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 }

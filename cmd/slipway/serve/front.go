@@ -93,6 +93,18 @@ const invitationsRow = "invitations"
 
 // invitations are those that this instance has as the leader, with those of the leader before.
 func (a *appliance) invitations(ctx context.Context) (*invite.Book, error) {
+	had, err := inventory.Read(ctx, a.store, func(tx inventory.Tx) (inventory.SiteKey, error) { return tx.FindSiteKey(invitationsRow) })
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
+		return nil, err
+	}
+	book := a.newBook()
+	if err := book.Load(had.Public); err != nil { // an admin can make others
+		a.log.Warn("invitations of before cannot be used", "err", err)
+	}
+	return book, nil
+}
+
+func (a *appliance) newBook() *invite.Book {
 	roster := func(ctx context.Context) (r duty.Roster, err error) {
 		err = a.store.Read(ctx, func(tx inventory.Tx) error {
 			r, err = a.member.Duties.Roster(tx)
@@ -100,7 +112,7 @@ func (a *appliance) invitations(ctx context.Context) (*invite.Book, error) {
 		})
 		return r, err
 	}
-	book := invite.NewBook(invite.Config{
+	return invite.NewBook(invite.Config{
 		Pack: a.handOver, Pin: a.pin, Now: a.clock.Now, Log: a.log,
 		Links: func(ctx context.Context) ([]string, error) {
 			r, err := roster(ctx)
@@ -128,14 +140,6 @@ func (a *appliance) invitations(ctx context.Context) (*invite.Book, error) {
 			})
 		},
 	})
-	had, err := inventory.Read(ctx, a.store, func(tx inventory.Tx) (inventory.SiteKey, error) { return tx.FindSiteKey(invitationsRow) })
-	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
-		return nil, err
-	}
-	if err := book.Load(had.Public); err != nil { // an admin can make others
-		a.log.Warn("invitations of before cannot be used", "err", err)
-	}
-	return book, nil
 }
 
 // handOver is what a machine gets that becomes an instance.
