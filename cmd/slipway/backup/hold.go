@@ -7,6 +7,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/inventory/sqlstore/moving"
 )
 
 // hold puts hosts into maintenance with which something would go on by itself: nobody knows here what became of them after
@@ -62,13 +63,13 @@ func isLoose(tx inventory.Tx, h *inventory.Host) (bool, error) {
 const epochStep = 1000
 
 // epochs are those of the duties in the database that the backup replaces, as far as it can be read.
-func epochs(o Options) map[string]int64 {
+func epochs(server moving.Database) map[string]int64 {
 	all := map[string]int64{}
-	if o.Server.URL == "" { // in a file of SQLite nobody compares epochs
+	if server.URL == "" { // in a file of SQLite nobody compares epochs
 		return all
 	}
 	// A database that is empty, or older than this version, tells none. The step has to do then.
-	_ = sqlstore.Peek(o.Server.URL, o.Server.Password, func(tx inventory.Tx) error {
+	_ = sqlstore.Peek(server.URL, server.Password, func(tx inventory.Tx) error {
 		duties, err := tx.ListDuties()
 		for _, d := range duties {
 			all[d.Name] = d.Epoch

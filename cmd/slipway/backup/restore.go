@@ -151,7 +151,7 @@ func (r *Restored) upgrade(ctx context.Context, path string, o Options) error {
 	if err != nil {
 		return err
 	}
-	before := epochs(o)
+	before := epochs(o.Server)
 	r.Missing = []ArtefactRef{}
 	err = s.Write(ctx, func(tx inventory.Tx) error {
 		all, err := tx.ListArtefacts(inventory.Page{})

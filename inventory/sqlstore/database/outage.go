@@ -19,35 +19,26 @@ type outage struct {
 	writeN int // in these
 }
 
-// say notes what became of a commit, and logs what is worth it.
-func (o *outage) say(log *slog.Logger, live []*request, err error, now time.Time) {
+// say notes what became of a commit of some writes, and logs what is worth it. hasStored says that one of them was stored: a write that fails
+// by itself says nothing of the database.
+func (o *outage) say(log *slog.Logger, writeN int, hasStored bool, err error, now time.Time) {
 	switch {
 	case err == nil:
-		if !o.since.IsZero() && anyWorked(live) {
+		if !o.since.IsZero() && hasStored {
 			log.Info("commits work again", "after", now.Sub(o.since).Round(time.Millisecond))
 			*o = outage{}
 		}
 	case !inventory.IsKind(err, inventory.Unavailable): // it is about these writes, and not about the database
-		log.Error("commit failed", "writes", len(live), "err", err)
+		log.Error("commit failed", "writes", writeN, "err", err)
 	case o.since.IsZero():
-		log.Error("commit failed", "writes", len(live), "err", err)
+		log.Error("commit failed", "writes", writeN, "err", err)
 		o.since, o.saidAt = now, now
 	case now.Sub(o.saidAt) < saidEvery:
 		o.failN++
-		o.writeN += len(live)
+		o.writeN += writeN
 	default:
-		log.Error("commits fail still", "commits", o.failN+1, "writes", o.writeN+len(live),
+		log.Error("commits fail still", "commits", o.failN+1, "writes", o.writeN+writeN,
 			"since", o.since.UTC().Format(time.RFC3339), "err", err)
 		o.saidAt, o.failN, o.writeN = now, 0, 0
 	}
-}
-
-// anyWorked reports whether a write was stored. One that fails by itself says nothing of the database.
-func anyWorked(live []*request) bool {
-	for _, r := range live {
-		if r.err == nil {
-			return true
-		}
-	}
-	return false
 }

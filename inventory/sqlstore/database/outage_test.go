@@ -1,7 +1,6 @@
 package database
 
 import (
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -21,20 +20,19 @@ func TestTheLogOfAnOutageIsShort(t *testing.T) {
 	}}))
 	var o outage
 	now := time.Date(2026, 11, 28, 11, 0, 0, 0, time.UTC)
-	good, own := &request{}, &request{err: errors.New("the name is taken")}
 	away := inventory.Errorf(inventory.Unavailable, "the database cannot be reached")
-	o.say(log, []*request{good}, nil, now)
+	o.say(log, 1, true, nil, now)
 	for range 75 {
-		o.say(log, []*request{good, good}, away, now)
+		o.say(log, 2, true, away, now)
 		now = now.Add(2 * time.Second)
 	}
-	o.say(log, []*request{own}, nil, now) // the commit of no write
-	o.say(log, nil, nil, now)             // everybody has given up
-	o.say(log, []*request{own, good}, nil, now)
-	o.say(log, []*request{good}, nil, now.Add(time.Second))
-	o.say(log, []*request{good}, inventory.Errorf(inventory.Internal, "a mistake"), now)
-	o.say(log, []*request{good}, inventory.Errorf(inventory.Internal, "a mistake"), now)
-	o.say(log, []*request{good}, nil, now)
+	o.say(log, 1, false, nil, now) // its name is taken
+	o.say(log, 0, false, nil, now) // everybody has given up
+	o.say(log, 2, true, nil, now)
+	o.say(log, 1, true, nil, now.Add(time.Second))
+	o.say(log, 1, true, inventory.Errorf(inventory.Internal, "a mistake"), now)
+	o.say(log, 1, true, inventory.Errorf(inventory.Internal, "a mistake"), now)
+	o.say(log, 1, true, nil, now)
 	want := `level=ERROR msg="commit failed" writes=2 err="the database cannot be reached"
 level=ERROR msg="commits fail still" commits=30 writes=60 since=2026-11-28T11:00:00Z err="the database cannot be reached"
 level=ERROR msg="commits fail still" commits=30 writes=60 since=2026-11-28T11:00:00Z err="the database cannot be reached"

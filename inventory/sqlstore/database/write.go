@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -223,7 +224,8 @@ func (w *Writer) commit(batch []*request) {
 	}()
 	wakes, err := w.transact(live)
 	finished = true
-	w.outage.say(w.cfg.Log, live, err, time.Now())
+	hasStored := slices.ContainsFunc(live, func(r *request) bool { return r.err == nil })
+	w.outage.say(w.cfg.Log, len(live), hasStored, err, time.Now())
 	// The commit has reached the disk, or the transaction is undone. Only now may a DHCP server send the lease that
 	// it wrote.
 	answer(live, err)

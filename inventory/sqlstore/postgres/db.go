@@ -87,7 +87,7 @@ func begin(ctx context.Context, cfg Config) (*DB, error) {
 	d.Writer = database.NewWriter(d.writing, database.WriterConfig{Log: d.cfg.Log, QueueN: cfg.QueueN, BatchN: cfg.BatchN})
 	go d.listen()
 	if len(d.each()) > 1 {
-		go d.surveys()
+		go d.surveys(d.Closing())
 	}
 	return d, nil
 }

@@ -150,3 +150,9 @@ func (s *server) migrate(ctx context.Context) error {
 	}
 	return nil
 }
+
+// isOld reports whether a connection goes to a server whose timeline is not the newest any more.
+func (s *server) isOld(c *conn) bool {
+	is, has := c.c.PgConn().CustomData()[placed].(Place)
+	return has && is != s.placeNow()
+}

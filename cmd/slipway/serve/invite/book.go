@@ -49,6 +49,34 @@ type Book struct {
 // NewBook returns a Book without invitations.
 func NewBook(cfg Config) *Book { return &Book{cfg: cfg, tries: tries{}} }
 
+// Load takes over the invitations of the leader before, as Config.Keep has stored them last.
+func (b *Book) Load(text string) error {
+	all, err := readAll(text)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = all
+	return nil
+}
+
+// keep stores all invitations, with an event unless note is nil. The last one to write has what all before have changed.
+func (b *Book) keep(ctx context.Context, note *Note) error {
+	b.keeping.Lock()
+	defer b.keeping.Unlock()
+	b.mu.Lock()
+	text, err := textOf(b.all)
+	b.mu.Unlock()
+	if err == nil {
+		err = b.cfg.Keep(ctx, text, note)
+	}
+	if err != nil {
+		return fmt.Errorf("store the invitations: %w", err)
+	}
+	return nil
+}
+
 // Invite makes an invitation. Name is what the new instance must be called, "" leaves that to the new machine.
 func (b *Book) Invite(ctx context.Context, name, by string) (out wire.NewInvitation, err error) {
 	if _, err := b.cfg.Pack(); err != nil {

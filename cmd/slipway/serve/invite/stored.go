@@ -1,9 +1,7 @@
 package invite
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -27,17 +25,14 @@ type stored struct {
 	GivenN      int        `json:"givenN,omitempty"`
 }
 
-// Load takes over the invitations of the leader before, as Config.Keep has stored them last.
-func (b *Book) Load(text string) error {
+// readAll reads what textOf has written; "" is no invitation.
+func readAll(text string) (invitations []*invitation, err error) {
 	var all []stored
 	if text != "" {
 		if err := json.Unmarshal([]byte(text), &all); err != nil {
-			return inventory.Errorf(inventory.Internal, "the invitations in the database cannot be read: %w", err)
+			return nil, inventory.Errorf(inventory.Internal, "the invitations in the database cannot be read: %w", err)
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.all = nil
 	for _, s := range all[:min(len(all), mostKept)] {
 		i := &invitation{
 			id: s.ID, name: s.Name, by: s.By, madeAt: s.MadeAt, expiresAt: s.ExpiresAt, isWithdrawn: s.IsWithdrawn, wrongN: s.WrongN,
@@ -45,17 +40,15 @@ func (b *Book) Load(text string) error {
 		}
 		copy(i.hash[:], s.Hash)
 		copy(i.proof[:], s.Proof)
-		b.all = append(b.all, i)
+		invitations = append(invitations, i)
 	}
-	return nil
+	return invitations, nil
 }
 
-// text is all invitations, for Load.
-func (b *Book) text() (string, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// textOf is invitations as a text.
+func textOf(invitations []*invitation) (string, error) {
 	all := []stored{}
-	for _, i := range b.all {
+	for _, i := range invitations {
 		s := stored{
 			ID: i.id, Name: i.name, By: i.by, Hash: i.hash[:], MadeAt: i.madeAt, ExpiresAt: i.expiresAt, IsWithdrawn: i.isWithdrawn,
 			WrongN: i.wrongN, UsedAt: i.usedAt, UsedFrom: i.usedFrom, UsedAs: i.usedAs, GivenN: i.givenN,
@@ -67,18 +60,4 @@ func (b *Book) text() (string, error) {
 	}
 	text, err := json.Marshal(all)
 	return string(text), err
-}
-
-// keep stores all invitations, with an event unless note is nil. The last one to write has what all before have changed.
-func (b *Book) keep(ctx context.Context, note *Note) error {
-	b.keeping.Lock()
-	defer b.keeping.Unlock()
-	text, err := b.text()
-	if err == nil {
-		err = b.cfg.Keep(ctx, text, note)
-	}
-	if err != nil {
-		return fmt.Errorf("store the invitations: %w", err)
-	}
-	return nil
 }
