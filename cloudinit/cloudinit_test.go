@@ -13,6 +13,7 @@ import (
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/test/corpus"
 )
 
@@ -50,7 +51,7 @@ func golden(t *testing.T, name string, got []byte) {
 func show(r *machineconfig.Rendered) []byte {
 	var b strings.Builder
 	for _, d := range r.Documents {
-		fmt.Fprintf(&b, "=== %s (%s) %s\n%s\n", d.Name, d.ContentType, d.Path, machineconfig.Redact(d.Data))
+		fmt.Fprintf(&b, "=== %s (%s) %s\n%s\n", d.Name, d.ContentType, d.Path, late.Redact(d.Data))
 	}
 	fmt.Fprintf(&b, "=== arguments: %q\n", r.Args)
 	return []byte(strings.ReplaceAll(b.String(), script(), "            (the script of the first boot)\n"))
@@ -99,7 +100,7 @@ func full() *machineconfig.Config {
 		}},
 		Groups: []machineconfig.Group{{Name: "plain"}, {Name: "numbered", GID: &uid}},
 		Files: []machineconfig.File{
-			{Path: "/etc/a", Content: machineconfig.Content{Text: "a: " + machineconfig.Late("secret://db") + "\n"}},
+			{Path: "/etc/a", Content: machineconfig.Content{Text: "a: " + late.Marker("secret://db") + "\n"}},
 			{Path: "/etc/b", Append: true, Content: machineconfig.Content{Text: "b\n"}},
 			{Path: "/etc/c", Content: machineconfig.Content{Remote: &machineconfig.Remote{URL: "https://example.org/c", SHA256: strings.Repeat("0", 64)}}},
 			{Path: "/run/d", Owner: "alice", Content: machineconfig.Content{Secret: "secret://db"}},
@@ -122,9 +123,9 @@ func full() *machineconfig.Config {
 		},
 		Activation: &machineconfig.Activation{
 			Kind: "kubeadm", Exec: []string{"kubeadm", "join"}, ReadyPath: "/etc/kubernetes/kubelet.conf", Sentinel: "/run/sentinel", After: []string{"containerd.service"},
-			Files: []machineconfig.File{{Path: "/run/join.yaml", Content: machineconfig.Content{Text: machineconfig.Late("join://prod/token")}}}, Cleanup: []string{"/run/join.yaml"},
+			Files: []machineconfig.File{{Path: "/run/join.yaml", Content: machineconfig.Content{Text: late.Marker("join://prod/token")}}}, Cleanup: []string{"/run/join.yaml"},
 		},
-		PhoneHome: machineconfig.PhoneHome{URL: machineconfig.Late("session://report")},
+		PhoneHome: machineconfig.PhoneHome{URL: late.Marker("session://report")},
 	}
 }
 
@@ -159,7 +160,7 @@ func TestABootstrapSecretStandsBetweenOurParts(t *testing.T) {
 		Commands: []machineconfig.Command{{Shell: "echo größe"}, {Shell: "echo post", Phase: machineconfig.PostBootstrap}},
 		Activation: &machineconfig.Activation{
 			Sentinel: "/run/s",
-			Prelude:  &machineconfig.Passthrough{Format: "cloud-config", Jinja: true, Data: []byte(machineconfig.Late("secret://capi"))},
+			Prelude:  &machineconfig.Passthrough{Format: "cloud-config", Jinja: true, Data: []byte(late.Marker("secret://capi"))},
 		},
 	}
 	r, report := cloudinit.New().Render(targets[0], c)
@@ -312,7 +313,7 @@ func sample(row string) (*machineconfig.Config, string) {
 	take("/bootstrap", `"activate", "/etc/kubernetes/kubelet.conf", "kubeadm", "join"`, func() { c.Activation = f.Activation })
 	take("/bootstrap/native", "", func() { c.Activation = &machineconfig.Activation{Native: &machineconfig.Passthrough{Format: "talos"}} })
 	take("/bootstrap/prelude", "SLIPWAYLATEb", func() {
-		c.Activation = &machineconfig.Activation{Prelude: &machineconfig.Passthrough{Format: "cloud-config", Data: []byte(machineconfig.Late("secret://x"))}}
+		c.Activation = &machineconfig.Activation{Prelude: &machineconfig.Passthrough{Format: "cloud-config", Data: []byte(late.Marker("secret://x"))}}
 	})
 	take("/phoneHome", `"report", "finish"`, func() { c.PhoneHome = f.PhoneHome })
 	if _, ok := traces[row]; !ok {
@@ -331,7 +332,7 @@ func TestNoSecretCanBeReadInARendering(t *testing.T) {
 			t.Errorf("%s names a secret where its value should come:\n%s", d.Name, d.Data)
 		}
 	}
-	refs := machineconfig.References(r.Documents[0].Data)
+	refs := late.References(r.Documents[0].Data)
 	if diff := cmp.Diff([]string{"join://prod/token", "secret://db", "secret://hash", "session://report"}, refs); diff != "" {
 		t.Error(diff)
 	}
@@ -340,12 +341,12 @@ func TestNoSecretCanBeReadInARendering(t *testing.T) {
 func TestEveryValueSurvivesItsPlace(t *testing.T) {
 	const canary = "it's \"quoted\": \\ $HOME `id` # {{ x }}\n\tüber\x01\n"
 	c := full()
-	c.Commands = append(c.Commands, machineconfig.Command{Name: "late", Argv: []string{"echo", machineconfig.Late("secret://db")}})
+	c.Commands = append(c.Commands, machineconfig.Command{Name: "late", Argv: []string{"echo", late.Marker("secret://db")}})
 	r, report := cloudinit.New().Render(targets[0], c)
 	if r == nil {
 		t.Fatal(report)
 	}
-	data, err := machineconfig.Inject(r.Documents[0].Data, func(string) ([]byte, error) { return []byte(canary), nil })
+	data, err := late.Inject(r.Documents[0].Data, func(string) ([]byte, error) { return []byte(canary), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // commands says the commands, the activation, and the report at the end.
@@ -85,7 +86,7 @@ func (w *render) scrub() {
 	}
 	if len(every) > 0 {
 		text := string(block(object{{"bootcmd", every}}))
-		if machineconfig.HasLate(text) {
+		if late.HasMarker(text) {
 			return // what runs at every boot has to stay
 		}
 		w.file(everyBootPath, "0644", text)
@@ -108,5 +109,5 @@ func commandArgs(c machineconfig.Command) []string {
 
 // holdsSecrets reports whether a document holds something that must not stay on the machine.
 func holdsSecrets(doc []byte) bool {
-	return slices.ContainsFunc(machineconfig.References(doc), machineconfig.IsSecretRef)
+	return slices.ContainsFunc(late.References(doc), late.IsSecret)
 }

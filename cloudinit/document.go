@@ -13,6 +13,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/docschema"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 const jinjaHeader = "## template: jinja"
@@ -26,7 +27,7 @@ func (w *render) document() *part {
 		w.r.Errorf("/bootstrap/prelude", "not-expressible", "is %s, and cloud-init reads cloud-config only", p.Format).
 			Hint = "boot an image that reads Ignition, or let the bootstrap provider write cloud-config"
 	}
-	if p := w.prelude(); p != nil && !isASCII(string(p.Data)) && machineconfig.HasLate(string(p.Data)) {
+	if p := w.prelude(); p != nil && !isASCII(string(p.Data)) && late.HasMarker(string(p.Data)) {
 		w.r.Errorf("/bootstrap/prelude", "not-ascii", "mixes secrets with characters that cloud-init reads wrongly in a message of several parts").
 			Hint = "give the whole document as one secret"
 	}
@@ -87,7 +88,7 @@ func CheckDocument(version string, data []byte) (string, machineconfig.Report) {
 	}
 	parse := body
 	if isJinja {
-		if machineconfig.HasLate(text) {
+		if late.HasMarker(text) {
 			fail(1, 1, "late-in-jinja", "is a jinja template and holds a secret, whose text jinja would take for its own",
 				"give the secret in a file of the profile's configuration")
 		}
@@ -121,7 +122,7 @@ func CheckDocument(version string, data []byte) (string, machineconfig.Report) {
 	} else {
 		r = append(r, unsaid(r, CheckConfig(root, line-1))...)
 	}
-	if isJinja || !machineconfig.HasLate(text) {
+	if isJinja || !late.HasMarker(text) {
 		return text, r
 	}
 	return quoteLate(&doc, text, fail), r
@@ -160,18 +161,18 @@ func quoteLate(doc *yaml.Node, text string, fail func(line, column int, code, me
 		return text
 	}
 	out := strings.TrimPrefix(string(written), header)
-	return header + machineconfig.Retag(ascii(out), machineconfig.JSONString)
+	return header + late.Retag(ascii(out), late.JSONString)
 }
 
 func markLate(n *yaml.Node, depth int) {
 	if depth > 100 {
 		return // the parser refuses deeper documents
 	}
-	if n.Kind == yaml.ScalarNode && (machineconfig.HasLate(n.Value) || !isASCII(n.Value)) {
+	if n.Kind == yaml.ScalarNode && (late.HasMarker(n.Value) || !isASCII(n.Value)) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	for _, comment := range []*string{&n.HeadComment, &n.LineComment, &n.FootComment} {
-		if machineconfig.HasLate(*comment) || !isASCII(*comment) {
+		if late.HasMarker(*comment) || !isASCII(*comment) {
 			*comment = ""
 		}
 	}

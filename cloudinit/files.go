@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // stageDir keeps what systemd-tmpfiles puts back at every boot.
@@ -78,10 +79,10 @@ func (w *render) writeFile(f machineconfig.File) {
 	switch {
 	case f.Secret != "":
 		// The whole content is one marker: as Base64 it may be any bytes.
-		o = append(o, entry{"encoding", "b64"}, entry{"content", quoted(machineconfig.LateIn(f.Secret, machineconfig.Base64))})
+		o = append(o, entry{"encoding", "b64"}, entry{"content", quoted(late.MarkerIn(f.Secret, late.Base64))})
 	case f.Base64 != "":
 		o = append(o, entry{"encoding", "b64"}, entry{"content", quoted(strings.Join(strings.Fields(f.Base64), ""))})
-	case !utf8.ValidString(f.Text) && !machineconfig.HasLate(f.Text):
+	case !utf8.ValidString(f.Text) && !late.HasMarker(f.Text):
 		o = append(o, entry{"encoding", "b64"}, entry{"content", quoted(base64.StdEncoding.EncodeToString([]byte(f.Text)))})
 	default:
 		o = append(o, entry{"content", f.Text})

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 func FuzzAnyTextSurvivesYAML(f *testing.F) {
@@ -47,7 +48,7 @@ func FuzzAnyTextSurvivesYAML(f *testing.F) {
 func FuzzAnyDocumentIsChecked(f *testing.F) {
 	for _, s := range []string{
 		"#cloud-config\nruncmd: [a]\n", "## template: jinja\n#cloud-config\n{% if %}\n", "#cloud-config\na: &a [*a]\n", "#cloud-config\n? - a\n: b\n",
-		"#cloud-config\n" + machineconfig.Late("secret://x") + ": ü\n", "",
+		"#cloud-config\n" + late.Marker("secret://x") + ": ü\n", "",
 	} {
 		f.Add([]byte(s))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 const header = "#cloud-config\n"
@@ -115,10 +116,10 @@ func multipart(parts []part) []byte {
 // transfer returns a part's body so that cloud-init gets it back as it is: it reads the message as characters and its
 // parts as bytes, so that é in the open becomes one byte of Latin-1 (user_data.convert_string, 22.4 to 25.1).
 func transfer(body string) (encoding, text string) {
-	if refs := machineconfig.References([]byte(body)); len(refs) == 1 && strings.TrimSpace(body) == machineconfig.Late(refs[0]) {
-		return "base64", machineconfig.LateIn(refs[0], machineconfig.Base64)
+	if refs := late.References([]byte(body)); len(refs) == 1 && strings.TrimSpace(body) == late.Marker(refs[0]) {
+		return "base64", late.MarkerIn(refs[0], late.Base64)
 	}
-	if isASCII(body) || machineconfig.HasLate(body) {
+	if isASCII(body) || late.HasMarker(body) {
 		return "7bit", body
 	}
 	var b strings.Builder

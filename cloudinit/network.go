@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // maxNetworkArg is the most bytes that the network may take of the kernel's arguments, of which there are about 2,000.
@@ -64,7 +66,7 @@ func networkV2(t machineconfig.Target, c *machineconfig.Config) (object, machine
 	}
 	w.declareMembers()
 	o := object{{"version", 2}}.with("ethernets", w.ethernets).with("bonds", w.bonds).with("bridges", w.bridges).with("vlans", w.vlans)
-	if machineconfig.HasLate(flow(o)) {
+	if late.HasMarker(flow(o)) {
 		r.Errorf("/network", "late-value", "holds a secret or another value that is known only at boot").
 			Hint = "the network has to be known when the configuration is rendered: write the value itself"
 		return nil, r
@@ -76,27 +78,27 @@ func networkV2(t machineconfig.Target, c *machineconfig.Config) (object, machine
 func checkNetwork(r *machineconfig.Report, t machineconfig.Target, n machineconfig.Network) {
 	for _, i := range n.Interfaces {
 		if i.MAC == "boot" {
-			r.Errorf(pointer("network", "interfaces", i.Name), "boot-mac", "stands for the port that the machine booted from, which is not known").
+			r.Errorf(pointer.Of("network", "interfaces", i.Name), "boot-mac", "stands for the port that the machine booted from, which is not known").
 				Hint = "boot the host once so that its ports are known, or write the MAC address"
 		}
 	}
 	for _, i := range n.Interfaces {
 		for _, route := range i.Routes {
 			if route.OnLink && rendererOf(t) != "netplan" {
-				r.Warnf(pointer("network", "interfaces", i.Name), "on-link", "has a gateway outside of its networks, which cloud-init says with netplan only").
+				r.Warnf(pointer.Of("network", "interfaces", i.Name), "on-link", "has a gateway outside of its networks, which cloud-init says with netplan only").
 					Hint = "add a route to the gateway itself"
 			}
 		}
 	}
 	for _, v := range n.VLANs {
 		if id := strconv.Itoa(v.ID); rendererOf(t) == "sysconfig" && v.Name != v.Parent+"."+id && v.Name != "vlan"+id {
-			r.Errorf(pointer("network", "vlans", v.Name), "vlan-name", "has a name without its number, from which %s takes it", t).
+			r.Errorf(pointer.Of("network", "vlans", v.Name), "vlan-name", "has a name without its number, from which %s takes it", t).
 				Hint = "name it " + v.Parent + "." + id + " or vlan" + id
 		}
 	}
 	for _, b := range n.Bonds {
 		if len(b.ARPTargets) > 0 && rendererOf(t) != "netplan" { // cloud-init ends with a KeyError, and there is no network
-			r.Errorf(pointer("network", "bonds", b.Name)+"/arpTargets", "not-expressible", "cloud-init says targets of ARP to netplan only").
+			r.Errorf(pointer.Of("network", "bonds", b.Name)+"/arpTargets", "not-expressible", "cloud-init says targets of ARP to netplan only").
 				Hint = "watch the links with miiMonMS, or use an image of Debian or Ubuntu"
 		}
 	}
@@ -105,13 +107,13 @@ func checkNetwork(r *machineconfig.Report, t machineconfig.Target, n machineconf
 	}
 	const hint = "use an image with netplan, or write the .netdev files under files"
 	for _, b := range n.Bonds {
-		r.Errorf(pointer("network", "bonds", b.Name), "not-expressible", "cloud-init does not create bonds with systemd-networkd on %s", t).Hint = hint
+		r.Errorf(pointer.Of("network", "bonds", b.Name), "not-expressible", "cloud-init does not create bonds with systemd-networkd on %s", t).Hint = hint
 	}
 	for _, b := range n.Bridges {
-		r.Errorf(pointer("network", "bridges", b.Name), "not-expressible", "cloud-init does not create bridges with systemd-networkd on %s", t).Hint = hint
+		r.Errorf(pointer.Of("network", "bridges", b.Name), "not-expressible", "cloud-init does not create bridges with systemd-networkd on %s", t).Hint = hint
 	}
 	for _, v := range n.VLANs {
-		r.Errorf(pointer("network", "vlans", v.Name), "not-expressible", "cloud-init does not create VLANs with systemd-networkd on %s", t).Hint = hint
+		r.Errorf(pointer.Of("network", "vlans", v.Name), "not-expressible", "cloud-init does not create VLANs with systemd-networkd on %s", t).Hint = hint
 	}
 }
 
@@ -352,5 +354,3 @@ func union(a, b []string) []string {
 	}
 	return out
 }
-
-var pointer = machineconfig.Pointer

@@ -6,6 +6,7 @@ import (
 
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 func TestWhatCannotBeSaidIsRefusedWithPlaceAndHint(t *testing.T) {
@@ -27,7 +28,7 @@ func TestWhatCannotBeSaidIsRefusedWithPlaceAndHint(t *testing.T) {
 		"a network too large for the kernel's arguments": {debian, machineconfig.Config{Network: many}, "/network", "too-large"},
 		"DNS servers without an interface":               {debian, machineconfig.Config{Network: machineconfig.Network{DNS: []string{"192.0.2.1"}}}, "/network/dns", "not-expressible"},
 		"a port that is not known":                       {debian, machineconfig.Config{Network: machineconfig.Network{Interfaces: []machineconfig.Interface{{Name: "a", MAC: "boot"}}}}, "/network/interfaces/a", "boot-mac"},
-		"a secret in the network":                        {debian, machineconfig.Config{Network: machineconfig.Network{Interfaces: []machineconfig.Interface{{Name: "a", L3: machineconfig.L3{Addresses: []string{machineconfig.Late("secret://x")}}}}}}, "/network", "late-value"},
+		"a secret in the network":                        {debian, machineconfig.Config{Network: machineconfig.Network{Interfaces: []machineconfig.Interface{{Name: "a", L3: machineconfig.L3{Addresses: []string{late.Marker("secret://x")}}}}}}, "/network", "late-value"},
 		"a VLAN's free name with sysconfig":              {rocky, machineconfig.Config{Network: vlan}, "/network/vlans/storage", "vlan-name"},
 		"targets of ARP without netplan":                 {rocky, machineconfig.Config{Network: machineconfig.Network{Bonds: []machineconfig.Bond{{Name: "bond1", ARPTargets: []string{"192.0.2.1"}}}}}, "/network/bonds/bond1/arpTargets", "not-expressible"},
 		"a VLAN with networkd":                           {photon, machineconfig.Config{Network: vlan}, "/network/vlans/storage", "not-expressible"},
@@ -40,11 +41,11 @@ func TestWhatCannotBeSaidIsRefusedWithPlaceAndHint(t *testing.T) {
 			Filesystems: []machineconfig.Filesystem{{Device: "d", Format: "ext4"}},
 		}}, "/storage/filesystems/d", "ambiguous-label"},
 		"a layered package":              {debian, machineconfig.Config{Extensions: []machineconfig.Extension{{Name: "x", Format: machineconfig.RPMOSTree}}}, "/extensions/x", "not-expressible"},
-		"a secret in kernel arguments":   {debian, machineconfig.Config{Kernel: machineconfig.Kernel{Args: []string{"a=" + machineconfig.Late("secret://x")}}}, "/kernel/args", "late-value"},
+		"a secret in kernel arguments":   {debian, machineconfig.Config{Kernel: machineconfig.Kernel{Args: []string{"a=" + late.Marker("secret://x")}}}, "/kernel/args", "late-value"},
 		"a whole document":               {debian, machineconfig.Config{Activation: &machineconfig.Activation{Native: &machineconfig.Passthrough{Format: "talos"}}}, "/bootstrap/native", "not-expressible"},
 		"an Ignition bootstrap secret":   {debian, machineconfig.Config{Activation: &machineconfig.Activation{Prelude: &machineconfig.Passthrough{Format: "ignition"}}}, "/bootstrap/prelude", "not-expressible"},
 		"a document of another tool":     {debian, machineconfig.Config{Document: &machineconfig.Passthrough{Format: "butane"}}, "", "document-format"},
-		"secrets among other characters": {debian, machineconfig.Config{Activation: &machineconfig.Activation{Prelude: &machineconfig.Passthrough{Format: "cloud-config", Data: []byte("ü" + machineconfig.Late("secret://x"))}}}, "/bootstrap/prelude", "not-ascii"},
+		"secrets among other characters": {debian, machineconfig.Config{Activation: &machineconfig.Activation{Prelude: &machineconfig.Passthrough{Format: "cloud-config", Data: []byte("ü" + late.Marker("secret://x"))}}}, "/bootstrap/prelude", "not-ascii"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, report := cloudinit.New().Render(test.target, &test.config)
@@ -65,7 +66,7 @@ func TestWhatCannotBeSaidIsRefusedWithPlaceAndHint(t *testing.T) {
 }
 
 func TestDocumentsAreChecked(t *testing.T) {
-	late := machineconfig.Late("secret://x")
+	late := late.Marker("secret://x")
 	for name, test := range map[string]struct {
 		version, text, source, code, hint string
 	}{
@@ -151,11 +152,11 @@ func TestDocumentsAreChecked(t *testing.T) {
 }
 
 func TestAMarkerInADocumentIsQuoted(t *testing.T) {
-	out, report := cloudinit.CheckDocument("22.4", []byte("#cloud-config\nwrite_files:\n- path: /a\n  content: |\n    ü "+machineconfig.Late("secret://x")+"\n"))
+	out, report := cloudinit.CheckDocument("22.4", []byte("#cloud-config\nwrite_files:\n- path: /a\n  content: |\n    ü "+late.Marker("secret://x")+"\n"))
 	if len(report) > 0 {
 		t.Fatal(report)
 	}
-	data, err := machineconfig.Inject([]byte(out), func(string) ([]byte, error) { return []byte("a\n\"b: 'c"), nil })
+	data, err := late.Inject([]byte(out), func(string) ([]byte, error) { return []byte("a\n\"b: 'c"), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

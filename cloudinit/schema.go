@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/docschema"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 //go:embed cloudconfig.schema
@@ -18,7 +19,7 @@ var schema = withSecrets(docschema.Must(schemaText))
 
 // withSecrets lets a value that is known only when a machine asks for it stand anywhere.
 func withSecrets(s *docschema.Schema) *docschema.Schema {
-	s.IsOpaque = machineconfig.HasLate
+	s.IsOpaque = late.HasMarker
 	return s
 }
 

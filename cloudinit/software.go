@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/plain"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // family is how an OS installs packages.
@@ -152,7 +153,7 @@ func (w *render) extensions() {
 	n := 0
 	for _, e := range w.c.Extensions {
 		if e.Format != "" && e.Format != machineconfig.Sysext {
-			w.r.Errorf(pointer("extensions", e.Name), "not-expressible", "is of format %s, which cloud-init cannot install", e.Format).
+			w.r.Errorf(pointer.Of("extensions", e.Name), "not-expressible", "is of format %s, which cloud-init cannot install", e.Format).
 				Hint = "give a sysext image, or use ignition"
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 var (
@@ -92,7 +93,7 @@ func (w *render) subvolumes(f machineconfig.Filesystem, device string, mounts *l
 		case "":
 			continue
 		case "/":
-			w.r.Errorf(pointer("storage", "filesystems", f.Device, "subvolumes", s.Name), "not-expressible", "is the root file system, from which the system runs already").
+			w.r.Errorf(pointer.Of("storage", "filesystems", f.Device, "subvolumes", s.Name), "not-expressible", "is the root file system, from which the system runs already").
 				Hint = "install with kickstart to choose it"
 		}
 		options := append([]string{"subvol=" + s.Name}, s.MountOptions...)
@@ -111,7 +112,7 @@ func keepOrWipe(wipe bool) string {
 }
 
 func (w *render) disk(d machineconfig.Disk) {
-	at := pointer("storage", "disks", d.Name)
+	at := pointer.Of("storage", "disks", d.Name)
 	switch {
 	case d.Device == machineconfig.DeviceSelector{}:
 		w.r.Errorf(at, "not-expressible", "is the disk that the system runs from, which cloud-init cannot partition").
@@ -177,7 +178,7 @@ func sfdiskLine(p machineconfig.Partition) string {
 
 // device returns the path of a file system's device.
 func (w *render) device(f machineconfig.Filesystem, labels map[string]bool, disks map[string]string) (string, bool) {
-	at := pointer("storage", "filesystems", f.Device)
+	at := pointer.Of("storage", "filesystems", f.Device)
 	switch {
 	case f.MountPoint == "/":
 		w.r.Errorf(at, "not-expressible", "is the root file system, from which the system runs already").

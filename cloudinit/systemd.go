@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // systemd says units. Those that run have been started long before, so what changes them restarts them.
@@ -64,7 +65,7 @@ func (w *render) kernel() {
 	if len(k.Args)+len(k.RemoveArgs) == 0 {
 		return
 	}
-	if machineconfig.HasLate(strings.Join(append(append([]string{}, k.Args...), k.RemoveArgs...), " ")) {
+	if late.HasMarker(strings.Join(append(append([]string{}, k.Args...), k.RemoveArgs...), " ")) {
 		w.r.Errorf("/kernel/args", "late-value", "hold a secret or another value that is known only at boot").
 			Hint = "every user of the machine can read the kernel's arguments: write the value itself, or into a file"
 		return
@@ -82,7 +83,7 @@ func grubSnippet(k machineconfig.Kernel) string {
 	if len(k.RemoveArgs) > 0 {
 		b.WriteString("for slipway_remove in")
 		for _, a := range k.RemoveArgs {
-			b.WriteString(" " + machineconfig.ShellWord(a))
+			b.WriteString(" " + late.ShellWord(a))
 		}
 		b.WriteString("; do\n\tslipway_keep=''\n\tfor slipway_arg in $GRUB_CMDLINE_LINUX; do\n" +
 			"\t\tcase $slipway_arg in \"$slipway_remove\" | \"$slipway_remove\"=*) ;; *) slipway_keep=\"$slipway_keep $slipway_arg\" ;; esac\n\tdone\n" +
@@ -92,7 +93,7 @@ func grubSnippet(k machineconfig.Kernel) string {
 			"\tGRUB_CMDLINE_LINUX_DEFAULT=${slipway_keep# }\ndone\n")
 	}
 	if len(k.Args) > 0 {
-		b.WriteString("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX \"" + machineconfig.ShellWord(strings.Join(k.Args, " ")) + "\n")
+		b.WriteString("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX \"" + late.ShellWord(strings.Join(k.Args, " ")) + "\n")
 	}
 	return b.String()
 }

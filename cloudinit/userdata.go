@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/machineconfig/plain"
 )
 
@@ -162,8 +163,8 @@ func (w *render) defaultUser() {
 	}
 	o := object{}.with("gecos", d.Gecos).with("shell", d.Shell).with("groups", strs(d.Groups))
 	hash := d.PasswordHash
-	if machineconfig.IsSecretRef(hash) {
-		hash = machineconfig.Late(hash)
+	if late.IsSecret(hash) {
+		hash = late.Marker(hash)
 	}
 	if hash != "" {
 		o = append(o, entry{"hashed_passwd", quoted(hash)})
@@ -198,8 +199,8 @@ func user(u machineconfig.User) object {
 		o = append(o, entry{"system", true})
 	}
 	hash := u.PasswordHash
-	if machineconfig.IsSecretRef(hash) {
-		hash = machineconfig.Late(hash)
+	if late.IsSecret(hash) {
+		hash = late.Marker(hash)
 	}
 	if hash != "" {
 		o = append(o, entry{"hashed_passwd", quoted(hash)})

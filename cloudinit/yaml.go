@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // The documents are written here and not by a YAML library, because a library chooses how a scalar is quoted: text
@@ -157,7 +157,7 @@ var (
 
 // scalar writes a string: plain, as a block of lines when indent is not negative, or in double quotes.
 func scalar(s string, indent int) string {
-	if machineconfig.HasLate(s) {
+	if late.HasMarker(s) {
 		return quote(s)
 	}
 	if plainRE.MatchString(s) && !wordsRE.MatchString(s) {
@@ -240,5 +240,5 @@ func quote(s string) string {
 		}
 	}
 	b.WriteByte('"')
-	return machineconfig.Retag(b.String(), machineconfig.JSONString)
+	return late.Retag(b.String(), late.JSONString)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // What runs on the machine, in this order. Each is a oneshot unit that requires those before it, so that the report at
@@ -120,7 +122,7 @@ func liftLate(text string) string {
 }
 
 func (r *rendering) commandsFrom(phase machineconfig.Phase) string {
-	return pointer("commands", string(phase))
+	return pointer.Of("commands", string(phase))
 }
 
 // bootstrap writes the commands of the first boot and the bootstrapper's activation.
@@ -143,14 +145,14 @@ func (r *rendering) bootstrap() {
 		return
 	}
 	for _, f := range a.Files {
-		r.file(f, from+pointer("files", f.Path), 1)
+		r.file(f, from+pointer.Of("files", f.Path), 1)
 	}
 	text := script("Makes this machine part of something: " + strings.Map(noBreak, a.Kind) + ".")
 	if len(a.Exec) > 0 {
 		text += shellLine(a.Exec) + "\n"
 	}
 	if a.Sentinel != "" {
-		s := machineconfig.ShellWord(a.Sentinel)
+		s := late.ShellWord(a.Sentinel)
 		text += "mkdir -p \"$(dirname " + s + ")\"\necho success > " + s + "\n"
 	}
 	r.shell("bootstrap.sh", text, from)
@@ -181,7 +183,7 @@ func (r *rendering) await(sentinel string) {
 	if _, isTaken := r.unit[capiUnit]; len(r.steps) > 0 && !isTaken {
 		r.unitFrom(unit{Name: capiUnit, DropIns: []dropIn{{Name: "10-" + r.own + ".conf", Contents: "[Unit]\nAfter=" + strings.Join(r.steps, " ") + "\n"}}}, "/bootstrap")
 	}
-	path := machineconfig.ShellWord(sentinel)
+	path := late.ShellWord(sentinel)
 	r.shell("bootstrap.sh", script("Waits for the bootstrap that the merged configuration runs.")+
 		"for ((i = 0; i < 1800; i++)); do\n\t[ ! -e "+path+" ] || exit 0\n\tsleep 2\ndone\n"+
 		"echo \"there is no \""+path+" >&2\nexit 1\n", "/bootstrap")
@@ -235,18 +237,18 @@ func (r *rendering) finish() {
 		for _, p := range a.Cleanup {
 			remove = append(remove, r.line(from, p))
 		}
-		if machineconfig.HasLate(shellLine(a.Exec)) {
+		if late.HasMarker(shellLine(a.Exec)) {
 			remove = append(remove, r.scriptDir()+"bootstrap.sh")
 		}
 	}
-	if machineconfig.HasLate(r.commandLines(machineconfig.FirstBoot)) {
+	if late.HasMarker(r.commandLines(machineconfig.FirstBoot)) {
 		remove = append(remove, r.scriptDir()+"first-boot.sh")
 	}
 	s := step{
 		about: "Slipway: after the bootstrap", guard: r.stateDir() + "finish.done",
 		exec: []string{r.bash("finish.sh"), r.touch("finish.done")},
 	}
-	if machineconfig.HasLate(lines) {
+	if late.HasMarker(lines) {
 		s.exec = append(s.exec, "/bin/rm -f "+r.scriptDir()+"finish.sh")
 	}
 	r.shell("finish.sh", text+"rm -rf -- "+shellLine(remove)+"\n", from)
@@ -323,5 +325,5 @@ func (r *rendering) prelude() {
 		return
 	}
 	r.from[fmt.Sprintf("ignition.config.merge.%d", len(r.b.Ignition.Config.Merge))] = from
-	r.b.Ignition.Config.Merge = append(r.b.Ignition.Config.Merge, resource{Source: machineconfig.DataURL(string(a.Prelude.Data))})
+	r.b.Ignition.Config.Merge = append(r.b.Ignition.Config.Merge, resource{Source: late.DataURL(string(a.Prelude.Data))})
 }

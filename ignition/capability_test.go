@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/test/corpus"
 )
 
@@ -56,12 +57,12 @@ func proofs() map[string]struct {
 		"/network/dhcp":         {of("network-dhcp-overrides"), []string{"50\n", "mac\n"}},
 		"/network/rules":        {of("network-rules"), []string{"192.0.2.10/32", "2001:db8:1::/48", "100", "200"}},
 		"/network/wakeOnLAN":    {of("network-wake"), []string{"WakeOnLan=magic\n", "WakeOnLan=off\n"}},
-		"/network/wireguards":   {of("network-wireguard"), []string{"RlBLZ0RZNNyXMTlGnRCo1Bnn0LhFcWCrCnHbUTJgQlE=", machineconfig.LateIn("secret://wg0", machineconfig.Percent), "vpn.example.com:51820"}},
+		"/network/wireguards":   {of("network-wireguard"), []string{"RlBLZ0RZNNyXMTlGnRCo1Bnn0LhFcWCrCnHbUTJgQlE=", late.MarkerIn("secret://wg0", late.Percent), "vpn.example.com:51820"}},
 		"/storage/keep":         {of("storage-keep-data"), []string{`"label":"data"`, "Where=/srv", "noatime"}},
 		"/storage/percent":      {of("storage-lvm-percent"), nil},
 		"/storage/thin":         {of("storage-lvm-thin"), nil},
 		"/storage/subvolumes":   {of("storage-subvolumes"), []string{"slipway-subvolumes-data.service", "'@home' 'snapshots'", "subvol=@home,compress=zstd", "srv-home.mount", `dev-disk-by\\x2dpartlabel-data.device`}},
-		"/storage/mounts":       {of("mounts"), []string{"nas.example.com:/export/home /srv/home nfs vers=4.2,nofail,x-systemd.automount 0 0", "credentials=/etc/slipway/mounts/srv-scan.credentials", machineconfig.LateIn("secret://scan", machineconfig.Percent), "tmpfs /var/cache/build tmpfs size=4G,mode=1777 0 0"}},
+		"/storage/mounts":       {of("mounts"), []string{"nas.example.com:/export/home /srv/home nfs vers=4.2,nofail,x-systemd.automount 0 0", "credentials=/etc/slipway/mounts/srv-scan.credentials", late.MarkerIn("secret://scan", late.Percent), "tmpfs /var/cache/build tmpfs size=4G,mode=1777 0 0"}},
 		"/defaultUser":          {machineconfig.Config{DefaultUser: &machineconfig.DefaultUser{SSHKeys: []string{"ssh-ed25519 proof"}}}, []string{`"name":"core"`, "ssh-ed25519 proof"}},
 		"/sshd":                 {of("sshd"), []string{"/etc/ssh/sshd_config.d/05-slipway.conf", "Port 2222\n", "PermitRootLogin prohibit-password\n", "X11Forwarding no\n"}},
 		"/firewall":             {of("firewall"), []string{"slipway-firewall.service", "tcp dport 443 accept", "udp dport 30000-32767 accept", "policy drop"}},
@@ -85,14 +86,14 @@ func proofs() map[string]struct {
 		"/storage/layout":       {storage(machineconfig.Storage{Layout: "lvm"}), nil},
 		"/storage/disks":        {storage(machineconfig.Storage{Disks: []machineconfig.Disk{{Name: "a", Device: sda, Partitions: []machineconfig.Partition{{Label: "proof", SizeMiB: 77}}}}}), []string{`"/dev/proof"`, `"label":"proof"`, `"sizeMiB":77`}},
 		"/storage/raids":        {storage(machineconfig.Storage{RAIDs: []machineconfig.RAID{{Name: "md7", Level: "raid1", Devices: []string{"/dev/x", "p"}}}}), []string{`"raid1"`, `"md7"`, "/dev/disk/by-partlabel/p"}},
-		"/storage/luks":         {storage(machineconfig.Storage{LUKS: []machineconfig.LUKS{{Name: "c7", Device: "/dev/x", Key: "secret://k"}}}), []string{`"c7"`, machineconfig.LateIn("secret://k", machineconfig.Percent)}},
+		"/storage/luks":         {storage(machineconfig.Storage{LUKS: []machineconfig.LUKS{{Name: "c7", Device: "/dev/x", Key: "secret://k"}}}), []string{`"c7"`, late.MarkerIn("secret://k", late.Percent)}},
 		"/storage/lvm":          {storage(machineconfig.Storage{LVM: []machineconfig.VolumeGroup{{Name: "vg"}}}), nil},
 		"/storage/filesystems": {
 			storage(machineconfig.Storage{Filesystems: []machineconfig.Filesystem{{Device: "/dev/x", Format: "xfs", MountPoint: "/var/proof", Label: "l7"}}}),
 			[]string{`"xfs"`, `"l7"`, "Where=/var/proof"},
 		},
 		"/users":              {user(machineconfig.User{}), []string{`"name":"core"`}},
-		"/users/passwordHash": {user(machineconfig.User{PasswordHash: "secret://h", LockPassword: &no}), []string{machineconfig.LateIn("secret://h", machineconfig.JSONString), "PasswordAuthentication yes"}},
+		"/users/passwordHash": {user(machineconfig.User{PasswordHash: "secret://h", LockPassword: &no}), []string{late.MarkerIn("secret://h", late.JSONString), "PasswordAuthentication yes"}},
 		"/users/sudo":         {user(machineconfig.User{Sudo: "ALL=(ALL) NOPASSWD:ALL"}), []string{"/etc/sudoers.d/core", "core ALL=(ALL) NOPASSWD:ALL\n"}},
 		"/users/sshKeys":      {user(machineconfig.User{SSHKeys: []string{"ssh-ed25519 proof"}}), []string{"ssh-ed25519 proof"}},
 		"/groups":             {machineconfig.Config{Groups: []machineconfig.Group{{Name: "proof", GID: &sampleGID}}}, []string{`"gid":4242`, `"proof"`}},
@@ -121,10 +122,10 @@ func proofs() map[string]struct {
 		"/bootstrap":               {machineconfig.Config{Activation: &machineconfig.Activation{Exec: []string{"join"}, ReadyPath: "/proof"}}, []string{"'join'\n", "ConditionPathExists=!/proof"}},
 		"/bootstrap/native":        {machineconfig.Config{Activation: &machineconfig.Activation{Native: &machineconfig.Passthrough{}}}, nil},
 		"/bootstrap/prelude": {
-			machineconfig.Config{Activation: &machineconfig.Activation{Prelude: &machineconfig.Passthrough{Format: "ignition", Data: []byte(machineconfig.Late("secret://capi"))}}},
-			[]string{`"merge":[{"source":"data:,` + machineconfig.LateIn("secret://capi", machineconfig.Percent) + `"}]`},
+			machineconfig.Config{Activation: &machineconfig.Activation{Prelude: &machineconfig.Passthrough{Format: "ignition", Data: []byte(late.Marker("secret://capi"))}}},
+			[]string{`"merge":[{"source":"data:,` + late.MarkerIn("secret://capi", late.Percent) + `"}]`},
 		},
-		"/phoneHome": {machineconfig.Config{PhoneHome: machineconfig.PhoneHome{URL: machineconfig.Late("session://report")}}, []string{"/etc/slipway/report-url", machineconfig.LateIn("session://report", machineconfig.Percent)}},
+		"/phoneHome": {machineconfig.Config{PhoneHome: machineconfig.PhoneHome{URL: late.Marker("session://report")}}, []string{"/etc/slipway/report-url", late.MarkerIn("session://report", late.Percent)}},
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // document writes what was collected, merged over the profile's own document; nil if that cannot be done.
@@ -47,7 +48,7 @@ func (r *rendering) document() []byte {
 		}
 	}
 	if out, err = finishDocument(out); err == nil {
-		_, err = machineconfig.Inject(out, harmless) // a damaged marker is found here, not when the machine asks
+		_, err = late.Inject(out, harmless) // a damaged marker is found here, not when the machine asks
 	}
 	if err != nil {
 		r.report.Errorf("", "invalid", "%v", err)
@@ -211,7 +212,7 @@ func finishValue(v any) any {
 	case map[string]any:
 		if s, ok := x["source"].(string); ok && strings.HasPrefix(s, "data:") {
 			if text, ok := hiddenLate(s, x["compression"] == "gzip"); ok {
-				x["source"] = machineconfig.DataURL(text)
+				x["source"] = late.DataURL(text)
 				if x["compression"] != nil {
 					x["compression"] = ""
 				}
@@ -232,9 +233,9 @@ func finishValue(v any) any {
 	case string:
 		x = strings.ReplaceAll(x, lateOrigin, "")
 		if strings.HasPrefix(x, "data:") {
-			return machineconfig.Retag(x, machineconfig.Percent)
+			return late.Retag(x, late.Percent)
 		}
-		return machineconfig.Retag(x, machineconfig.JSONString)
+		return late.Retag(x, late.JSONString)
 	}
 	return v
 }
@@ -268,5 +269,5 @@ func hiddenLate(source string, isGzip bool) (string, bool) {
 			return "", false
 		}
 	}
-	return string(raw), machineconfig.HasLate(string(raw))
+	return string(raw), late.HasMarker(string(raw))
 }

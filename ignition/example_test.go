@@ -6,17 +6,18 @@ import (
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/layer"
 )
 
 // A configuration becomes one Ignition document.
 func ExampleProvisioner_Render() {
-	layer, _ := machineconfig.Parse(`
+	l, _ := layer.Parse(`
 host: {hostname: web-1}
 users:
 - name: ada
   sshKeys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2fSBVxVg5nRl8ZjYdNb3E1tq0tyUJq9yZzYwTjvF0p]
 `, "profile web")
-	c, _ := machineconfig.Merge(layer)
+	c, _ := layer.Merge(l)
 	target := machineconfig.Target{OS: "flatcar", Release: "stable", Arch: inventory.X8664, Tool: "3.4.0"}
 	r, report := ignition.New().Render(target, c)
 	if report.HasErrors() {

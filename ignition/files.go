@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // compressAbove is the length from which text without late values is left to Butane to compress.
@@ -19,7 +21,7 @@ const lateOrigin = "http://late.invalid/"
 
 func (r *rendering) files() {
 	for _, f := range r.c.Files {
-		r.file(f, pointer("files", f.Path), 0)
+		r.file(f, pointer.Of("files", f.Path), 0)
 	}
 	for _, d := range r.c.Dirs {
 		r.dir(d)
@@ -91,21 +93,21 @@ func (r *rendering) resource(c machineconfig.Content, from string) resource {
 	case c.Remote != nil:
 		return r.remote(*c.Remote, from)
 	case c.Secret != "":
-		return resource{Source: "data:," + machineconfig.LateIn(c.Secret, machineconfig.Percent)}
+		return resource{Source: "data:," + late.MarkerIn(c.Secret, late.Percent)}
 	case c.Base64 != "":
 		raw := strings.Join(strings.Fields(c.Base64), "")
 		if _, err := base64.StdEncoding.DecodeString(raw); err != nil {
 			r.report.Errorf(from, "invalid", "its base64 content cannot be read: %v", err).Hint = "use standard base64 with padding"
 		}
 		return resource{Source: "data:;base64," + raw}
-	case len(c.Text) > compressAbove && !machineconfig.HasLate(c.Text) && !r.os.isOneOf(variantOpenShift):
+	case len(c.Text) > compressAbove && !late.HasMarker(c.Text) && !r.os.isOneOf(variantOpenShift):
 		return resource{Inline: &c.Text}
 	}
 	text := c.Text
 	if strings.HasPrefix(text, "#!") {
 		text = liftLate(text)
 	}
-	return resource{Source: machineconfig.DataURL(text)}
+	return resource{Source: late.DataURL(text)}
 }
 
 func (r *rendering) remote(m machineconfig.Remote, from string) resource {
@@ -120,14 +122,14 @@ func (r *rendering) remote(m machineconfig.Remote, from string) resource {
 
 // lateURL gives a URL that starts with a marker an origin that finishDocument takes away again.
 func lateURL(u string) string {
-	if machineconfig.HasLate(u) && !strings.Contains(u, "://") {
+	if late.HasMarker(u) && !strings.Contains(u, "://") {
 		return lateOrigin + u
 	}
 	return u
 }
 
 func (r *rendering) dir(d machineconfig.Directory) {
-	from := pointer("directories", d.Path)
+	from := pointer.Of("directories", d.Path)
 	if !r.take(d.Path, from) {
 		return
 	}
@@ -147,7 +149,7 @@ func (r *rendering) dir(d machineconfig.Directory) {
 
 func (r *rendering) links() {
 	for _, l := range r.c.Links {
-		r.link(l, pointer("links", l.Path))
+		r.link(l, pointer.Of("links", l.Path))
 	}
 }
 

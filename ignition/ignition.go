@@ -131,8 +131,6 @@ func (r *rendering) unsupported() {
 	}
 }
 
-var pointer = machineconfig.Pointer
-
 // line returns s when it is one line, as most files want their values; otherwise it reports it.
 func (r *rendering) line(path, s string) string {
 	if strings.ContainsAny(s, "\n\r\x00") {

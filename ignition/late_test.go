@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // nasty is a secret that every encoding but the right one would break.
@@ -19,7 +20,7 @@ const greeting = `a"b\c%41 'x'`
 
 func inject(t *testing.T, doc []byte) (out []byte, storage map[string]string, units map[string]string) {
 	t.Helper()
-	out, err := machineconfig.Inject(doc, func(ref string) ([]byte, error) {
+	out, err := late.Inject(doc, func(ref string) ([]byte, error) {
 		switch {
 		case strings.HasPrefix(ref, "session://"):
 			return []byte("http://192.0.2.1/boot/x"), nil
@@ -93,7 +94,7 @@ func TestLateValuesArriveAsTheyAre(t *testing.T) {
 }
 
 func TestLateValuesInAUsersDocument(t *testing.T) {
-	secret := machineconfig.Late("secret://x")
+	secret := late.Marker("secret://x")
 	hidden := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("y", 100) + secret))
 	long := strings.Repeat("a long line that compresses well\\n", 100)
 	butane := fmt.Sprintf(`variant: flatcar
@@ -110,7 +111,7 @@ storage:
       contents:
         source: %s/x
         verification: {hash: "sha256-e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}
-`, long, secret, hidden, machineconfig.Late("session://base"))
+`, long, secret, hidden, late.Marker("session://base"))
 	c := machineconfig.Config{Document: &machineconfig.Passthrough{Format: "butane", Data: []byte(butane)}}
 	_, files, _ := inject(t, render(t, onFlatcar, &c).Documents[0].Data)
 	if !strings.HasSuffix(files["/etc/long"], "well\n"+nasty) || files["/etc/hidden"] != strings.Repeat("y", 100)+nasty {
@@ -122,11 +123,11 @@ storage:
 }
 
 func TestLateValuesInScriptsAreWords(t *testing.T) {
-	secret := machineconfig.Late("secret://x")
+	secret := late.Marker("secret://x")
 	c := machineconfig.Config{
 		Activation: &machineconfig.Activation{Exec: []string{"printf", "%s|", "it's " + secret, secret + secret, "$HOME"}},
 		Files: []machineconfig.File{{
-			Path: "/opt/s.sh", Content: machineconfig.Content{Text: "#!/bin/sh\nprintf %s " + machineconfig.ShellWord("<"+secret+">") + "\n"},
+			Path: "/opt/s.sh", Content: machineconfig.Content{Text: "#!/bin/sh\nprintf %s " + late.ShellWord("<"+secret+">") + "\n"},
 		}},
 	}
 	_, files, _ := inject(t, render(t, onFlatcar, &c).Documents[0].Data)
@@ -144,10 +145,10 @@ func TestLargeTextIsCompressedUnlessItHoldsAMarker(t *testing.T) {
 	long := strings.Repeat("all work and no play\n", 1000)
 	c := machineconfig.Config{Files: []machineconfig.File{
 		{Path: "/etc/plain", Content: machineconfig.Content{Text: long}},
-		{Path: "/etc/late", Content: machineconfig.Content{Text: long + machineconfig.Late("secret://x")}},
+		{Path: "/etc/late", Content: machineconfig.Content{Text: long + late.Marker("secret://x")}},
 	}}
 	doc := string(render(t, onFCOS, &c).Documents[0].Data)
-	if strings.Count(doc, `"compression":"gzip"`) != 1 || !strings.Contains(doc, machineconfig.LateIn("secret://x", machineconfig.Percent)) {
+	if strings.Count(doc, `"compression":"gzip"`) != 1 || !strings.Contains(doc, late.MarkerIn("secret://x", late.Percent)) {
 		t.Errorf("%d are compressed", strings.Count(doc, "gzip"))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // link is a network link with all that others say about it.
@@ -35,19 +36,19 @@ func (r *rendering) ports() []*port {
 	}
 	n := r.c.Network
 	for _, i := range n.Interfaces {
-		add(&port{name: i.Name, kind: "ethernet", mac: i.MAC, match: i.Match, wol: i.WakeOnLAN, l3: i.L3, from: pointer("network", "interfaces", i.Name)})
+		add(&port{name: i.Name, kind: "ethernet", mac: i.MAC, match: i.Match, wol: i.WakeOnLAN, l3: i.L3, from: pointer.Of("network", "interfaces", i.Name)})
 	}
 	for _, b := range n.Bonds {
-		add(&port{name: b.Name, kind: "bond", bond: &b, l3: b.L3, from: pointer("network", "bonds", b.Name)})
+		add(&port{name: b.Name, kind: "bond", bond: &b, l3: b.L3, from: pointer.Of("network", "bonds", b.Name)})
 	}
 	for _, b := range n.Bridges {
-		add(&port{name: b.Name, kind: "bridge", stp: b.STP, l3: b.L3, from: pointer("network", "bridges", b.Name)})
+		add(&port{name: b.Name, kind: "bridge", stp: b.STP, l3: b.L3, from: pointer.Of("network", "bridges", b.Name)})
 	}
 	for _, v := range n.VLANs {
-		add(&port{name: v.Name, kind: "vlan", parent: v.Parent, id: v.ID, l3: v.L3, from: pointer("network", "vlans", v.Name)})
+		add(&port{name: v.Name, kind: "vlan", parent: v.Parent, id: v.ID, l3: v.L3, from: pointer.Of("network", "vlans", v.Name)})
 	}
 	for _, g := range n.WireGuards {
-		add(&port{name: g.Name, kind: "wireguard", tunnel: &g, l3: g.L3, from: pointer("network", "wireguards", g.Name)})
+		add(&port{name: g.Name, kind: "wireguard", tunnel: &g, l3: g.L3, from: pointer.Of("network", "wireguards", g.Name)})
 	}
 	find := func(name, from string) *port {
 		if i := slices.IndexFunc(list, func(p *port) bool { return p.name == name }); i >= 0 {
@@ -58,17 +59,17 @@ func (r *rendering) ports() []*port {
 	}
 	for _, b := range n.Bonds {
 		for _, m := range b.Members {
-			p := find(m, pointer("network", "bonds", b.Name))
+			p := find(m, pointer.Of("network", "bonds", b.Name))
 			p.master, p.isBond, p.isPrimary = b.Name, true, b.Primary == m
 		}
 	}
 	for _, b := range n.Bridges {
 		for _, m := range b.Members {
-			find(m, pointer("network", "bridges", b.Name)).master = b.Name
+			find(m, pointer.Of("network", "bridges", b.Name)).master = b.Name
 		}
 	}
 	for _, v := range n.VLANs {
-		p := find(v.Parent, pointer("network", "vlans", v.Name))
+		p := find(v.Parent, pointer.Of("network", "vlans", v.Name))
 		p.vlans = append(p.vlans, v.Name)
 	}
 	return list

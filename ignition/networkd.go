@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // networkd writes the files of systemd.netdev(5) and systemd.network(5) for a link.
@@ -200,14 +201,14 @@ func dhcpSections(b *strings.Builder, l machineconfig.L3) {
 // tunnelText is the netdev of a tunnel. The routes of its peers go into the main table.
 func tunnelText(g *machineconfig.WireGuard) string {
 	var b strings.Builder
-	b.WriteString("[NetDev]\nName=" + g.Name + "\nKind=wireguard\n\n[WireGuard]\nPrivateKey=" + machineconfig.Late(g.PrivateKey) + "\nRouteTable=main\n")
+	b.WriteString("[NetDev]\nName=" + g.Name + "\nKind=wireguard\n\n[WireGuard]\nPrivateKey=" + late.Marker(g.PrivateKey) + "\nRouteTable=main\n")
 	if g.ListenPort > 0 {
 		b.WriteString("ListenPort=" + strconv.Itoa(g.ListenPort) + "\n")
 	}
 	for _, p := range g.Peers {
 		b.WriteString("\n[WireGuardPeer]\nPublicKey=" + p.PublicKey + "\nAllowedIPs=" + strings.Join(p.AllowedIPs, ",") + "\n")
 		if p.PresharedKey != "" {
-			b.WriteString("PresharedKey=" + machineconfig.Late(p.PresharedKey) + "\n")
+			b.WriteString("PresharedKey=" + late.Marker(p.PresharedKey) + "\n")
 		}
 		if p.Endpoint != "" {
 			b.WriteString("Endpoint=" + p.Endpoint + "\n")

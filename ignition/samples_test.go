@@ -1,6 +1,9 @@
 package ignition
 
-import "slipway.dev/slipway/machineconfig"
+import (
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+)
 
 const samplePEM = `-----BEGIN CERTIFICATE-----
 MIIBezCCASGgAwIBAgIUQm9ndXMgY2VydGlmaWNhdGUgZm9yIHRlc3RzMAoGCCqG
@@ -42,13 +45,13 @@ var sampleHost = machineconfig.HostIdentity{
 var sampleFiles = []machineconfig.File{
 	{Path: "/etc/motd", Content: machineconfig.Content{Text: "Grüße, 100% \"quoted\" & <more>\n"}},
 	{Path: "/etc/token", Mode: 0o600, Owner: "etcd", Group: "123", Content: machineconfig.Content{Secret: "secret://token"}},
-	{Path: "/etc/mixed", Mode: 0o640, Content: machineconfig.Content{Text: "user=a\npassword=" + machineconfig.Late("secret://db") + "\n"}},
+	{Path: "/etc/mixed", Mode: 0o640, Content: machineconfig.Content{Text: "user=a\npassword=" + late.Marker("secret://db") + "\n"}},
 	{Path: "/etc/blob", Content: machineconfig.Content{Base64: "AAEC\n/w=="}},
 	{Path: "/opt/tool", Mode: 0o4755, Content: machineconfig.Content{Remote: &machineconfig.Remote{
 		URL: "http://mirror.example/tool", SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 	}}},
 	{Path: "/opt/here", Content: machineconfig.Content{Remote: &machineconfig.Remote{
-		URL: machineconfig.Late("session://base") + "/artefact/x", SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		URL: late.Marker("session://base") + "/artefact/x", SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 	}}},
 	{Path: "/etc/profile", Append: true, Content: machineconfig.Content{Text: "export EDITOR=vi\n"}},
 	{Path: "/run/app/conf", Mode: 0o600, Owner: "app", Content: machineconfig.Content{Text: "volatile\n"}},
@@ -84,7 +87,7 @@ var (
 )
 
 var sampleUnits = []machineconfig.Unit{
-	{Name: "hello.service", Enabled: &yes, Contents: "[Service]\nType=oneshot\nExecStart=/bin/echo \"hello " + machineconfig.Late("secret://greeting") + "\"\n\n[Install]\nWantedBy=multi-user.target\n"},
+	{Name: "hello.service", Enabled: &yes, Contents: "[Service]\nType=oneshot\nExecStart=/bin/echo \"hello " + late.Marker("secret://greeting") + "\"\n\n[Install]\nWantedBy=multi-user.target\n"},
 	{Name: "locksmithd.service", Masked: true},
 	{Name: "update-engine.service", Enabled: &no, DropIns: []machineconfig.DropIn{{Name: "10-x.conf", Contents: "[Service]\nNice=5\n"}}},
 }
@@ -161,12 +164,12 @@ var sampleBootstrap = machineconfig.Config{
 	Activation: &machineconfig.Activation{
 		Kind: "kubeadm",
 		Files: []machineconfig.File{
-			{Path: "/run/kubeadm/join.yaml", Mode: 0o640, Content: machineconfig.Content{Text: "token: \"" + machineconfig.Late("join://prod/token") + "\"\n"}},
+			{Path: "/run/kubeadm/join.yaml", Mode: 0o640, Content: machineconfig.Content{Text: "token: \"" + late.Marker("join://prod/token") + "\"\n"}},
 			{Path: "/etc/kubernetes/patches/x.json", Content: machineconfig.Content{Text: "{}\n"}},
 		},
-		Exec:      []string{"kubeadm", "join", "--config", "/run/kubeadm/join.yaml", "--note", "it's " + machineconfig.Late("secret://note")},
+		Exec:      []string{"kubeadm", "join", "--config", "/run/kubeadm/join.yaml", "--note", "it's " + late.Marker("secret://note")},
 		ReadyPath: "/etc/kubernetes/kubelet.conf", Sentinel: "/run/cluster-api/bootstrap-success.complete",
 		After: []string{"containerd.service"}, Cleanup: []string{"/run/kubeadm/join.yaml"},
 	},
-	PhoneHome: machineconfig.PhoneHome{URL: machineconfig.Late("session://report")},
+	PhoneHome: machineconfig.PhoneHome{URL: late.Marker("session://report")},
 }

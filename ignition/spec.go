@@ -18,6 +18,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 var specRE = regexp.MustCompile(`^([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})(-experimental)?$`)
@@ -116,7 +117,7 @@ func SpecOf(doc []byte) string {
 // report is an error.
 func Validate(doc []byte) machineconfig.Report {
 	var out machineconfig.Report
-	plain, err := machineconfig.Inject(doc, harmless)
+	plain, err := late.Inject(doc, harmless)
 	if err != nil {
 		out.Errorf("", "invalid", "%v", err)
 		return out

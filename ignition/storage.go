@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 func (r *rendering) storage() {
@@ -24,7 +26,7 @@ func (r *rendering) storage() {
 		r.disk(d)
 	}
 	for _, a := range s.RAIDs {
-		from := pointer("storage", "raids", a.Name)
+		from := pointer.Of("storage", "raids", a.Name)
 		r.from["storage.raid."+strconv.Itoa(len(r.b.Storage.RAID))] = from
 		out := raid{Name: a.Name, Level: a.Level}
 		for _, d := range a.Devices {
@@ -44,7 +46,7 @@ func (r *rendering) storage() {
 }
 
 func (r *rendering) disk(d machineconfig.Disk) {
-	from := pointer("storage", "disks", d.Name)
+	from := pointer.Of("storage", "disks", d.Name)
 	r.from["storage.disks."+strconv.Itoa(len(r.b.Storage.Disks))] = from
 	out := disk{Device: r.diskPath(d, from), WipeTable: isTrue(d.WipeTable)}
 	if !r.hasNumbers(d, from) {
@@ -143,7 +145,7 @@ func (r *rendering) device(name, from string) string {
 }
 
 func (r *rendering) luks(l machineconfig.LUKS) {
-	from := pointer("storage", "luks", l.Name)
+	from := pointer.Of("storage", "luks", l.Name)
 	hasClevis := l.TPM2 || len(l.Tang) > 0
 	if hasClevis && r.os.isOneOf(variantFlatcar) {
 		r.notExpressible(from, "Flatcar has no clevis, so neither tpm2 nor tang: use a key")
@@ -156,9 +158,9 @@ func (r *rendering) luks(l machineconfig.LUKS) {
 	out := luks{Name: l.Name, Device: r.device(l.Device, from), WipeVolume: isTrue(l.Wipe)}
 	switch {
 	case strings.HasPrefix(l.Key, "secret://"):
-		out.KeyFile = &resource{Source: "data:," + machineconfig.LateIn(l.Key, machineconfig.Percent)}
+		out.KeyFile = &resource{Source: "data:," + late.MarkerIn(l.Key, late.Percent)}
 	case l.Key != "":
-		out.KeyFile = &resource{Source: machineconfig.DataURL(l.Key)}
+		out.KeyFile = &resource{Source: late.DataURL(l.Key)}
 	}
 	if hasClevis {
 		out.Clevis = &clevis{TPM2: isTrue(l.TPM2)}
@@ -171,7 +173,7 @@ func (r *rendering) luks(l machineconfig.LUKS) {
 }
 
 func (r *rendering) filesystem(f machineconfig.Filesystem) {
-	from := pointer("storage", "filesystems", f.Device)
+	from := pointer.Of("storage", "filesystems", f.Device)
 	if f.Format == "btrfs" && r.os.isOneOf(variantOpenShift) {
 		r.notExpressible(from, "RHCOS has no btrfs: use xfs or ext4")
 		return

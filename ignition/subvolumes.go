@@ -5,11 +5,13 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // subvolumes writes a unit that makes the subvolumes of a file system, and a unit for each mount.
 func (r *rendering) subvolumes(f machineconfig.Filesystem, device string) {
-	from := pointer("storage", "filesystems", f.Device, "subvolumes")
+	from := pointer.Of("storage", "filesystems", f.Device, "subvolumes")
 	step := "subvolumes-" + strings.NewReplacer("/", "-").Replace(strings.Trim(f.Device, "/"))
 	var mounts, names []string
 	for _, s := range f.Subvolumes {
@@ -18,7 +20,7 @@ func (r *rendering) subvolumes(f machineconfig.Filesystem, device string) {
 			continue
 		}
 		if s.MountPoint == "/" {
-			r.notExpressible(from+pointer(s.Name, "mountPoint"), "the OS mounts its root by itself")
+			r.notExpressible(from+pointer.Of(s.Name, "mountPoint"), "the OS mounts its root by itself")
 			continue
 		}
 		name := unitPath(s.MountPoint) + ".mount"
@@ -29,7 +31,7 @@ func (r *rendering) subvolumes(f machineconfig.Filesystem, device string) {
 		r.service(name, text, from)
 	}
 	r.shell(step+".sh", script("Makes the subvolumes of btrfs that are not there yet.")+
-		"dir=/run/"+r.own+"-subvolumes\nmkdir -p \"$dir\"\nmount -t btrfs -o subvolid=5 "+machineconfig.ShellWord(device)+" \"$dir\"\ntrap 'umount \"$dir\"' EXIT\n"+
+		"dir=/run/"+r.own+"-subvolumes\nmkdir -p \"$dir\"\nmount -t btrfs -o subvolid=5 "+late.ShellWord(device)+" \"$dir\"\ntrap 'umount \"$dir\"' EXIT\n"+
 		"for name in "+shellLine(names)+"; do\n\t[ -e \"$dir/$name\" ] || { mkdir -p \"$(dirname \"$dir/$name\")\" && btrfs subvolume create \"$dir/$name\"; }\ndone\n", from)
 	dev := unitPath(device) + ".device"
 	r.service(r.stepUnit(step), fmt.Sprintf(`[Unit]

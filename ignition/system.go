@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // identity writes who the machine is.
@@ -94,14 +96,14 @@ func (r *rendering) clock() {
 func (r *rendering) trust() {
 	const from = "/trust/cas"
 	for i, ca := range r.c.Trust.CAs {
-		if b, _ := pem.Decode([]byte(ca)); (b == nil || b.Type != "CERTIFICATE") && !machineconfig.HasLate(ca) {
+		if b, _ := pem.Decode([]byte(ca)); (b == nil || b.Type != "CERTIFICATE") && !late.HasMarker(ca) {
 			r.report.Errorf(from, "invalid", "certificate %d is not in PEM", i+1).Hint = "it starts with -----BEGIN CERTIFICATE-----"
 			continue
 		}
 		text := strings.TrimSpace(ca) + "\n"
 		r.text(fmt.Sprintf("%s/%s-%d%s", r.os.caDir, r.own, i+1, r.os.caExt), 0, text, from)
 		r.from[fmt.Sprintf("ignition.security.tls.certificate_authorities.%d", len(r.b.Ignition.Security.TLS.CAs))] = from
-		r.b.Ignition.Security.TLS.CAs = append(r.b.Ignition.Security.TLS.CAs, resource{Source: machineconfig.DataURL(text)})
+		r.b.Ignition.Security.TLS.CAs = append(r.b.Ignition.Security.TLS.CAs, resource{Source: late.DataURL(text)})
 	}
 	if len(r.c.Trust.CAs) > 0 {
 		r.addStep(trustStep, from, step{
@@ -116,7 +118,7 @@ func (r *rendering) extensions() {
 	var layers string
 	hasImage := false
 	for _, e := range r.c.Extensions {
-		from := pointer("extensions", e.Name)
+		from := pointer.Of("extensions", e.Name)
 		switch e.Format {
 		case machineconfig.Sysext, "":
 			hasImage = true
@@ -128,9 +130,9 @@ func (r *rendering) extensions() {
 			r.file(machineconfig.File{Path: image, Content: machineconfig.Content{Remote: &e.Remote}}, from, 0)
 			r.link(machineconfig.Link{Path: "/etc/extensions/" + e.Name + ".raw", Target: image}, from)
 		case machineconfig.RPMOSTree:
-			layers += "rpm-ostree install --assumeyes --idempotent --allow-inactive " + machineconfig.ShellWord(e.URL) + "\n"
+			layers += "rpm-ostree install --assumeyes --idempotent --allow-inactive " + late.ShellWord(e.URL) + "\n"
 		case machineconfig.Bootc:
-			layers += "bootc switch " + machineconfig.ShellWord(e.URL) + "\n"
+			layers += "bootc switch " + late.ShellWord(e.URL) + "\n"
 		}
 		if e.Format != machineconfig.Sysext && e.Format != "" && !r.os.ostree {
 			r.notExpressible(from, string(e.Format)+" needs an OS made by ostree, such as fedora-coreos: use a sysext")

@@ -5,11 +5,13 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 func (r *rendering) units() {
 	for _, u := range r.c.Units {
-		from := pointer("units", u.Name)
+		from := pointer.Of("units", u.Name)
 		out := unit{Name: u.Name, Enabled: u.Enabled, Mask: isTrue(u.Masked)}
 		if u.Contents != "" {
 			out.Contents = &u.Contents
@@ -84,7 +86,7 @@ func noBreak(c rune) rune {
 func shellLine(argv []string) string {
 	words := make([]string, len(argv))
 	for i, a := range argv {
-		words[i] = machineconfig.ShellWord(a)
+		words[i] = late.ShellWord(a)
 	}
 	return strings.Join(words, " ")
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // core is the only user that RHCOS lets a document change.
@@ -18,7 +20,7 @@ func (r *rendering) users() {
 		if r.os.isOneOf(variantOpenShift) {
 			continue // unsupported says so
 		}
-		r.from["passwd.groups."+strconv.Itoa(len(r.b.Passwd.Groups))] = pointer("groups", g.Name)
+		r.from["passwd.groups."+strconv.Itoa(len(r.b.Passwd.Groups))] = pointer.Of("groups", g.Name)
 		r.b.Passwd.Groups = append(r.b.Passwd.Groups, passwdGroup{Name: g.Name, GID: g.GID, System: isTrue(g.System)})
 	}
 	r.defaultUser()
@@ -74,7 +76,7 @@ func isTrue(b bool) *bool {
 }
 
 func (r *rendering) user(u machineconfig.User) {
-	from := pointer("users", u.Name)
+	from := pointer.Of("users", u.Name)
 	if r.os.isOneOf(variantOpenShift) {
 		if u.Name != core || u.UID != nil || u.System || len(u.Groups) > 0 || u.Gecos+u.Home+u.Shell+u.PrimaryGroup != "" {
 			r.notExpressible(from, "on RHCOS a document can change the SSH keys and the password of the user core only")
@@ -96,7 +98,7 @@ func (r *rendering) user(u machineconfig.User) {
 func passwordHash(u machineconfig.User) string {
 	hash := u.PasswordHash
 	if strings.HasPrefix(hash, "secret://") {
-		hash = machineconfig.Late(hash)
+		hash = late.Marker(hash)
 	}
 	switch {
 	case u.LockPassword == nil || !*u.LockPassword:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // tools are the versions of cloud-init that releases install.
@@ -135,13 +136,10 @@ func CommandText(c machineconfig.Command) string {
 func Words(argv []string) string {
 	words := make([]string, len(argv))
 	for i, a := range argv {
-		words[i] = machineconfig.ShellWord(a)
+		words[i] = late.ShellWord(a)
 	}
 	return strings.Join(words, " ")
 }
-
-// Pointer joins the parts of a JSON pointer.
-func Pointer(parts ...any) string { return machineconfig.Pointer(parts...) }
 
 // HasControl reports whether text holds a character that would end a line or confuse a parser of lines.
 func HasControl(text string) bool {
@@ -168,5 +166,5 @@ func GrubWithout(args []string) string {
 
 // GrubWith is the line of a file under /etc/default/grub.d that adds arguments to the kernel's.
 func GrubWith(args []string) string {
-	return `GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX "` + machineconfig.ShellWord(strings.Join(args, " "))
+	return `GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX "` + late.ShellWord(strings.Join(args, " "))
 }

@@ -150,6 +150,16 @@ func (h *Host) MACs() []MAC {
 	return macs
 }
 
+// BootMAC returns the MAC of the port that the host last booted from, or else of its only one; "" if neither is known.
+func (h *Host) BootMAC() MAC {
+	for _, n := range h.NICs {
+		if n.IsBoot || len(h.NICs) == 1 {
+			return n.MAC
+		}
+	}
+	return ""
+}
+
 // Validate checks everything that can be checked without looking at other hosts.
 func (h *Host) Validate() error {
 	if err := checkField("name", "host", h.Name); err != nil {

@@ -1,11 +1,15 @@
-package machineconfig
+package machineconfig_test
 
 import (
 	"net/netip"
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/machineconfig/layer/layertest"
+
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/validation"
 )
 
 // kept gives the addresses of two subnets.
@@ -18,16 +22,16 @@ func kept(subnet string) (netip.Prefix, error) {
 }
 
 func TestAMachineGetsItsAddressFromASubnet(t *testing.T) {
-	cfg := merged(t, "network: {interfaces: [{name: lan0, mac: '52:54:00:12:34:56', fromSubnets: [rack1], routes: [{to: 0.0.0.0/0, via: 192.0.2.1}]}]}",
+	cfg := layertest.Merged(t, "network: {interfaces: [{name: lan0, mac: '52:54:00:12:34:56', fromSubnets: [rack1], routes: [{to: 0.0.0.0/0, via: 192.0.2.1}]}]}",
 		"network: {interfaces: [{name: lan0, addresses: [198.51.100.9/24], fromSubnets: [six]}]}")
-	Fill(cfg, &inventory.Host{Name: "node-1"}, "")
-	if r := FillAddresses(cfg, kept); len(r) > 0 {
+	machineconfig.Fill(cfg, &inventory.Host{Name: "node-1"}, "")
+	if r := machineconfig.FillAddresses(cfg, kept); len(r) > 0 {
 		t.Fatal(r)
 	}
 	if got := strings.Join(cfg.Network.Addresses(), " "); got != "198.51.100.9/24 192.0.2.7/24 2001:db8::7/64" {
 		t.Errorf("addresses: %s", got)
 	}
-	if r := Validate(cfg); len(r) > 0 {
+	if r := validation.Validate(cfg); len(r) > 0 {
 		t.Error(r)
 	}
 	said := map[string]string{}
@@ -43,38 +47,11 @@ func TestAnAddressThatIsNotThereIsAFinding(t *testing.T) {
 		{"no name of a subnet", "RACK 1", `"RACK 1" is not the name of a subnet`, "slipway subnet list"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			cfg := merged(t, "network: {vlans: [{name: v1, parent: lan0, id: 7, fromSubnets: ['"+tc.subnet+"']}], interfaces: [{name: lan0}]}")
-			r := FillAddresses(cfg, kept)
+			cfg := layertest.Merged(t, "network: {vlans: [{name: v1, parent: lan0, id: 7, fromSubnets: ['"+tc.subnet+"']}], interfaces: [{name: lan0}]}")
+			r := machineconfig.FillAddresses(cfg, kept)
 			if len(r) != 1 || r[0].Message != tc.want || !strings.Contains(r[0].Hint, tc.hint) || r[0].Path != "/network/vlans/v1/fromSubnets/0" || r[0].Source != "layer 1:1" {
 				t.Errorf("findings: %+v", r)
 			}
 		})
-	}
-}
-
-func TestWhatIsOneMachinesOwnMayBeATemplate(t *testing.T) {
-	cfg := merged(t, `
-host: {hostname: 'web-{{ .Host.Place.Unit }}', domain: '{{ .Parameters.zone }}.example.com'}
-bootstrap: {kind: none, nodeName: '{{ .Host.Name }}.x', nodeIP: '{{ ip (address "rack1") }}'}
-network: {interfaces: [{name: lan0, addresses: ['{{ nth 9 "192.0.2.0/24" }}/24'], routes: [{to: 0.0.0.0/0, via: '{{ nth 1 (network (address "rack1")) }}'}]}]}
-files: [{path: /a, text: '{{ address "rack1" }} {{ address "six" }}'}]
-`)
-	_, r := Expand(cfg, exampleVars().WithAddresses(kept))
-	if len(r) > 0 {
-		t.Fatal(r)
-	}
-	got := strings.Join([]string{
-		cfg.Host.FQDN(), cfg.Bootstrap.NodeName, cfg.Bootstrap.NodeIP, cfg.Network.Addresses()[0], cfg.Network.Interfaces[0].Routes[0].Via, cfg.Files[0].Text,
-	}, "|")
-	if want := "web-7.z1.example.com|node-1.x|192.0.2.7|192.0.2.9/24|192.0.2.1|192.0.2.7/24 2001:db8::7/64"; got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
-	}
-	_, _, r = ExpandText("document", "", `{{ address "full" }}`, exampleVars().WithAddresses(kept))
-	if len(r) != 1 || r[0].Message != "subnet full has no free address" {
-		t.Errorf("findings: %+v", r)
-	}
-	_, _, r = ExpandText("document", "", `{{ address "rack1" }}`, exampleVars())
-	if len(r) != 1 || !strings.Contains(r[0].Message, "no address of subnet rack1 is known here") {
-		t.Errorf("findings: %+v", r)
 	}
 }

@@ -1,8 +1,14 @@
 // Package machineconfig is the neutral model of what a machine should become. Layers merge into a Config, bootstrappers add
-// to it, and provisioners write it in a format. No field names a tool. It never writes a format itself and never sees the
-// value of a secret: those are references, which Inject replaces when a document is delivered.
+// to it, and provisioners write it in a format. No field names a tool. The package never writes a format itself. It never sees the
+// value of a secret: a Config has references to secrets, and late.Inject replaces them when a document is delivered.
 //
-// Start reading at Config, then Merge (layers to one Config), then the two seams in seams.go.
+// Start reading at Config, then the two seams in seams.go. Package render does these steps for one host:
+//
+//  1. Package layer parses layers and merges them.
+//  2. Fill and FillAddresses add what the inventory knows.
+//  3. Package template expands templates.
+//  4. Package validation checks the result.
+//  5. Check compares it with what a format can express.
 package machineconfig
 
 import "strings"
@@ -79,28 +85,6 @@ const (
 	Reboot   PowerAfter = "reboot"
 	PowerOff PowerAfter = "poweroff"
 )
-
-// Choose says which of the disks that match is taken; the first one when empty.
-type Choose string
-
-// The ways to choose among disks. The fastest is an NVMe disk, else one that does not rotate; the largest of these.
-const (
-	Largest  Choose = "largest"
-	Smallest Choose = "smallest"
-	Fastest  Choose = "fastest"
-)
-
-// DeviceSelector chooses a disk. Path is a device path; the others are matched by tools that can.
-type DeviceSelector struct {
-	Path       string `yaml:"path,omitempty" json:"path,omitempty"`
-	Serial     string `yaml:"serial,omitempty" json:"serial,omitempty"`
-	WWN        string `yaml:"wwn,omitempty" json:"wwn,omitempty"`
-	Model      string `yaml:"model,omitempty" json:"model,omitempty"`
-	MinGiB     int    `yaml:"minGiB,omitempty" json:"minGiB,omitempty"`
-	MaxGiB     int    `yaml:"maxGiB,omitempty" json:"maxGiB,omitempty"`
-	Rotational *bool  `yaml:"rotational,omitempty" json:"rotational,omitempty"`
-	Choose     Choose `yaml:"choose,omitempty" json:"choose,omitempty"`
-}
 
 // Content is what a file holds: exactly one of its fields is set. Text may be a template and may hold markers of late
 // values; Base64 is taken as it is.
@@ -285,6 +269,9 @@ type Taint struct {
 	Value  string `yaml:"value,omitempty" json:"value,omitempty"`
 	Effect string `yaml:"effect" json:"effect"` // NoSchedule, PreferNoSchedule or NoExecute
 }
+
+// PathKey names the taint in paths.
+func (t Taint) PathKey() string { return t.Key + ":" + t.Effect }
 
 // Activation is what a bootstrapper emits: files and one command, opaque to provisioners.
 type Activation struct {

@@ -2,8 +2,10 @@ package machineconfig
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
+
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // field is a row of the capability table: a part of Config that a format carries or not.
@@ -34,9 +36,12 @@ func when(isUsed func(*Config) bool) func(*Config, func(...any)) {
 }
 
 func usersOf(c *Config) []User { return c.Users }
+
 func filesOf(c *Config) []File { return c.Files }
-func userKey(u User) string    { return u.Name }
-func fileKey(f File) string    { return f.Path }
+
+func userKey(u User) string { return u.Name }
+
+func fileKey(f File) string { return f.Path }
 
 func commandsIn(phase Phase) func(c *Config, at func(...any)) {
 	return func(c *Config, at func(...any)) {
@@ -62,7 +67,7 @@ var fields = []field{
 	{"/host/timezone", "time zone", when(func(c *Config) bool { return c.Host.Timezone != "" })},
 	{"/boot/rootDevice", "disk to install to", when(func(c *Config) bool { return c.Boot.RootDevice != DeviceSelector{} })},
 	{"/host/metaData", "more names of ds.meta_data", func(c *Config, at func(...any)) {
-		for _, k := range sortedKeys(c.Host.MetaData) {
+		for _, k := range slices.Sorted(maps.Keys(c.Host.MetaData)) {
 			at(k)
 		}
 	}},
@@ -80,7 +85,7 @@ var fields = []field{
 	{"/network/wakeOnLAN", "wake-on-LAN", func(c *Config, at func(...any)) {
 		for _, i := range c.Network.Interfaces {
 			if i.WakeOnLAN != nil {
-				at(exact(pointer("/network/interfaces", i.Name) + "/wakeOnLAN"))
+				at(exact(pointer.Add("/network/interfaces", i.Name) + "/wakeOnLAN"))
 			}
 		}
 	}},
@@ -104,7 +109,7 @@ var fields = []field{
 	{"/storage/subvolumes", "subvolumes of btrfs", func(c *Config, at func(...any)) {
 		for _, f := range c.Storage.Filesystems {
 			if len(f.Subvolumes) > 0 {
-				at(exact(pointer("/storage/filesystems", f.Device) + "/subvolumes"))
+				at(exact(pointer.Add("/storage/filesystems", f.Device) + "/subvolumes"))
 			}
 		}
 	}},
@@ -205,7 +210,7 @@ func Uses(c *Config) []Use {
 				}
 			}
 			for _, k := range key {
-				p += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(k))
+				p = pointer.Add(p, fmt.Sprint(k))
 			}
 			out = append(out, Use{Field: f.path, Path: p})
 		})
@@ -230,14 +235,4 @@ func Check(p Provisioner, t Target, c *Config, accepts []string) Report {
 	}
 	r.Locate(c)
 	return r
-}
-
-// Locate fills in the layer and line of the findings that name a path and no source yet.
-func (r Report) Locate(c *Config) {
-	where := sources{provenance: c.Provenance}
-	for i := range r {
-		if r[i].Source == "" && r[i].Path != "" {
-			r[i].Source = where.of(r[i].Path)
-		}
-	}
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // Line is a line of a configuration as it is after all layers.
@@ -20,7 +23,7 @@ func (c *Config) Lines() ([]Line, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
-	text = Redact(text)
+	text = late.Redact(text)
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, fmt.Errorf("read configuration as it was written: %w", err)
@@ -59,7 +62,7 @@ func (w lineWalk) walk(n *yaml.Node, path, above string) {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
-			at := pointer(path, key.Value)
+			at := pointer.Add(path, key.Value)
 			said := w.from[at]
 			if value.Kind == yaml.ScalarNode && said == "" {
 				said = from
@@ -69,7 +72,7 @@ func (w lineWalk) walk(n *yaml.Node, path, above string) {
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			w.walk(item, pointer(path, lineKey(item, i)), from)
+			w.walk(item, pointer.Add(path, lineKey(item, i)), from)
 		}
 	case yaml.ScalarNode:
 		w.note(n.Line, from)

@@ -1,13 +1,33 @@
-package machineconfig
+package machineconfig_test
 
 import (
 	"strings"
 	"testing"
+
+	"slipway.dev/slipway/machineconfig/layer/layertest"
+
+	"slipway.dev/slipway/machineconfig/layer"
 )
 
 func TestEachLineOfAConfigurationSaysWhichLayerItIsFrom(t *testing.T) {
-	layers := parsed(t, wideLayer, rackLayer)
-	c, _ := Merge(layers...)
+	layers := layertest.Parsed(t, `
+host: {locale: en_US.UTF-8, timezone: Etc/UTC}
+time: {ntpServers: [192.0.2.1, 192.0.2.2]}
+kernel: {args: [quiet], sysctl: {vm.swappiness: 10, net.ipv4.ip_forward: 1}}
+users:
+  - {name: admin, uid: 1500, groups: [adm, sudo], sudo: "ALL=(ALL) NOPASSWD:ALL"}
+  - {name: ops, groups: [adm]}
+files:
+  - {path: /etc/f1, mode: 0644, owner: root, text: "line\nline\n"}
+  - {path: /etc/f2, text: "line\n"}
+`, `
+host: {domain: r1.example.com}
+network: {search: [r1.example.com]}
+files:
+  - {path: /etc/f1, mode: 0600}
+  - {path: /etc/rack, text: r1}
+`)
+	c, _ := layer.Merge(layers...)
 	lines, err := c.Lines()
 	if err != nil {
 		t.Fatal(err)
@@ -27,8 +47,8 @@ func TestEachLineOfAConfigurationSaysWhichLayerItIsFrom(t *testing.T) {
 }
 
 func TestALineIsFromTheLayerThatSaidItLast(t *testing.T) {
-	layers := parsed(t, "host:\n  timezone: UTC\n  locale: C\nnetwork:\n  dns: [192.0.2.1]", "host:\n  timezone: Europe/Berlin")
-	c, _ := Merge(layers...)
+	layers := layertest.Parsed(t, "host:\n  timezone: UTC\n  locale: C\nnetwork:\n  dns: [192.0.2.1]", "host:\n  timezone: Europe/Berlin")
+	c, _ := layer.Merge(layers...)
 	lines, err := c.Lines()
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/template"
+
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // Named is one place in a configuration that refers to a secret or a join target by its name.
@@ -24,25 +25,25 @@ func (c *Config) Names() (all []Named) {
 		}
 	}
 	for _, u := range c.Users {
-		add(pointer("/users", u.Name)+"/passwordHash", u.PasswordHash)
+		add(pointer.Add("/users", u.Name)+"/passwordHash", u.PasswordHash)
 	}
 	for _, f := range c.Files {
-		add(pointer("/files", f.Path)+"/secret", f.Secret)
+		add(pointer.Add("/files", f.Path)+"/secret", f.Secret)
 	}
 	for _, l := range c.Storage.LUKS {
-		add(pointer("/storage/luks", l.Name)+"/key", l.Key)
+		add(pointer.Add("/storage/luks", l.Name)+"/key", l.Key)
 	}
 	if d := c.DefaultUser; d != nil {
 		add("/defaultUser/passwordHash", d.PasswordHash)
 	}
 	for _, m := range c.Storage.Mounts {
-		add(pointer("/storage/mounts", m.MountPoint)+"/password", m.Password)
+		add(pointer.Add("/storage/mounts", m.MountPoint)+"/password", m.Password)
 	}
 	for _, w := range c.Network.WireGuards {
-		at := pointer("/network/wireguards", w.Name)
+		at := pointer.Add("/network/wireguards", w.Name)
 		add(at+"/privateKey", w.PrivateKey)
 		for _, p := range w.Peers {
-			add(pointer(at+"/peers", p.PublicKey)+"/presharedKey", p.PresharedKey)
+			add(pointer.Add(at+"/peers", p.PublicKey)+"/presharedKey", p.PresharedKey)
 		}
 	}
 	b := c.Bootstrap
@@ -76,60 +77,4 @@ func (c *Config) bootstrapPaths() (paths []string) {
 		return []string{"/bootstrap"}
 	}
 	return paths
-}
-
-// NamesIn returns what a layer's text refers to, as far as the text shows it. Names that a template computes are known only
-// after Expand. A text that cannot be read refers to nothing.
-func NamesIn(text string) []Named {
-	layer, report := Parse(text, "layer")
-	if report.HasErrors() {
-		return nil
-	}
-	c, _ := Merge(layer)
-	all := c.Names()
-	in := func(path, text string) {
-		for _, n := range NamesInTemplate(text) {
-			n.Path = path
-			all = append(all, n)
-		}
-	}
-	for _, f := range c.Files {
-		in(pointer("/files", f.Path)+"/text", f.Text)
-	}
-	for _, u := range c.Units {
-		in(pointer("/units", u.Name)+"/contents", u.Contents)
-		for _, d := range u.DropIns {
-			in(pointer("/units", u.Name)+"/dropIns", d.Contents)
-		}
-	}
-	for _, cmd := range c.Commands {
-		in("/commands", cmd.Shell)
-	}
-	for _, script := range c.Scripts {
-		in(pointer("/scripts", script.Name)+"/text", script.Text)
-	}
-	for _, k := range sortedKeys(c.Host.MetaData) {
-		in(pointer("/host/metaData", k), c.Host.MetaData[k])
-	}
-	return all
-}
-
-// NamesInTemplate returns the secrets whose names are quoted in a template, whether the template reads them or not.
-func NamesInTemplate(text string) (all []Named) {
-	if !strings.Contains(text, "{{") || len(text) > maxTemplateBytes || actionBytes(text) > maxActionBytes {
-		return nil
-	}
-	x := newExpander(Vars{})
-	t, err := template.New(templateName).Funcs(x.funcs).Parse(text)
-	if err != nil || t.Tree == nil || t.Root == nil {
-		return nil
-	}
-	w := &treeWalker{tree: t.Tree}
-	w.walk(t.Root, 0)
-	for _, name := range w.names {
-		if isSecretName(name) {
-			all = append(all, Named{Ref: "secret://" + name})
-		}
-	}
-	return all
 }

@@ -1,5 +1,11 @@
 package machineconfig
 
+import (
+	"strconv"
+
+	"slipway.dev/slipway/machineconfig/pointer"
+)
+
 // Network is how the machine is connected. Without any interface, bond, VLAN or bridge the OS's default stands, which
 // is DHCP.
 type Network struct {
@@ -59,6 +65,11 @@ func (n *Network) Links(f func(list, name string, l *L3)) {
 	for i := range n.WireGuards {
 		f("wireguards", n.WireGuards[i].Name, &n.WireGuards[i].L3)
 	}
+}
+
+// EachLink calls f with everything that carries addresses: its path and what it carries.
+func (n *Network) EachLink(f func(path string, l *L3)) {
+	n.Links(func(list, name string, l *L3) { f(pointer.Add("/network/"+list, name), l) })
 }
 
 // Interface is a network port. With a MAC it is found by that and renamed to Name; without one it is found by Name. With
@@ -129,6 +140,18 @@ type Route struct {
 	Metric int    `yaml:"metric,omitempty" json:"metric,omitempty"`
 	OnLink bool   `yaml:"onLink,omitempty" json:"onLink,omitempty"`
 	Table  int    `yaml:"table,omitempty" json:"table,omitempty"` // the main one when 0
+}
+
+// PathKey names the route in paths: 0.0.0.0/0, 0.0.0.0/0@100 with a metric, 0.0.0.0/0@100#200 with a table.
+func (r Route) PathKey() string {
+	key := r.To
+	if r.Metric != 0 {
+		key += "@" + strconv.Itoa(r.Metric)
+	}
+	if r.Table != 0 {
+		key += "#" + strconv.Itoa(r.Table)
+	}
+	return key
 }
 
 // Bond bundles interfaces.

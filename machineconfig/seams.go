@@ -10,7 +10,7 @@ import (
 )
 
 // Bootstrapper turns a BootstrapSpec into an Activation and says what it needs. It is pure: late values, such as a
-// token that is minted when the machine asks, are markers (see Late).
+// token that is minted when the machine asks, are markers (see package late).
 type Bootstrapper interface {
 	Kind() string
 	// Emit returns what makes the machine part of something. Errors are *inventory.Error with a Path-like message.
@@ -31,7 +31,7 @@ type BootstrapInput struct {
 	OS     Target
 	Format string // of the provisioner that will render it
 	// Secret is the value of Spec.Secret when a bootstrapper must look into it to render (capi-secret, talos); nil
-	// otherwise. What is taken from it must be in the output as a marker only: see LatePart.
+	// otherwise. What is taken from it must be in the output as a marker only: see package late.
 	Secret []byte
 }
 

@@ -12,6 +12,28 @@ type Storage struct {
 	Mounts      []Mount       `yaml:"mounts,omitempty" json:"mounts,omitempty"`
 }
 
+// Choose says which of the disks that match is taken; the first one when empty.
+type Choose string
+
+// The ways to choose among disks. The fastest is an NVMe disk, else one that does not rotate; the largest of these.
+const (
+	Largest  Choose = "largest"
+	Smallest Choose = "smallest"
+	Fastest  Choose = "fastest"
+)
+
+// DeviceSelector chooses a disk. Path is a device path; the others are matched by tools that can.
+type DeviceSelector struct {
+	Path       string `yaml:"path,omitempty" json:"path,omitempty"`
+	Serial     string `yaml:"serial,omitempty" json:"serial,omitempty"`
+	WWN        string `yaml:"wwn,omitempty" json:"wwn,omitempty"`
+	Model      string `yaml:"model,omitempty" json:"model,omitempty"`
+	MinGiB     int    `yaml:"minGiB,omitempty" json:"minGiB,omitempty"`
+	MaxGiB     int    `yaml:"maxGiB,omitempty" json:"maxGiB,omitempty"`
+	Rotational *bool  `yaml:"rotational,omitempty" json:"rotational,omitempty"`
+	Choose     Choose `yaml:"choose,omitempty" json:"choose,omitempty"`
+}
+
 // Disk is a disk with its partition table (GPT). Name is what others refer to it by when it has no partitions.
 type Disk struct {
 	Name       string         `yaml:"name" json:"name"`

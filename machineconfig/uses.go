@@ -1,5 +1,9 @@
 package machineconfig
 
+import (
+	"slipway.dev/slipway/machineconfig/pointer"
+)
+
 // exact is the whole JSON pointer of a value whose row has another path.
 type exact string
 
@@ -9,7 +13,7 @@ func usesChoice(c *Config, at func(...any)) {
 	}
 	for _, d := range c.Storage.Disks {
 		if d.Device.Choose != "" {
-			at(exact(pointer("/storage/disks", d.Name) + "/device/choose"))
+			at(exact(pointer.Add("/storage/disks", d.Name) + "/device/choose"))
 		}
 	}
 }
@@ -17,14 +21,14 @@ func usesChoice(c *Config, at func(...any)) {
 func usesMatch(c *Config, at func(...any)) {
 	for _, i := range c.Network.Interfaces {
 		if i.Match != (PortMatch{}) {
-			at(exact(pointer("/network/interfaces", i.Name) + "/match"))
+			at(exact(pointer.Add("/network/interfaces", i.Name) + "/match"))
 		}
 	}
 }
 
 func usesDHCP(c *Config, at func(...any)) {
 	c.Network.Links(func(list, name string, l *L3) {
-		p := pointer("/network/"+list, name)
+		p := pointer.Add("/network/"+list, name)
 		if l.DHCP != (DHCP{}) {
 			at(exact(p + "/dhcp"))
 		}
@@ -36,13 +40,13 @@ func usesDHCP(c *Config, at func(...any)) {
 
 func usesRules(c *Config, at func(...any)) {
 	c.Network.Links(func(list, name string, l *L3) {
-		p := pointer("/network/"+list, name)
+		p := pointer.Add("/network/"+list, name)
 		if len(l.Rules) > 0 {
 			at(exact(p + "/rules"))
 		}
 		for _, r := range l.Routes {
 			if r.Table != 0 {
-				at(exact(pointer(p+"/routes", routeKey(r)) + "/table"))
+				at(exact(pointer.Add(p+"/routes", r.PathKey()) + "/table"))
 			}
 		}
 	})
@@ -52,13 +56,13 @@ func usesKeep(c *Config, at func(...any)) {
 	for _, d := range c.Storage.Disks {
 		for _, p := range d.Partitions {
 			if p.Keep {
-				at(exact(pointer(pointer("/storage/disks", d.Name)+"/partitions", p.Label) + "/keep"))
+				at(exact(pointer.Add(pointer.Add("/storage/disks", d.Name)+"/partitions", p.Label) + "/keep"))
 			}
 		}
 	}
 	for _, f := range c.Storage.Filesystems {
 		if f.Keep {
-			at(exact(pointer("/storage/filesystems", f.Device) + "/keep"))
+			at(exact(pointer.Add("/storage/filesystems", f.Device) + "/keep"))
 		}
 	}
 }
@@ -68,7 +72,7 @@ func usesVolumes(field string, ok func(LogicalVolume) bool) func(c *Config, at f
 		for _, g := range c.Storage.LVM {
 			for _, l := range g.LVs {
 				if ok(l) {
-					at(exact(pointer(pointer("/storage/lvm", g.Name)+"/lvs", l.Name) + "/" + field))
+					at(exact(pointer.Add(pointer.Add("/storage/lvm", g.Name)+"/lvs", l.Name) + "/" + field))
 				}
 			}
 		}
@@ -79,7 +83,7 @@ func scriptsAt(stage Stage) func(c *Config, at func(...any)) {
 	return func(c *Config, at func(...any)) {
 		for _, s := range c.Scripts {
 			if s.Stage == stage {
-				at(exact(pointer("/scripts", s.Name)))
+				at(exact(pointer.Add("/scripts", s.Name)))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
@@ -40,7 +41,7 @@ func (plainFormat) Render(_ machineconfig.Target, c *machineconfig.Config) (*mac
 	for _, f := range c.Files {
 		fmt.Fprintf(&b, "file %s\n", f.Path)
 		if f.Secret != "" {
-			b.WriteString(machineconfig.Late(f.Secret) + "\n")
+			b.WriteString(late.Marker(f.Secret) + "\n")
 		}
 	}
 	return &machineconfig.Rendered{
@@ -59,7 +60,7 @@ func (r *rig) rendering(host string) {
 		return tx.SaveRendering(inventory.Rendering{
 			Digest: inventory.Digest("sha256:" + strings.Repeat("b", 64)), HostID: h.ID, Profile: "worker", Revision: 1, Image: "debian",
 			Format: "plain", CreatedAt: testStart,
-			Documents: []inventory.RenderedDocument{{Name: "plain.cfg", Text: "password " + machineconfig.Late("secret://db"), IsSecret: true}},
+			Documents: []inventory.RenderedDocument{{Name: "plain.cfg", Text: "password " + late.Marker("secret://db"), IsSecret: true}},
 		})
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // Provisioner renders autoinstall documents.
@@ -177,10 +178,10 @@ func (w *writer) kernel() {
 	const file = "/target/etc/default/grub.d/99-slipway.cfg"
 	w.late = append(w.late, "mkdir -p /target/etc/default/grub.d", ": > "+file)
 	if len(k.RemoveArgs) > 0 {
-		w.late = append(w.late, "printf '%s\\n' "+machineconfig.ShellWord(installer.GrubWithout(k.RemoveArgs))+" >> "+file)
+		w.late = append(w.late, "printf '%s\\n' "+late.ShellWord(installer.GrubWithout(k.RemoveArgs))+" >> "+file)
 	}
 	if len(k.Args) > 0 {
-		w.late = append(w.late, "printf '%s\\n' "+machineconfig.ShellWord(installer.GrubWith(k.Args))+" >> "+file)
+		w.late = append(w.late, "printf '%s\\n' "+late.ShellWord(installer.GrubWith(k.Args))+" >> "+file)
 	}
 	w.late = append(w.late, "curtin in-target --target=/target -- update-grub")
 }

@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/machineconfig/layer"
+
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/test/corpus"
 )
 
@@ -26,7 +29,7 @@ func render(t *testing.T, c *machineconfig.Config) string {
 	}
 	var b strings.Builder
 	for _, d := range r.Documents {
-		b.WriteString("-- " + d.Name + " --\n" + string(machineconfig.Redact(d.Data)))
+		b.WriteString("-- " + d.Name + " --\n" + string(late.Redact(d.Data)))
 	}
 	return b.String()
 }
@@ -79,7 +82,7 @@ func full() *machineconfig.Config {
 		Kernel:    machineconfig.Kernel{Args: []string{"panic=30", "a='b c'"}, RemoveArgs: []string{"quiet"}},
 		Packages:  machineconfig.Packages{Install: []string{"curl"}, Repos: []machineconfig.Repo{{ID: "ubuntu", URL: "http://mirror.example/ubuntu"}}},
 		Commands:  []machineconfig.Command{{Phase: machineconfig.EveryBoot, Shell: "echo every"}},
-		PhoneHome: machineconfig.PhoneHome{URL: machineconfig.Late("session://report")},
+		PhoneHome: machineconfig.PhoneHome{URL: late.Marker("session://report")},
 	}
 }
 
@@ -167,14 +170,14 @@ func TestTheInstalledSystemGetsWhatTheInstallerCannotDo(t *testing.T) {
 func TestOwnDocument(t *testing.T) {
 	c := &machineconfig.Config{
 		Host: machineconfig.HostIdentity{Hostname: "node-1"}, PhoneHome: full().PhoneHome, Kernel: machineconfig.Kernel{Args: []string{"x"}},
-		Document: &machineconfig.Passthrough{Format: "autoinstall", Data: []byte("#cloud-config\nautoinstall:\n  version: 1\n  # kept\n  late-commands: [\"a\"]\n  user-data: {password: " + machineconfig.Late("secret://p") + "}\n")},
+		Document: &machineconfig.Passthrough{Format: "autoinstall", Data: []byte("#cloud-config\nautoinstall:\n  version: 1\n  # kept\n  late-commands: [\"a\"]\n  user-data: {password: " + late.Marker("secret://p") + "}\n")},
 	}
 	r, report := New().Render(noble, c)
 	if r == nil || len(report) != 1 || report[0].Path != "/kernel/args" {
 		t.Fatal(report)
 	}
-	golden(t, "document", string(machineconfig.Redact(r.Documents[0].Data)))
-	if !strings.Contains(string(r.Documents[0].Data), `"`+machineconfig.LateIn("secret://p", machineconfig.JSONString)+`"`) {
+	golden(t, "document", string(late.Redact(r.Documents[0].Data)))
+	if !strings.Contains(string(r.Documents[0].Data), `"`+late.MarkerIn("secret://p", late.JSONString)+`"`) {
 		t.Error("a marker does not stand in quotes")
 	}
 	for bad, want := range map[string]string{
@@ -224,11 +227,11 @@ func TestOwnDocument(t *testing.T) {
 
 func TestWhatStandsBesideAutoinstallIsOfTheLiveSystem(t *testing.T) {
 	for doc, want := range map[string]string{
-		"autoinstall: {version: 1}\nssh_authorized_keys: [a]\nruncmd: [ls]\n":                        "",
-		"autoinstall: {version: 1}\ntimezone: Etc/UTC\n":                                             "document:2:1 misplaced",
-		"autoinstall: {version: 1}\nsome_anchor: &a [b]\n":                                           "document:2:1 unknown-key",
-		"version: 1\nlocale: C\n":                                                                    "",
-		"autoinstall: {version: 1, ubuntu-pro: {token: " + machineconfig.Late("secret://p") + "}}\n": "",
+		"autoinstall: {version: 1}\nssh_authorized_keys: [a]\nruncmd: [ls]\n":                 "",
+		"autoinstall: {version: 1}\ntimezone: Etc/UTC\n":                                      "document:2:1 misplaced",
+		"autoinstall: {version: 1}\nsome_anchor: &a [b]\n":                                    "document:2:1 unknown-key",
+		"version: 1\nlocale: C\n":                                                             "",
+		"autoinstall: {version: 1, ubuntu-pro: {token: " + late.Marker("secret://p") + "}}\n": "",
 	} {
 		r, report := New().Render(noble, &machineconfig.Config{Document: &machineconfig.Passthrough{Format: "autoinstall", Data: []byte(doc)}})
 		got := ""
@@ -285,7 +288,7 @@ func FuzzDocument(f *testing.F) {
 // check reads a document as the installer would, with the values of a secret that is hard to quote.
 func check(t *testing.T, doc []byte) map[string]any {
 	t.Helper()
-	full, err := machineconfig.Inject(doc, func(string) ([]byte, error) { return []byte("a\n: \"b' #"), nil })
+	full, err := late.Inject(doc, func(string) ([]byte, error) { return []byte("a\n: \"b' #"), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,12 +310,12 @@ func FuzzRender(f *testing.F) {
 	for _, c := range cases {
 		f.Add(strings.Join(c.Layers, "\n---\n"), "x'\n%: \"")
 	}
-	f.Fuzz(func(t *testing.T, layer, odd string) {
-		l, report := machineconfig.Parse(layer, "fuzz")
+	f.Fuzz(func(t *testing.T, text, odd string) {
+		l, report := layer.Parse(text, "fuzz")
 		if report.HasErrors() {
 			return
 		}
-		c, report := machineconfig.Merge(l)
+		c, report := layer.Merge(l)
 		if report.HasErrors() {
 			return
 		}

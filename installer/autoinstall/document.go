@@ -14,6 +14,7 @@ import (
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/docschema"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // keys are those that Ubuntu's installer knows under autoinstall, with what it wants there.
@@ -73,7 +74,8 @@ func (w *writer) document(text []byte) []byte {
 	w.checkTop(top)
 	w.addTo(auto)
 	for _, p := range installer.Ignored(w.c) {
-		w.report.Warnf(p, "ignored", "is not added to the profile's own autoinstall document").Hint = "write it in the document, or leave the document out"
+		w.report.Warnf(p, "ignored", "is not added to the profile's own autoinstall document").
+			Hint = "write it in the document, or leave the document out"
 	}
 	if w.report.HasErrors() {
 		return nil
@@ -330,8 +332,8 @@ func appendTo(auto *yaml.Node, key, command string) {
 
 // quoteLate puts scalars that hold markers into double quotes, as the markers' encoding says.
 func quoteLate(n *yaml.Node) {
-	if n.Kind == yaml.ScalarNode && machineconfig.HasLate(n.Value) {
-		n.Value, n.Style = machineconfig.Retag(n.Value, machineconfig.JSONString), yaml.DoubleQuotedStyle
+	if n.Kind == yaml.ScalarNode && late.HasMarker(n.Value) {
+		n.Value, n.Style = late.Retag(n.Value, late.JSONString), yaml.DoubleQuotedStyle
 	}
 	for _, c := range n.Content { // what an alias stands for is in its own place
 		quoteLate(c)

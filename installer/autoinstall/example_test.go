@@ -6,17 +6,18 @@ import (
 	"slipway.dev/slipway/installer/autoinstall"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/layer"
 )
 
 // A configuration becomes the autoinstall document of Ubuntu's installer.
 func ExampleProvisioner_Render() {
-	layer, _ := machineconfig.Parse(`
+	l, _ := layer.Parse(`
 host: {hostname: web-1}
 users:
 - name: ada
   sshKeys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2fSBVxVg5nRl8ZjYdNb3E1tq0tyUJq9yZzYwTjvF0p ada]
 `, "profile web")
-	c, _ := machineconfig.Merge(layer)
+	c, _ := layer.Merge(l)
 	target := machineconfig.Target{OS: "ubuntu", Release: "24.04", Arch: inventory.X8664}
 	r, report := autoinstall.New().Render(target, c)
 	if report.HasErrors() {

@@ -7,6 +7,7 @@ import (
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // guest is the cloud-config of the installed system. A bootstrap secret of Cluster API cannot be in it: then the
@@ -43,7 +44,7 @@ var scrub = machineconfig.Command{
 }
 
 func holdsSecret(doc []byte) bool {
-	return slices.ContainsFunc(machineconfig.References(doc), machineconfig.IsSecretRef)
+	return slices.ContainsFunc(late.References(doc), late.IsSecret)
 }
 
 // seed brings documents of cloud-init to the installed system, in place of what the installer has written.
@@ -57,7 +58,7 @@ func (w *writer) seed(user, meta []byte) {
 		doc := machineconfig.Document{Name: "seed-" + d.name, ContentType: "text/plain; charset=utf-8", Data: d.data}
 		w.documents = append(w.documents, doc)
 		w.late = append(w.late,
-			"curl -fsS --retry 5 --retry-connrefused -o "+home+d.name+" "+"'"+machineconfig.Late("session://config/"+doc.Name)+"'",
+			"curl -fsS --retry 5 --retry-connrefused -o "+home+d.name+" "+"'"+late.Marker("session://config/"+doc.Name)+"'",
 			"chmod 0600 "+home+d.name)
 	}
 	w.late = append(w.late,

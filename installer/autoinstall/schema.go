@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/docschema"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 //go:embed autoinstall.schema
@@ -17,7 +18,7 @@ var schemaText string
 
 var schema = func() *docschema.Schema {
 	s := docschema.Must(schemaText)
-	s.IsOpaque = machineconfig.HasLate
+	s.IsOpaque = late.HasMarker
 	return s
 }()
 

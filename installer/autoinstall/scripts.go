@@ -2,6 +2,7 @@ package autoinstall
 
 import (
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // scripts returns the commands that run the scripts of a stage. A script with a late value is a document of its own, which
@@ -20,11 +21,11 @@ func (w *writer) scripts(stage machineconfig.Stage) []string {
 		if stage == machineconfig.Chroot {
 			file, run = "/target"+name, "curtin in-target --target=/target -- "+s.Shell()+" "+name
 		}
-		put := "printf '%s' " + machineconfig.ShellWord(s.Text) + " > " + file
-		if machineconfig.HasLate(s.Text) {
+		put := "printf '%s' " + late.ShellWord(s.Text) + " > " + file
+		if late.HasMarker(s.Text) {
 			doc := machineconfig.Document{Name: "script-" + s.Name, ContentType: "text/plain; charset=utf-8", Data: []byte(s.Text)}
 			w.documents = append(w.documents, doc)
-			put = "curl -fsS --retry 5 --retry-connrefused -o " + file + " '" + machineconfig.Late("session://config/"+doc.Name) + "'"
+			put = "curl -fsS --retry 5 --retry-connrefused -o " + file + " '" + late.Marker("session://config/"+doc.Name) + "'"
 		}
 		command := "( umask 077; " + put + " ) && " + run + " && rm -f " + file
 		if s.IgnoreErrors || stage == machineconfig.OnError {

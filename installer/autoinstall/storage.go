@@ -7,6 +7,8 @@ import (
 
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // Types of partitions that curtin has a flag for.
@@ -21,7 +23,8 @@ const autoinstallFile = "/autoinstall.yaml"
 func (w *writer) storage() object {
 	s := w.c.Storage
 	if s.Layout != "" && len(s.Disks) > 0 {
-		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and disks are configured as well").Hint = "leave one of them out"
+		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and disks are configured as well").
+			Hint = "leave one of them out"
 		return nil
 	}
 	if len(s.Disks) > 0 {
@@ -50,7 +53,7 @@ func (w *writer) match(name string, sel machineconfig.DeviceSelector) object {
 	}
 	placeholder := "/dev/slipway-" + safe(name)
 	w.finds = append(w.finds, `disk="$(`+installer.PickCall(sel)+`)" || { echo `+
-		machineconfig.ShellWord("Slipway: no disk matches "+name+": "+installer.Describe(sel))+` >&2; exit 1; }`,
+		late.ShellWord("Slipway: no disk matches "+name+": "+installer.Describe(sel))+` >&2; exit 1; }`,
 		`disks="$disks `+placeholder+`=$disk"`)
 	return object{}.with("path", placeholder)
 }
@@ -188,7 +191,7 @@ func (a *actions) missing(done map[string]bool) {
 	s := &a.w.c.Storage
 	report := func(kind, name string, refs []string) {
 		for _, ref := range refs {
-			a.id(ref, installer.Pointer("storage", kind, name))
+			a.id(ref, pointer.Of("storage", kind, name))
 		}
 	}
 	for _, r := range s.RAIDs {
@@ -244,7 +247,7 @@ func (a *actions) disk(d *machineconfig.Disk, i int) {
 		preserve = true
 	}
 	if wipe == nil && !keeps {
-		w.report.Warnf(installer.Pointer("storage", "disks", d.Name), "keeps-table", "keeps its partition table, so it must have one already").
+		w.report.Warnf(pointer.Of("storage", "disks", d.Name), "keeps-table", "keeps its partition table, so it must have one already").
 			Hint = "set wipeTable: true for a disk that is new or may be emptied"
 	}
 	a.add("disk", id, field{"match", match}, field{"ptable", table}, field{"wipe", wipe}, field{"preserve", preserve}, field{"grub_device", grub})
@@ -315,7 +318,7 @@ func (a *actions) partition(p machineconfig.Partition, disk string, n int) {
 }
 
 func (a *actions) raid(r machineconfig.RAID) {
-	at := installer.Pointer("storage", "raids", r.Name)
+	at := pointer.Of("storage", "raids", r.Name)
 	if r.Level == "raid4" {
 		a.w.report.Errorf(at+"/level", "not-expressible", "is no level of Ubuntu's installer").Hint = "use raid5"
 	}
@@ -336,7 +339,7 @@ func (a *actions) raid(r machineconfig.RAID) {
 }
 
 func (a *actions) luks(l machineconfig.LUKS) {
-	at := installer.Pointer("storage", "luks", l.Name)
+	at := pointer.Of("storage", "luks", l.Name)
 	if l.TPM2 || len(l.Tang) > 0 {
 		a.w.report.Errorf(at, "not-expressible", "autoinstall cannot unlock by TPM or Tang").
 			Hint = "give a key, and bind it in a first-boot command with: clevis luks bind"
@@ -345,11 +348,11 @@ func (a *actions) luks(l machineconfig.LUKS) {
 		a.w.report.Errorf(at+"/key", "missing", "is needed by the installer").Hint = "name a secret: secret://NAME"
 		return
 	}
-	a.ids[l.Name] = a.add("dm_crypt", "luks-"+safe(l.Name), field{"volume", a.id(l.Device, at)}, field{"dm_name", l.Name}, field{"key", machineconfig.Late(l.Key)})
+	a.ids[l.Name] = a.add("dm_crypt", "luks-"+safe(l.Name), field{"volume", a.id(l.Device, at)}, field{"dm_name", l.Name}, field{"key", late.Marker(l.Key)})
 }
 
 func (a *actions) group(v machineconfig.VolumeGroup) {
-	at := installer.Pointer("storage", "lvm", v.Name)
+	at := pointer.Of("storage", "lvm", v.Name)
 	var devices list
 	for _, d := range v.Devices {
 		devices = append(devices, a.id(d, at))
@@ -368,7 +371,7 @@ func (a *actions) group(v machineconfig.VolumeGroup) {
 }
 
 func (a *actions) filesystem(f machineconfig.Filesystem, i int) {
-	at := installer.Pointer("storage", "filesystems", f.Device)
+	at := pointer.Of("storage", "filesystems", f.Device)
 	format := f.Format
 	if format == "vfat" {
 		format = "fat32"

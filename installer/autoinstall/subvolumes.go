@@ -3,8 +3,9 @@ package autoinstall
 import (
 	"strings"
 
-	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // subvolumes makes those of a file system when it has been formatted, and writes their mounts: curtin knows none.
@@ -15,18 +16,19 @@ func (w *writer) subvolumes(f machineconfig.Filesystem) {
 	add := func(l ...string) { lines = append(lines, l...) }
 	add("mkdir -p "+dir, "mount -t btrfs -o subvolid=5 "+device+" "+dir)
 	for _, s := range f.Subvolumes {
-		name := machineconfig.ShellWord(dir + "/" + s.Name)
+		name := late.ShellWord(dir + "/" + s.Name)
 		add("test -e " + name + " || { mkdir -p \"$(dirname " + name + ")\" && btrfs subvolume create " + name + "; }")
 		switch s.MountPoint {
 		case "":
 			continue
 		case "/":
-			w.report.Errorf(installer.Pointer("storage", "filesystems", f.Device, "subvolumes", s.Name, "mountPoint"), "not-expressible",
-				"is the root file system, which Ubuntu's installer puts on no subvolume").Hint = "give the root file system a partition of its own"
+			w.report.Errorf(pointer.Of("storage", "filesystems", f.Device, "subvolumes", s.Name, "mountPoint"), "not-expressible",
+				"is the root file system, which Ubuntu's installer puts on no subvolume").
+				Hint = "give the root file system a partition of its own"
 		}
 		options := strings.Join(append([]string{"subvol=" + s.Name}, s.MountOptions...), ",")
-		add("mkdir -p "+machineconfig.ShellWord("/target"+s.MountPoint),
-			"echo "+machineconfig.ShellWord(device+" "+s.MountPoint+" btrfs "+options+" 0 0")+" >> /target/etc/fstab")
+		add("mkdir -p "+late.ShellWord("/target"+s.MountPoint),
+			"echo "+late.ShellWord(device+" "+s.MountPoint+" btrfs "+options+" 0 0")+" >> /target/etc/fstab")
 	}
 	add("umount " + dir)
 	w.late = append(w.late, strings.Join(lines, " && "))

@@ -4,6 +4,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // object is a mapping in the order in which it is written.
@@ -52,8 +53,8 @@ func tree(v any) *yaml.Node {
 	case string:
 		n := &yaml.Node{}
 		n.SetString(v)
-		if machineconfig.HasLate(v) {
-			n.Value, n.Style = machineconfig.Retag(v, machineconfig.JSONString), yaml.DoubleQuotedStyle
+		if late.HasMarker(v) {
+			n.Value, n.Style = late.Retag(v, late.JSONString), yaml.DoubleQuotedStyle
 		}
 		return n
 	default:

@@ -10,6 +10,8 @@ import (
 
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 var plainRE = regexp.MustCompile(`^[A-Za-z0-9_./:,=+@^-]+$`)
@@ -21,10 +23,10 @@ func (w *writer) word(path, text string) string {
 			Hint = "take it out"
 		return "''"
 	}
-	if plainRE.MatchString(text) && !machineconfig.HasLate(text) {
+	if plainRE.MatchString(text) && !late.HasMarker(text) {
 		return text
 	}
-	return machineconfig.ShellWord(text)
+	return late.ShellWord(text)
 }
 
 // option says --name=value; nothing if the value is empty.
@@ -63,7 +65,7 @@ func (w *writer) base() {
 	w.command("keyboard" + w.option("/host/keymap", "vckeymap", keymap))
 	w.time()
 	if id := h.MachineID; id != "" {
-		w.postLine("printf '%s\\n' "+machineconfig.ShellWord(id)+" > /etc/machine-id", "chmod 0444 /etc/machine-id")
+		w.postLine("printf '%s\\n' "+late.ShellWord(id)+" > /etc/machine-id", "chmod 0444 /etc/machine-id")
 	}
 }
 
@@ -106,7 +108,7 @@ func (w *writer) accounts() {
 	}
 	system := map[string]bool{}
 	for _, g := range w.c.Groups {
-		path := installer.Pointer("groups", g.Name)
+		path := pointer.Of("groups", g.Name)
 		if g.System && g.GID == nil {
 			system[g.Name] = true
 			w.postLine("getent group " + shWord(g.Name) + " >/dev/null || groupadd --system -- " + shWord(g.Name))
@@ -127,7 +129,7 @@ func (w *writer) accounts() {
 }
 
 func (w *writer) user(u *machineconfig.User, system map[string]bool) {
-	path := installer.Pointer("users", u.Name)
+	path := pointer.Of("users", u.Name)
 	var late []string // groups that exist only when the script runs
 	var groups []string
 	for _, g := range u.Groups {
@@ -226,7 +228,7 @@ func (w *writer) quoted(path, text string) string {
 	if q := w.word(path, text); strings.HasPrefix(q, "'") {
 		return q
 	}
-	return machineconfig.ShellWord(text)
+	return late.ShellWord(text)
 }
 
 // sudoersName is a name of a file that sudo reads: it skips those with a dot.
@@ -234,12 +236,12 @@ func sudoersName(user string) string {
 	return strings.NewReplacer(".", "_", "~", "_", "/", "_").Replace(user)
 }
 
-func shWord(s string) string { return machineconfig.ShellWord(s) }
+func shWord(s string) string { return late.ShellWord(s) }
 
 // hash is a password hash, or the marker of the secret that is one.
 func hash(h string) string {
 	if strings.HasPrefix(h, "secret://") {
-		return machineconfig.Late(h)
+		return late.Marker(h)
 	}
 	return h
 }

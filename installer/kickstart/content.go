@@ -10,15 +10,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // withoutRaw takes the markers out of a text whose values are put in as they are.
 func withoutRaw(text string) string {
 	var b strings.Builder
 	last := 0
-	for _, m := range machineconfig.RawMarkers(text) {
+	for _, m := range late.RawMarkers(text) {
 		b.WriteString(text[last:m[0]])
 		last = m[1]
 	}
@@ -53,23 +54,23 @@ func (w *writer) content(p, text, redirect, at string) {
 	if dir := path.Dir(p); dir != "/" {
 		w.postLine("mkdir -p -- " + shWord(dir))
 	}
-	encoded := machineconfig.HasLate(withoutRaw(text))
+	encoded := late.HasMarker(withoutRaw(text))
 	switch {
 	case encoded && (!isShowable(text) || !strings.HasSuffix(text, "\n")):
 		w.report.Errorf(at, "not-expressible", "has a late value in a quoted place, and a line that starts with %% or no line break at its end").
 			Hint = "write such a command as a file and run that"
 	case encoded:
 		w.heredoc("cat "+to, text, p)
-	case !machineconfig.HasLate(text):
+	case !late.HasMarker(text):
 		w.plain(to, text, p)
 	default:
 		w.postLine("{")
 		rest := text
-		for _, m := range machineconfig.RawMarkers(text) {
+		for _, m := range late.RawMarkers(text) {
 			start := m[0] - (len(text) - len(rest))
 			w.piece(rest[:start], p)
 			rest = text[m[1]:]
-			w.postLine("base64 -d <<< '" + machineconfig.Retag(text[m[0]:m[1]], machineconfig.Base64) + "'")
+			w.postLine("base64 -d <<< '" + late.Retag(text[m[0]:m[1]], late.Base64) + "'")
 		}
 		w.piece(rest, p)
 		w.postLine("} " + to)
@@ -139,12 +140,12 @@ func wrap(s string) string {
 
 // text is the content of a file that needs no fetching; binary reports that it was given as base64.
 func (w *writer) text(f *machineconfig.File) (text string, ok bool) {
-	at := installer.Pointer("files", f.Path)
+	at := pointer.Of("files", f.Path)
 	switch {
 	case f.Remote != nil:
 		return "", false
 	case f.Secret != "":
-		return machineconfig.Late(f.Secret), true
+		return late.Marker(f.Secret), true
 	case f.Base64 != "":
 		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(f.Base64), ""))
 		if err != nil {
@@ -158,7 +159,7 @@ func (w *writer) text(f *machineconfig.File) (text string, ok bool) {
 // place writes a file of the configuration, or of the bootstrapper. What is under /run is staged, and put there at
 // every boot by systemd-tmpfiles, until cleanup takes the stage away.
 func (w *writer) place(f *machineconfig.File, stage string) {
-	at := installer.Pointer("files", f.Path)
+	at := pointer.Of("files", f.Path)
 	p, redirect := f.Path, ">"
 	if f.IsVolatile() {
 		p = stage + f.Path
@@ -167,7 +168,8 @@ func (w *writer) place(f *machineconfig.File, stage string) {
 	if f.Append {
 		redirect = ">>"
 		if f.IsVolatile() {
-			w.report.Errorf(at+"/append", "not-expressible", "adds to a file that is made again at every boot").Hint = "give its whole content"
+			w.report.Errorf(at+"/append", "not-expressible", "adds to a file that is made again at every boot").
+				Hint = "give its whole content"
 		}
 	}
 	if text, ok := w.text(f); ok {

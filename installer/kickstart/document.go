@@ -25,7 +25,8 @@ func (w *writer) mergeDocument(text string) string {
 	}
 	reports(&b, w.c)
 	for _, u := range w.ignored() {
-		w.report.Warnf(u, "ignored", "is not added to the profile's own kickstart file").Hint = "write it in the file, or leave the document out"
+		w.report.Warnf(u, "ignored", "is not added to the profile's own kickstart file").
+			Hint = "write it in the file, or leave the document out"
 	}
 	return b.String()
 }

@@ -7,17 +7,18 @@ import (
 	"slipway.dev/slipway/installer/kickstart"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/layer"
 )
 
 // A configuration becomes a kickstart file for Anaconda.
 func ExampleProvisioner_Render() {
-	layer, _ := machineconfig.Parse(`
+	l, _ := layer.Parse(`
 host: {hostname: web-1}
 users:
 - name: ada
   sshKeys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2fSBVxVg5nRl8ZjYdNb3E1tq0tyUJq9yZzYwTjvF0p ada]
 `, "profile web")
-	c, _ := machineconfig.Merge(layer)
+	c, _ := layer.Merge(l)
 	target := machineconfig.Target{OS: "rocky", Release: "9", Arch: inventory.X8664}
 	r, report := kickstart.New().Render(target, c)
 	if report.HasErrors() {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // keep says a partition that is there. Anaconda leaves alone what no command names.
@@ -19,7 +19,7 @@ func (p *plan) keep(part machineconfig.Partition, at string) {
 		case f.Device != part.Label:
 			continue
 		case len(f.Subvolumes) > 0:
-			p.cannot(installer.Pointer("storage", "filesystems", f.Device, "subvolumes"), "subvolumes of a partition that is kept", "make the partition again")
+			p.cannot(pointer.Of("storage", "filesystems", f.Device, "subvolumes"), "subvolumes of a partition that is kept", "make the partition again")
 		case f.Keep && f.Format == "swap":
 			p.add("part swap %s --noformat", device)
 		case f.Keep && f.MountPoint != "":
@@ -57,7 +57,7 @@ func (p *plan) secondESP(dev, size string) {
 
 // subvolumes says those of a file system of btrfs, after its partition. Enterprise Linux has no btrfs.
 func (p *plan) subvolumes(f machineconfig.Filesystem) {
-	at := installer.Pointer("storage", "filesystems", f.Device, "subvolumes")
+	at := pointer.Of("storage", "filesystems", f.Device, "subvolumes")
 	if p.w.t.OS != "fedora" {
 		p.cannot(at, "btrfs, which "+p.w.t.String()+" does not have,", "use xfs with LVM, or Fedora")
 	}
@@ -66,7 +66,7 @@ func (p *plan) subvolumes(f machineconfig.Filesystem) {
 	for _, s := range f.Subvolumes {
 		mountPoint := cmp.Or(s.MountPoint, "none")
 		if len(s.MountOptions) > 0 {
-			p.cannot(at+installer.Pointer(s.Name, "mountOptions"), "mount options of a subvolume", "set them in a first-boot command")
+			p.cannot(at+pointer.Of(s.Name, "mountOptions"), "mount options of a subvolume", "set them in a first-boot command")
 		}
 		p.last = append(p.last, "btrfs "+p.w.word(at, mountPoint)+" --subvol"+p.w.option(at, "name", s.Name)+" LABEL="+strings.Trim(p.w.word(at, label), "'"))
 	}

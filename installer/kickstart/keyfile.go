@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/plain"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 const keyfileFolder = "/etc/NetworkManager/system-connections/"
@@ -23,7 +24,7 @@ func (w *writer) keyfiles() {
 		k := &keyfile{id: g.Name, kind: "wireguard", device: g.Name, more: plain.KeyfileTunnel(*g)}
 		l := g.L3
 		l.MTU = 0 // is in its own section
-		w.keyfile(installer.Pointer("network", "wireguards", g.Name), k, &l)
+		w.keyfile(pointer.Of("network", "wireguards", g.Name), k, &l)
 	}
 	if !n.HasLinks() {
 		k := &keyfile{id: "slipway-any", kind: "ethernet", extra: []string{"multi-connect=3", "autoconnect-priority=-100"}}
@@ -31,7 +32,7 @@ func (w *writer) keyfiles() {
 		return
 	}
 	for _, i := range n.Interfaces {
-		at := installer.Pointer("network", "interfaces", i.Name)
+		at := pointer.Of("network", "interfaces", i.Name)
 		k := &keyfile{id: i.Name, kind: "ethernet", device: i.Name}
 		switch i.MAC {
 		case "":
@@ -55,7 +56,7 @@ func (w *writer) keyfiles() {
 	for _, b := range n.Bonds {
 		k := &keyfile{id: b.Name, kind: "bond", device: b.Name, section: "bond", own: bondOptions(b)}
 		w.enslave(k)
-		w.keyfile(installer.Pointer("network", "bonds", b.Name), k, &b.L3)
+		w.keyfile(pointer.Of("network", "bonds", b.Name), k, &b.L3)
 		w.ports(b.Members)
 	}
 	for _, b := range n.Bridges {
@@ -63,13 +64,13 @@ func (w *writer) keyfiles() {
 		if b.STP != nil {
 			k.own = append(k.own, "stp="+strconv.FormatBool(*b.STP))
 		}
-		w.keyfile(installer.Pointer("network", "bridges", b.Name), k, &b.L3)
+		w.keyfile(pointer.Of("network", "bridges", b.Name), k, &b.L3)
 		w.ports(b.Members)
 	}
 	for _, v := range n.VLANs {
 		k := &keyfile{id: v.Name, kind: "vlan", device: v.Name, section: "vlan", own: []string{"id=" + strconv.Itoa(v.ID), "parent=" + v.Parent}}
 		w.enslave(k)
-		w.keyfile(installer.Pointer("network", "vlans", v.Name), k, &v.L3)
+		w.keyfile(pointer.Of("network", "vlans", v.Name), k, &v.L3)
 	}
 }
 
@@ -107,7 +108,7 @@ func (w *writer) ports(members []string) {
 		if !known[m] {
 			k := &keyfile{id: m, kind: "ethernet", device: m}
 			w.enslave(k)
-			w.keyfile(installer.Pointer("network", "interfaces", m), k, &machineconfig.L3{})
+			w.keyfile(pointer.Of("network", "interfaces", m), k, &machineconfig.L3{})
 		}
 	}
 }
@@ -234,5 +235,5 @@ func (w *writer) names(b *strings.Builder, family string, l *machineconfig.L3) {
 // rename gives a port that is found by its MAC the name it has in the configuration.
 func (w *writer) rename(i machineconfig.Interface) {
 	text := "[Match]\nMACAddress=" + strings.ToLower(i.MAC) + "\n\n[Link]\nName=" + i.Name + "\n"
-	w.file("/etc/systemd/network/70-slipway-"+i.Name+".link", 0, "", "", text, installer.Pointer("network", "interfaces", i.Name))
+	w.file("/etc/systemd/network/70-slipway-"+i.Name+".link", 0, "", "", text, pointer.Of("network", "interfaces", i.Name))
 }

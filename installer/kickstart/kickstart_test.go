@@ -6,10 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/machineconfig/layer"
+
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/test/corpus"
 )
 
@@ -23,7 +26,7 @@ func render(t *testing.T, target machineconfig.Target, c *machineconfig.Config) 
 	if report.HasErrors() {
 		t.Fatal(report)
 	}
-	return string(machineconfig.Redact(r.Documents[0].Data))
+	return string(late.Redact(r.Documents[0].Data))
 }
 
 func golden(t *testing.T, name, got string) {
@@ -59,7 +62,7 @@ func full() *machineconfig.Config {
 		},
 		Files: []machineconfig.File{
 			{Path: "/etc/one", Content: machineconfig.Content{Text: "line\n"}},
-			{Path: "/etc/two", Mode: 0o600, Owner: "ada", Content: machineconfig.Content{Text: "a=" + machineconfig.Late("secret://a") + "\nb"}},
+			{Path: "/etc/two", Mode: 0o600, Owner: "ada", Content: machineconfig.Content{Text: "a=" + late.Marker("secret://a") + "\nb"}},
 			{Path: "/etc/three", Content: machineconfig.Content{Text: " %end\n"}},
 			{Path: "/etc/four", Append: true, Content: machineconfig.Content{Secret: "secret://four"}},
 			{Path: "/run/five", Content: machineconfig.Content{Text: "five"}},
@@ -72,10 +75,10 @@ func full() *machineconfig.Config {
 		Trust:    machineconfig.Trust{CAs: []string{"-----BEGIN CERTIFICATE-----"}},
 		Commands: []machineconfig.Command{{Shell: "echo one"}, {Phase: machineconfig.PostBootstrap, Argv: []string{"echo", "it's"}}, {Phase: machineconfig.EveryBoot, Shell: "echo every"}},
 		Activation: &machineconfig.Activation{
-			Files: []machineconfig.File{{Path: "/run/kubeadm/join.yaml", Mode: 0o640, Content: machineconfig.Content{Text: "token: " + machineconfig.Late("join://a/token") + "\n"}}},
+			Files: []machineconfig.File{{Path: "/run/kubeadm/join.yaml", Mode: 0o640, Content: machineconfig.Content{Text: "token: " + late.Marker("join://a/token") + "\n"}}},
 			Exec:  []string{"kubeadm", "join"}, ReadyPath: "/etc/kubernetes/kubelet.conf", Sentinel: "/run/cluster-api/done", After: []string{"containerd.service"}, Cleanup: []string{"/run/kubeadm/join.yaml"},
 		},
-		PhoneHome: machineconfig.PhoneHome{URL: machineconfig.Late("session://report")},
+		PhoneHome: machineconfig.PhoneHome{URL: late.Marker("session://report")},
 	}
 }
 
@@ -133,12 +136,12 @@ func TestGolden(t *testing.T) {
 }
 
 func TestSecretsInFilesAreNeverTextOfTheScript(t *testing.T) {
-	c := &machineconfig.Config{Files: []machineconfig.File{{Path: "/a", Content: machineconfig.Content{Text: "a=" + machineconfig.Late("secret://a") + "\n"}}}}
+	c := &machineconfig.Config{Files: []machineconfig.File{{Path: "/a", Content: machineconfig.Content{Text: "a=" + late.Marker("secret://a") + "\n"}}}}
 	r, report := New().Render(rocky9, c)
 	if report.HasErrors() {
 		t.Fatal(report)
 	}
-	text, err := machineconfig.Inject(r.Documents[0].Data, func(string) ([]byte, error) { return []byte("x\n%end\n'"), nil })
+	text, err := late.Inject(r.Documents[0].Data, func(string) ([]byte, error) { return []byte("x\n%end\n'"), nil })
 	if err != nil || strings.Count(string(text), "%end") != 3 || !strings.Contains(string(text), "base64 -d <<< 'eAolZW5kCic='") {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -220,7 +223,7 @@ func TestOwnDocument(t *testing.T) {
 	if r == nil || len(report) != 1 || report[0].Path != "/kernel/args" {
 		t.Fatal(report)
 	}
-	golden(t, "document", string(machineconfig.Redact(r.Documents[0].Data)))
+	golden(t, "document", string(late.Redact(r.Documents[0].Data)))
 	for bad, want := range map[string]string{
 		"lang x\nbootlader --x":    "document:2:1 did you mean bootloader?",
 		"%post\necho":              "document:1:1 write %end after its last line",
@@ -338,12 +341,12 @@ func FuzzRender(f *testing.F) {
 	for _, c := range cases {
 		f.Add(strings.Join(c.Layers, "\n---\n"), "x'\n%end\n%post")
 	}
-	f.Fuzz(func(t *testing.T, layer, odd string) {
-		l, report := machineconfig.Parse(layer, "fuzz")
+	f.Fuzz(func(t *testing.T, text, odd string) {
+		l, report := layer.Parse(text, "fuzz")
 		if report.HasErrors() {
 			return
 		}
-		c, report := machineconfig.Merge(l)
+		c, report := layer.Merge(l)
 		if report.HasErrors() {
 			return
 		}

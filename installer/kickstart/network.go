@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/plain"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // network says how the machine is connected: as network commands where these can, which is what people expect in a
@@ -106,7 +107,7 @@ func (w *writer) simple() {
 		if w.isMember(i.Name) {
 			continue // the bond's or bridge's own line names it
 		}
-		at := installer.Pointer("network", "interfaces", i.Name)
+		at := pointer.Of("network", "interfaces", i.Name)
 		device := w.option(at, "device", i.Name)
 		switch i.MAC {
 		case "":
@@ -122,12 +123,12 @@ func (w *writer) simple() {
 		w.command("network" + device + w.l3(at, &i.L3))
 	}
 	for _, b := range n.Bonds {
-		at := installer.Pointer("network", "bonds", b.Name)
+		at := pointer.Of("network", "bonds", b.Name)
 		w.command("network" + w.option(at, "device", b.Name) + w.option(at, "bondslaves", strings.Join(b.Members, ",")) +
 			w.option(at, "bondopts", strings.Join(bondOptions(b), ",")) + w.l3(at, &b.L3))
 	}
 	for _, b := range n.Bridges {
-		at := installer.Pointer("network", "bridges", b.Name)
+		at := pointer.Of("network", "bridges", b.Name)
 		stp := ""
 		if b.STP != nil {
 			stp = " --bridgeopts=stp=" + map[bool]string{true: "yes", false: "no"}[*b.STP]
@@ -135,7 +136,7 @@ func (w *writer) simple() {
 		w.command("network" + w.option(at, "device", b.Name) + w.option(at, "bridgeslaves", strings.Join(b.Members, ",")) + stp + w.l3(at, &b.L3))
 	}
 	for _, v := range n.VLANs {
-		at := installer.Pointer("network", "vlans", v.Name)
+		at := pointer.Of("network", "vlans", v.Name)
 		w.command("network" + w.option(at, "device", v.Parent) + " --vlanid=" + strconv.Itoa(v.ID) + w.option(at, "interfacename", v.Name) + w.l3(at, &v.L3))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // Folders and files that the rendering keeps on the installed system.
@@ -96,7 +97,7 @@ func (w *writer) kernel() {
 }
 
 func (w *writer) unit(u *machineconfig.Unit) {
-	at := installer.Pointer("units", u.Name)
+	at := pointer.Of("units", u.Name)
 	const home = "/etc/systemd/system/"
 	if u.Contents != "" && !u.Masked {
 		w.file(home+u.Name, 0, "", "", ensureLine(u.Contents), at+"/contents")

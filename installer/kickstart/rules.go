@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 //go:embed rules.table
@@ -130,7 +130,7 @@ func (c *checker) rules(known *command, head word, g given) {
 		}
 		c.rule(r, known, head, g, there)
 	}
-	if known.name == "mount" && len(g.words) == 2 && !strings.HasPrefix(g.words[1].text, "/") && g.words[1].text != "none" && !machineconfig.HasLate(g.words[1].text) {
+	if known.name == "mount" && len(g.words) == 2 && !strings.HasPrefix(g.words[1].text, "/") && g.words[1].text != "none" && !late.HasMarker(g.words[1].text) {
 		c.fail(g.words[1].line, g.words[1].column, "bad-value", "write a path, or none", "%s is no mount point", cut(g.words[1].text))
 	}
 }
@@ -172,7 +172,7 @@ func (c *checker) wordsHint(r rule) string {
 
 // value checks the value of an option.
 func (c *checker) value(r rule, known *command, at word) {
-	if machineconfig.HasLate(at.text) {
+	if late.HasMarker(at.text) {
 		return
 	}
 	want := "a whole number"

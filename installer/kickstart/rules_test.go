@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // TestWordsAndValuesAreCheckedByRelease has commands whose words, values or options together Anaconda refuses, or not.
@@ -34,8 +35,8 @@ func TestWordsAndValuesAreCheckedByRelease(t *testing.T) {
 		{"9", "reboot now", "document:1:8", "words", "option"},
 		{"9", "rootpw --lock", "", "", ""},
 		{"9", "rootpw", "document:1:1", "words", ""},
-		{"9", "rootpw --iscrypted " + machineconfig.Late("secret://x"), "", "", ""},
-		{"9", "logvol / --vgname=a --name=b --size=" + machineconfig.Late("secret://x"), "", "", ""},
+		{"9", "rootpw --iscrypted " + late.Marker("secret://x"), "", "", ""},
+		{"9", "logvol / --vgname=a --name=b --size=" + late.Marker("secret://x"), "", "", ""},
 		{"10", "vnc anything goes", "document:1:1", "deprecated", ""},
 		{"9", "mount /dev/sda1 home", "document:1:17", "bad-value", "none"},
 		{"9", "%packages\nvim emacs\n%end", "document:2:1", "words", "one package"},

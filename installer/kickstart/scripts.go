@@ -3,8 +3,9 @@ package kickstart
 import (
 	"strings"
 
-	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // target is where Anaconda has the installed system.
@@ -27,14 +28,14 @@ func (w *writer) scripts(b *strings.Builder, stage machineconfig.Stage) {
 		if s.IgnoreErrors || stage == machineconfig.OnError {
 			failure = ""
 		}
-		if stage != machineconfig.LateStage && isShowable(s.Text) && !machineconfig.HasLate(s.Text) {
+		if stage != machineconfig.LateStage && isShowable(s.Text) && !late.HasMarker(s.Text) {
 			section(b, headers[stage]+" --interpreter="+s.Shell()+failure, []string{strings.TrimSuffix(s.Text, "\n")})
 			continue
 		}
 		file := "/tmp/slipway-" + s.Name
 		run := &writer{t: w.t, c: w.c}
 		run.postLine("set -e", "umask 077")
-		run.content(file, s.Text, ">", installer.Pointer("scripts", s.Name, "text"))
+		run.content(file, s.Text, ">", pointer.Of("scripts", s.Name, "text"))
 		environment := ""
 		if stage == machineconfig.LateStage {
 			environment = "SLIPWAY_TARGET=" + target + " "

@@ -7,6 +7,7 @@ import (
 
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // software says where packages come from and which are installed.
@@ -14,13 +15,14 @@ func (w *writer) software() {
 	p := w.c.Packages
 	if w.image() {
 		if len(p.Install) > 0 {
-			w.report.Errorf("/packages/install", "not-expressible", "cannot be added to an OS that is a container image").Hint = "build them into the image"
+			w.report.Errorf("/packages/install", "not-expressible", "cannot be added to an OS that is a container image").
+				Hint = "build them into the image"
 		}
 		return
 	}
 	mirror, rest := installer.SplitMirror(w.t.OS, p.Repos)
 	if mirror != nil {
-		w.command("url" + w.option(installer.Pointer("packages", "repos", mirror.ID), "url", mirror.URL) + w.option("/packages/proxy", "proxy", p.Proxy))
+		w.command("url" + w.option(pointer.Of("packages", "repos", mirror.ID), "url", mirror.URL) + w.option("/packages/proxy", "proxy", p.Proxy))
 	}
 	if p.Proxy != "" { // what the image's arguments name is fetched through it as well
 		w.args = append(w.args, "inst.proxy="+p.Proxy)
@@ -41,7 +43,8 @@ func (w *writer) software() {
 	}
 	for _, name := range install {
 		if installer.HasControl(name) || strings.ContainsAny(name, " \t%#") || strings.HasPrefix(name, "-") {
-			w.report.Errorf("/packages/install", "bad-name", "%q is not the name of a package", name).Hint = "write one package in each item"
+			w.report.Errorf("/packages/install", "bad-name", "%q is not the name of a package", name).
+				Hint = "write one package in each item"
 			continue
 		}
 		w.packages = append(w.packages, name)
@@ -61,7 +64,7 @@ func (w *writer) image() bool {
 		if e.Format != machineconfig.Bootc {
 			continue
 		}
-		at := installer.Pointer("extensions", e.Name)
+		at := pointer.Of("extensions", e.Name)
 		switch {
 		case found:
 			w.report.Errorf(at, "duplicate", "is a second image of the whole OS").Hint = "leave one"
@@ -78,7 +81,7 @@ func (w *writer) image() bool {
 // sysext fetches an extension that systemd lays over the OS.
 func (w *writer) sysext(e machineconfig.Extension) {
 	if e.Format != "" && e.Format != machineconfig.Sysext {
-		w.report.Errorf(installer.Pointer("extensions", e.Name), "not-expressible", "of format %s cannot be installed by kickstart", e.Format).
+		w.report.Errorf(pointer.Of("extensions", e.Name), "not-expressible", "of format %s cannot be installed by kickstart", e.Format).
 			Hint = "use packages, or an extension of format sysext or bootc"
 		return
 	}
@@ -96,7 +99,7 @@ var idRE = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 // repo adds a repository for the installation, and for later with its key.
 func (w *writer) repo(r machineconfig.Repo) {
-	at := installer.Pointer("packages", "repos", r.ID)
+	at := pointer.Of("packages", "repos", r.ID)
 	id := idRE.ReplaceAllString(r.ID, "-")
 	w.command("repo" + w.option(at, "name", id) + w.option(at+"/url", "baseurl", r.URL) + w.option("/packages/proxy", "proxy", w.c.Packages.Proxy))
 	if installer.HasControl(r.URL) {

@@ -8,6 +8,8 @@ import (
 
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // includeFile is where %pre leaves the storage commands when it has to find a disk first.
@@ -40,7 +42,8 @@ func (w *writer) storage() {
 	s := w.c.Storage
 	p := &plan{w: w}
 	if s.Layout != "" && len(s.Disks) > 0 {
-		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and disks are configured as well").Hint = "leave one of them out"
+		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and disks are configured as well").
+			Hint = "leave one of them out"
 		return
 	}
 	if len(s.Disks) == 0 {
@@ -120,7 +123,8 @@ func (p *plan) custom() {
 	for _, d := range s.Disks {
 		dev := p.device(d.Name, d.Device)
 		if slices.Contains(all, dev) {
-			p.w.report.Errorf(installer.Pointer("storage", "disks", d.Name), "duplicate", "is the same disk as another").Hint = "give each disk its own device"
+			p.w.report.Errorf(pointer.Of("storage", "disks", d.Name), "duplicate", "is the same disk as another").
+				Hint = "give each disk its own device"
 		}
 		all = append(all, dev)
 		if d.Device == (machineconfig.DeviceSelector{}) || d.Device == p.w.c.Boot.RootDevice || boot == "" {
@@ -158,13 +162,13 @@ func isBootType(guid string) bool {
 }
 
 func (p *plan) disk(d *machineconfig.Disk, dev string) {
-	at := installer.Pointer("storage", "disks", d.Name)
+	at := pointer.Of("storage", "disks", d.Name)
 	if len(d.Partitions) == 0 {
 		p.add("part %s --ondisk=%s --size=1 --grow", p.use(d.Name, at), dev)
 		return
 	}
 	for i, part := range d.Partitions {
-		at := at + installer.Pointer("partitions", part.Label)
+		at := at + pointer.Of("partitions", part.Label)
 		switch {
 		case part.Number != 0 && part.Number != i+1:
 			p.cannot(at+"/number", "a number out of order", "write the partitions in the order of their numbers")
@@ -240,19 +244,20 @@ func (p *plan) use(ref, at string) string {
 }
 
 func (p *plan) encrypt(l machineconfig.LUKS) string {
-	at := installer.Pointer("storage", "luks", l.Name)
+	at := pointer.Of("storage", "luks", l.Name)
 	if l.TPM2 || len(l.Tang) > 0 {
 		p.cannot(at, "to unlock by TPM or Tang", "give a key, and bind it in a first-boot command with: clevis luks bind")
 	}
 	if l.Key == "" {
-		p.w.report.Errorf(at+"/key", "missing", "is needed: Anaconda asks for a passphrase otherwise, and waits").Hint = "name a secret: secret://NAME"
+		p.w.report.Errorf(at+"/key", "missing", "is needed: Anaconda asks for a passphrase otherwise, and waits").
+			Hint = "name a secret: secret://NAME"
 		return ""
 	}
-	return " --encrypted --luks-version=luks2 --passphrase=" + machineconfig.ShellWord(machineconfig.Late(l.Key))
+	return " --encrypted --luks-version=luks2 --passphrase=" + late.ShellWord(late.Marker(l.Key))
 }
 
 func (p *plan) mount(f machineconfig.Filesystem) string {
-	at := installer.Pointer("storage", "filesystems", f.Device)
+	at := pointer.Of("storage", "filesystems", f.Device)
 	if f.UUID != "" {
 		p.cannot(at+"/uuid", "a file system's UUID", "leave it out, and mount by label")
 	}
@@ -276,7 +281,7 @@ func (p *plan) mount(f machineconfig.Filesystem) string {
 var safe = installer.Safe
 
 func (p *plan) raid(r machineconfig.RAID) {
-	at := installer.Pointer("storage", "raids", r.Name)
+	at := pointer.Of("storage", "raids", r.Name)
 	members := p.members("raid.", r.Devices, at)
 	line := fmt.Sprintf("raid %s --device=%s --level=%s", p.use(r.Name, at), p.w.word(at, r.Name), strings.ToUpper(r.Level))
 	if r.Spares > 0 {
@@ -303,10 +308,10 @@ func (p *plan) members(prefix string, devices []string, at string) string {
 }
 
 func (p *plan) group(v machineconfig.VolumeGroup) {
-	at := installer.Pointer("storage", "lvm", v.Name)
+	at := pointer.Of("storage", "lvm", v.Name)
 	p.add("volgroup %s %s", p.w.word(at, v.Name), p.members("pv.", v.Devices, at))
 	for _, lv := range v.LVs {
-		at := at + installer.Pointer("lvs", lv.Name)
+		at := at + pointer.Of("lvs", lv.Name)
 		size := "--size=1 --grow"
 		switch {
 		case lv.SizeMiB > 0:
@@ -348,7 +353,7 @@ func (p *plan) leftovers() {
 	}
 	for _, f := range s.Filesystems {
 		if !known[f.Device] {
-			p.w.report.Errorf(installer.Pointer("storage", "filesystems", f.Device), "unknown-device", "is on no partition, RAID or volume of this configuration").
+			p.w.report.Errorf(pointer.Of("storage", "filesystems", f.Device), "unknown-device", "is on no partition, RAID or volume of this configuration").
 				Hint = "describe its disk under /storage/disks"
 		}
 	}

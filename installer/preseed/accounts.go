@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // groups are those that a new Debian system has, so that the installer can put a user into them.
@@ -31,7 +32,7 @@ func (w *writer) accounts() {
 		return
 	}
 	u := w.c.Users[i]
-	path := installer.Pointer("users", u.Name)
+	path := pointer.Of("users", u.Name)
 	full := cmp.Or(u.Gecos, u.Name)
 	w.answer("", "passwd/make-user", "boolean", "true")
 	w.answer(path+"/gecos", "passwd/user-fullname", "string", full)
@@ -57,7 +58,7 @@ func isSimple(u machineconfig.User) bool {
 // hash is a password hash, or the marker of the secret that is one.
 func hash(h string) string {
 	if strings.HasPrefix(h, "secret://") {
-		return machineconfig.Late(h)
+		return late.Marker(h)
 	}
 	return h
 }

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/machineconfig/late"
+
 	"slipway.dev/slipway/installer"
-	"slipway.dev/slipway/machineconfig"
 )
 
 // types are those of debconf's questions.
@@ -17,12 +18,12 @@ var types = []string{"string", "password", "boolean", "select", "multiselect", "
 // has none, and the report, after the file's own late command. The rest of the configuration is not added.
 func (w *writer) document(text string) {
 	own := w.check(text)
-	late := ""
+	theirs := "" // the late command of the file
 	for _, l := range logical(text) {
 		question, value := questionOf(l.text)
 		switch {
 		case question == "preseed/late_command":
-			late = value // the last one counts, as for the installer
+			theirs = value // the last one counts, as for the installer
 		case w.isOverridden(l, question, value):
 		default:
 			w.lines = append(w.lines, l.raw)
@@ -40,18 +41,18 @@ func (w *writer) document(text string) {
 		w.answer("", "finish-install/reboot_in_progress", "note", "")
 	}
 	if u := installer.ReportURL(w.c, "installed"); u != "" {
-		if late != "" {
+		if theirs != "" {
 			// A shell of its own, as the installer would run it: whatever ends the command ends nothing of ours.
-			late = "sh -c " + machineconfig.ShellWord(late)
-			w.late = append(w.late, late)
+			w.late = append(w.late, "sh -c "+late.ShellWord(theirs))
 		}
-		w.late = append(w.late, "{ wget -q -O /dev/null "+machineconfig.ShellWord(u)+" || true; }")
-	} else if late != "" {
-		w.late = append(w.late, late)
+		w.late = append(w.late, "{ wget -q -O /dev/null "+late.ShellWord(u)+" || true; }")
+	} else if theirs != "" {
+		w.late = append(w.late, theirs)
 	}
 	w.lateCommand()
 	for _, p := range installer.Ignored(w.c) {
-		w.report.Warnf(p, "ignored", "is not added to the profile's own preseed file").Hint = "write it in the file, or leave the document out"
+		w.report.Warnf(p, "ignored", "is not added to the profile's own preseed file").
+			Hint = "write it in the file, or leave the document out"
 	}
 }
 

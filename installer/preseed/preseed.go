@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // Provisioner renders preseed files.
@@ -141,14 +142,14 @@ func (w *writer) finish() {
 	if remove := w.c.Kernel.RemoveArgs; len(remove) > 0 {
 		w.late = append(w.late,
 			"mkdir -p /target/etc/default/grub.d",
-			"echo "+machineconfig.ShellWord(installer.GrubWithout(remove))+" > /target/etc/default/grub.d/99-slipway.cfg",
+			"echo "+late.ShellWord(installer.GrubWithout(remove))+" > /target/etc/default/grub.d/99-slipway.cfg",
 			"in-target update-grub")
 	}
 	w.late = append(w.late, w.scripts(machineconfig.Chroot)...)
 	w.late = append(w.late, w.scripts(machineconfig.LateStage)...)
 	if u := installer.ReportURL(w.c, "installed"); u != "" {
 		// A report that is lost fails nothing.
-		w.late = append(w.late, "{ wget -q -O /dev/null "+machineconfig.ShellWord(u)+" || true; }")
+		w.late = append(w.late, "{ wget -q -O /dev/null "+late.ShellWord(u)+" || true; }")
 	}
 	w.lateCommand()
 	w.answer("", "cdrom-detect/eject", "boolean", "false")

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/machineconfig/layer"
+
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/test/corpus"
 )
 
@@ -37,7 +40,7 @@ func render(t *testing.T, target machineconfig.Target, c *machineconfig.Config) 
 func text(r *machineconfig.Rendered) string {
 	var b strings.Builder
 	for _, d := range r.Documents {
-		b.WriteString("-- " + d.Name + " " + d.Path + " --\n" + string(machineconfig.Redact(d.Data)))
+		b.WriteString("-- " + d.Name + " " + d.Path + " --\n" + string(late.Redact(d.Data)))
 	}
 	return b.String()
 }
@@ -82,7 +85,7 @@ func full() *machineconfig.Config {
 		Kernel:    machineconfig.Kernel{Args: []string{"panic=30"}, RemoveArgs: []string{"quiet"}},
 		Time:      machineconfig.Time{NTPServers: []string{"ntp.example", "ntp2.example"}},
 		Packages:  machineconfig.Packages{Install: []string{"curl"}, Repos: []machineconfig.Repo{{ID: "debian", URL: "https://mirror.example/debian", Suite: "bookworm"}}},
-		PhoneHome: machineconfig.PhoneHome{URL: machineconfig.Late("session://report")},
+		PhoneHome: machineconfig.PhoneHome{URL: late.Marker("session://report")},
 	}
 }
 
@@ -111,7 +114,7 @@ func TestTheSeedIsFetchedOnlyWithoutAnInitrd(t *testing.T) {
 		if d.Path == "" {
 			t.Errorf("%s has no place in the initrd", d.Name)
 		}
-		if refs := machineconfig.References(d.Data); strings.Contains(strings.Join(refs, " "), "session://config") {
+		if refs := late.References(d.Data); strings.Contains(strings.Join(refs, " "), "session://config") {
 			t.Errorf("%s fetches: %v", d.Name, refs)
 		}
 	}
@@ -240,7 +243,7 @@ func TestALateCommandRunsAsItIsWritten(t *testing.T) {
 			if r == nil {
 				t.Fatal(report)
 			}
-			data, err := machineconfig.Inject(r.Documents[0].Data, func(string) ([]byte, error) { return []byte("http://192.0.2.1/it's"), nil })
+			data, err := late.Inject(r.Documents[0].Data, func(string) ([]byte, error) { return []byte("http://192.0.2.1/it's"), nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -319,12 +322,12 @@ func FuzzRender(f *testing.F) {
 	for _, c := range cases {
 		f.Add(strings.Join(c.Layers, "\n---\n"), "x'\n%")
 	}
-	f.Fuzz(func(t *testing.T, layer, odd string) {
-		l, report := machineconfig.Parse(layer, "fuzz")
+	f.Fuzz(func(t *testing.T, text, odd string) {
+		l, report := layer.Parse(text, "fuzz")
 		if report.HasErrors() {
 			return
 		}
-		c, report := machineconfig.Merge(l)
+		c, report := layer.Merge(l)
 		if report.HasErrors() {
 			return
 		}

@@ -3,8 +3,9 @@ package preseed
 import (
 	"strings"
 
-	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // scripts returns the commands that run the scripts of a stage. Each script is a document of its own, since an answer is
@@ -16,7 +17,7 @@ func (w *writer) scripts(stage machineconfig.Stage) []string {
 			continue
 		}
 		if stage != machineconfig.Chroot && s.Shell() != "/bin/sh" {
-			w.report.Errorf(installer.Pointer("scripts", s.Name, "interpreter"), "not-expressible", "is not in Debian's installer, which has /bin/sh only").
+			w.report.Errorf(pointer.Of("scripts", s.Name, "interpreter"), "not-expressible", "is not in Debian's installer, which has /bin/sh only").
 				Hint = "write the script for /bin/sh, or run it in the stage chroot"
 		}
 		doc := machineconfig.Document{Name: "script-" + s.Name, ContentType: "text/plain; charset=utf-8", Data: []byte(s.Text)}
@@ -28,7 +29,7 @@ func (w *writer) scripts(stage machineconfig.Stage) []string {
 		if stage == machineconfig.Chroot {
 			file, run = "/target"+name, "in-target "+s.Shell()+" "+name
 		}
-		put := "wget -q -O " + file + " " + machineconfig.ShellWord(machineconfig.Late("session://config/"+doc.Name))
+		put := "wget -q -O " + file + " " + late.ShellWord(late.Marker("session://config/"+doc.Name))
 		if w.t.InitrdPath != "" {
 			doc.Path = seedFolder + doc.Name
 			put = "cp " + doc.Path + " " + file

@@ -7,6 +7,7 @@ import (
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // seedFolder is where the seed is in the installer when it comes with the initrd.
@@ -72,12 +73,12 @@ func (w *writer) needed(g *machineconfig.Config) bool {
 // plant brings a document of the seed to the installed system: from the initrd, or from the boot session.
 func (w *writer) plant(name string, data []byte) {
 	doc := machineconfig.Document{Name: "seed-" + name, ContentType: "text/plain; charset=utf-8", Data: data}
-	target := machineconfig.ShellWord(path.Join("/target"+installer.SeedFolder, name))
+	target := late.ShellWord(path.Join("/target"+installer.SeedFolder, name))
 	if w.t.InitrdPath != "" {
 		doc.Path = seedFolder + name
 		w.late = append(w.late, "cp "+doc.Path+" "+target)
 	} else {
-		w.late = append(w.late, "wget -q -O "+target+" "+machineconfig.ShellWord(machineconfig.Late("session://config/"+doc.Name)))
+		w.late = append(w.late, "wget -q -O "+target+" "+late.ShellWord(late.Marker("session://config/"+doc.Name)))
 	}
 	w.late = append(w.late, "chmod 0600 "+target)
 	w.documents = append(w.documents, doc)

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/installer"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // mirror says where the packages of the OS come from: the repository that has the OS's name, or Debian's own.
 func (w *writer) mirror() {
 	w.comment("Mirror")
 	host, dir, protocol, suite := "deb.debian.org", "/debian", "http", ""
-	at := installer.Pointer("packages", "repos", w.t.OS)
+	at := pointer.Of("packages", "repos", w.t.OS)
 	if m, _ := installer.SplitMirror(w.t.OS, w.c.Packages.Repos); m != nil {
 		u, err := url.Parse(m.URL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -50,7 +51,8 @@ func (w *writer) software() {
 	if !w.leavesPackages() {
 		for _, p := range w.c.Packages.Install {
 			if p == "" || strings.ContainsAny(p, " \t\n\\") {
-				w.report.Errorf("/packages/install", "bad-name", "%q is not the name of a package", p).Hint = "write one package in each item"
+				w.report.Errorf("/packages/install", "bad-name", "%q is not the name of a package", p).
+					Hint = "write one package in each item"
 				continue
 			}
 			include = append(include, p)

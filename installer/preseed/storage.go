@@ -8,6 +8,8 @@ import (
 
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // GUIDs of partition types that partman has a method of its own for.
@@ -26,10 +28,11 @@ func (w *writer) storage() {
 	method, recipe := "regular", ""
 	switch {
 	case s.Layout != "" && len(s.Disks) > 0:
-		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and disks are configured as well").Hint = "leave one of them out"
+		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and disks are configured as well").
+			Hint = "leave one of them out"
 		return
 	case len(s.Disks) > 1:
-		w.report.Errorf(installer.Pointer("storage", "disks", s.Disks[1].Name), "not-expressible", "is a second disk; Debian's installer partitions one by itself").
+		w.report.Errorf(pointer.Of("storage", "disks", s.Disks[1].Name), "not-expressible", "is a second disk; Debian's installer partitions one by itself").
 			Hint = "use a first-boot command for the others, or another OS"
 		return
 	case len(s.Disks) == 1:
@@ -84,7 +87,7 @@ func (w *writer) pick(sel machineconfig.DeviceSelector, recipe string) {
 		w.answer("", "grub-installer/bootdev", "string", "")
 		lines = append(lines, strings.Split(installer.Pick, "\n")...)
 		lines[len(lines)-1] += ";"
-		lines = append(lines, `disk="$(`+installer.PickCall(sel)+`)" || { echo `+machineconfig.ShellWord("Slipway: no disk matches: "+installer.Describe(sel))+
+		lines = append(lines, `disk="$(`+installer.PickCall(sel)+`)" || { echo `+late.ShellWord("Slipway: no disk matches: "+installer.Describe(sel))+
 			` | tee /dev/console | logger -t slipway; exit 1; };`,
 			`debconf-set partman-auto/disk "$disk" && debconf-set grub-installer/bootdev "$disk"`)
 	}
@@ -118,13 +121,13 @@ type recipeWriter struct {
 
 func (r *recipeWriter) text() string {
 	s := &r.w.c.Storage
-	at := installer.Pointer("storage", "disks", r.disk.Name)
+	at := pointer.Of("storage", "disks", r.disk.Name)
 	hasBoot := slices.ContainsFunc(r.disk.Partitions, func(p machineconfig.Partition) bool {
 		g := strings.ToLower(p.TypeGUID)
 		return g == espGUID || g == biosBootGUID
 	})
 	if len(s.LVM) > 1 {
-		r.cannot(installer.Pointer("storage", "lvm", s.LVM[1].Name), "a second volume group", "put its volumes into the first")
+		r.cannot(pointer.Of("storage", "lvm", s.LVM[1].Name), "a second volume group", "put its volumes into the first")
 	}
 	parts := []string{"slipway ::"}
 	if !hasBoot {
@@ -133,18 +136,18 @@ func (r *recipeWriter) text() string {
 	known := map[string]bool{}
 	for i, p := range r.disk.Partitions {
 		known[p.Label] = true
-		parts = append(parts, r.partition(p, i, at+installer.Pointer("partitions", p.Label)))
+		parts = append(parts, r.partition(p, i, at+pointer.Of("partitions", p.Label)))
 	}
 	for _, v := range s.LVM {
 		for _, lv := range v.LVs {
 			name := v.Name + "/" + lv.Name
 			known[name] = true
-			parts = append(parts, r.size(lv.SizeMiB)+" "+r.use(name, installer.Pointer("storage", "lvm", v.Name, "lvs", lv.Name), fmt.Sprintf("$lvmok{ } in_vg{ %s } lv_name{ %s }", v.Name, lv.Name))+" .")
+			parts = append(parts, r.size(lv.SizeMiB)+" "+r.use(name, pointer.Of("storage", "lvm", v.Name, "lvs", lv.Name), fmt.Sprintf("$lvmok{ } in_vg{ %s } lv_name{ %s }", v.Name, lv.Name))+" .")
 		}
 	}
 	for _, f := range s.Filesystems {
 		if !known[f.Device] {
-			r.w.report.Errorf(installer.Pointer("storage", "filesystems", f.Device), "unknown-device", "is on no partition or volume of this configuration").
+			r.w.report.Errorf(pointer.Of("storage", "filesystems", f.Device), "unknown-device", "is on no partition or volume of this configuration").
 				Hint = "describe its disk under /storage/disks"
 		}
 	}
@@ -198,7 +201,7 @@ func (r *recipeWriter) use(ref, at, head string) string {
 		if f.Device != ref {
 			continue
 		}
-		at := installer.Pointer("storage", "filesystems", f.Device)
+		at := pointer.Of("storage", "filesystems", f.Device)
 		if f.UUID != "" || len(f.Options) > 0 {
 			r.cannot(at, "a file system's UUID and options of mkfs", "leave them out, and mount by label")
 		}

@@ -10,6 +10,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/layer"
 )
 
 // Apply returns the stored machine with what is wanted, and whether that changes anything. It takes over the parts of the
@@ -109,8 +110,8 @@ func installed(text string) machineconfig.Config {
 }
 
 func parse(text string) (c machineconfig.Config) {
-	l, _ := machineconfig.Parse(text, "machine")
-	m, _ := machineconfig.Merge(l)
+	l, _ := layer.Parse(text, "machine")
+	m, _ := layer.Merge(l)
 	c = *m
 	c.Provenance = nil
 	return c

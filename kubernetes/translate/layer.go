@@ -10,19 +10,22 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"slipway.dev/slipway/machineconfig/layer"
+
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // controlPlaneTaint is what kubeadm gives control planes by itself, as long as no taints are asked for.
 const controlPlaneTaint = "node-role.kubernetes.io/control-plane"
 
-// layer is the configuration that a MetalMachine's own fields make.
-func layer(mm *v1alpha1.MetalMachine, o Options) (*machineconfig.Config, error) {
+// configOf is the configuration that a MetalMachine's own fields make.
+func configOf(mm *v1alpha1.MetalMachine, o Options) (*machineconfig.Config, error) {
 	var c machineconfig.Config
 	var err error
 	if c.Files, err = files(mm, o.Owner); err != nil {
@@ -97,7 +100,7 @@ func content(plain []byte, isTemplate bool) machineconfig.Content {
 		return machineconfig.Content{Text: `{{ "" }}`} // an empty text would be no content
 	}
 	text := string(plain)
-	isText := utf8.Valid(plain) && !strings.ContainsRune(text, 0) && !machineconfig.HasLate(text)
+	isText := utf8.Valid(plain) && !strings.ContainsRune(text, 0) && !late.HasMarker(text)
 	if isText && (isTemplate || !strings.Contains(text, "{{")) {
 		return machineconfig.Content{Text: text}
 	}
@@ -227,9 +230,9 @@ func join(fields *machineconfig.Config, provider string) (string, error) {
 	if text == "" {
 		return provider, nil
 	}
-	wide, _ := machineconfig.Parse(provider, "spec.providerConfig")
-	narrow, _ := machineconfig.Parse(text, "spec")
-	c, _ := machineconfig.Merge(wide, narrow)
+	wide, _ := layer.Parse(provider, "spec.providerConfig")
+	narrow, _ := layer.Parse(text, "spec")
+	c, _ := layer.Merge(wide, narrow)
 	b, err := yaml.Marshal(c)
 	if err != nil {
 		return "", fmt.Errorf("write configuration: %w", err)
@@ -238,7 +241,7 @@ func join(fields *machineconfig.Config, provider string) (string, error) {
 }
 
 func check(field, text string) error {
-	_, report := machineconfig.Parse(text, field)
+	_, report := layer.Parse(text, field)
 	for _, f := range report {
 		if f.Severity == machineconfig.SeverityError {
 			return invalid(field, strings.TrimPrefix(f.Path+": "+f.Message, ": "))

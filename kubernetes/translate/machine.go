@@ -40,7 +40,7 @@ func MetalMachine(mm *v1alpha1.MetalMachine, o Options) (inventory.Machine, erro
 	if err := provider(&m, s.ProviderConfig); err != nil {
 		return m, err
 	}
-	config, err := layer(mm, o)
+	config, err := configOf(mm, o)
 	if err != nil {
 		return m, err
 	}

@@ -18,6 +18,7 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/validation"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -307,7 +308,7 @@ func TestFilesAndUsersBecomeALayer(t *testing.T) {
 	if u := c.Users[0]; u.PasswordHash != "secret://"+byKey["hash"].Name || u.SSHKeys[0] != "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEHasJsr56icBPpkxIC163jwdebO8K5wlUEQ4Uwu79tJ" {
 		t.Errorf("user: %+v", u)
 	}
-	if r := machineconfig.Validate(&c); len(r) > 0 {
+	if r := validation.Validate(&c); len(r) > 0 {
 		for _, f := range r {
 			if f.Severity == machineconfig.SeverityError {
 				t.Errorf("the configuration is refused: %s", f)

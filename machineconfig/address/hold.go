@@ -29,7 +29,7 @@ func Of(c *machineconfig.Config, s Subject) (all []inventory.Holding) {
 		h.Holder = s.Holder
 		all = append(all, h)
 	}
-	static := c.StaticAddresses()
+	static := StaticIn(c)
 	for _, a := range static[:min(len(static), MaxAddresses+1)] {
 		add(inventory.Holding{Kind: inventory.HoldsAddress, Value: a.Address.String(), Path: a.Path, Source: inventory.Clean(a.Source, 200)})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // Kind is the bootstrapper's name in a configuration.
@@ -83,7 +84,7 @@ func emit(in machineconfig.BootstrapInput) (*machineconfig.Activation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode what to make of secret %s: %w", shown, err)
 		}
-		prelude.Format, prelude.Data = formatIgnition, []byte(machineconfig.Late("secret://"+name+"#"+Kind+":"+string(ref)))
+		prelude.Format, prelude.Data = formatIgnition, []byte(late.Marker("secret://"+name+"#"+Kind+":"+string(ref)))
 	case "cloud-init", "autoinstall", "kickstart", "preseed":
 		if c.From == formatIgnition {
 			return nil, otherFormat("secret %s holds Ignition, and %s reads %s", shown, in.OS, in.Format).
@@ -92,7 +93,7 @@ func emit(in machineconfig.BootstrapInput) (*machineconfig.Activation, error) {
 		if err := checkPassthrough(in.Secret, c.Meta); err != nil {
 			return nil, err
 		}
-		prelude.Data, prelude.Jinja = []byte(machineconfig.Late("secret://"+name)), isJinja(in.Secret)
+		prelude.Data, prelude.Jinja = []byte(late.Marker("secret://"+name)), isJinja(in.Secret)
 	default:
 		return nil, otherFormat("a bootstrap secret of Cluster API cannot be given to %s, which reads %s", in.OS, in.Format).
 			WithHint("use an image that reads cloud-init, Ignition, autoinstall, kickstart or preseed")

@@ -14,6 +14,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -84,7 +85,7 @@ func TestACloudConfigGoesUnchangedToCloudInit(t *testing.T) {
 				continue
 			}
 			want := &machineconfig.Activation{Kind: Kind, Sentinel: sentinel, Prelude: &machineconfig.Passthrough{
-				Format: "cloud-config", Data: []byte(machineconfig.Late("secret://boot")), Jinja: jinja,
+				Format: "cloud-config", Data: []byte(late.Marker("secret://boot")), Jinja: jinja,
 			}}
 			if d := cmp.Diff(want, a); d != "" {
 				t.Error(d)
@@ -102,8 +103,8 @@ func TestForIgnitionARenderingHoldsAReferenceThatSaysAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refs := machineconfig.References(a.Prelude.Data)
-	if len(refs) != 1 || a.Prelude.Format != "ignition" || string(a.Prelude.Data) != machineconfig.Late(refs[0]) {
+	refs := late.References(a.Prelude.Data)
+	if len(refs) != 1 || a.Prelude.Format != "ignition" || string(a.Prelude.Data) != late.Marker(refs[0]) {
 		t.Fatalf("%s: %q", a.Prelude.Format, a.Prelude.Data)
 	}
 	golden(t, "reference.golden", []byte(refs[0]+"\n"))

@@ -13,6 +13,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // cloudConfig is the part of cloud-config that bootstrap providers of Cluster API write. An unknown key is an error:
@@ -121,7 +122,7 @@ func (c command) shell() string {
 	}
 	quoted := make([]string, len(c.words))
 	for i, w := range c.words {
-		quoted[i] = machineconfig.ShellWord(w)
+		quoted[i] = late.ShellWord(w)
 	}
 	return strings.Join(quoted, " ")
 }

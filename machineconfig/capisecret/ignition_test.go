@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/ignition"
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // bomb is the base64 of a small gzip that becomes n zeros.
@@ -175,7 +175,7 @@ func FuzzSecret(f *testing.F) {
 // partOf returns what a rendering asks Part for.
 func partOf(t *testing.T, data []byte) string {
 	t.Helper()
-	refs := machineconfig.References(data)
+	refs := late.References(data)
 	if len(refs) != 1 {
 		t.Fatalf("references %v", refs)
 	}

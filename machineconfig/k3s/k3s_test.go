@@ -13,6 +13,9 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/layer"
+	"slipway.dev/slipway/machineconfig/validation"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -48,7 +51,7 @@ func TestActivations(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("exec " + strings.Join(a.Exec, " ") + "\nready " + a.ReadyPath + "\nafter " + strings.Join(a.After, " ") + "\nneeds " + strings.Join(req.Binaries, " ") + "\n")
 		for _, f := range a.Files {
-			b.WriteString("\n=== " + f.Mode.String() + " " + f.Path + "\n" + string(machineconfig.Redact([]byte(f.Text))))
+			b.WriteString("\n=== " + f.Mode.String() + " " + f.Path + "\n" + string(late.Redact([]byte(f.Text))))
 			if f.Remote != nil {
 				b.WriteString(f.Remote.URL + " " + f.Remote.SHA256 + "\n")
 			}
@@ -128,10 +131,10 @@ func FuzzEmit(f *testing.F) {
 
 // TestSettingsAreTakenByTheirNames reads a layer as people write them: k3s's own names, and lists.
 func TestSettingsAreTakenByTheirNames(t *testing.T) {
-	layer, r := machineconfig.Parse("bootstrap: {kind: k3s, role: worker, version: 1.34.2+k3s1, install: none, options: {flannel-iface: eno2, disable: [servicelb], "+
+	l, r := layer.Parse("bootstrap: {kind: k3s, role: worker, version: 1.34.2+k3s1, install: none, options: {flannel-iface: eno2, disable: [servicelb], "+
 		"kube-apiserver-arg: ['enable-admission-plugins=A,B', v=2], config.brand-new: x}}", "layer")
-	c, more := machineconfig.Merge(layer)
-	if r = append(append(r, more...), machineconfig.Validate(c)...); len(r) > 0 {
+	c, more := layer.Merge(l)
+	if r = append(append(r, more...), validation.Validate(c)...); len(r) > 0 {
 		t.Fatal(r)
 	}
 	a, _, err := New().Emit(testInput(*c.Bootstrap))

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // What kubeadm reads. v1beta3 and v1beta4 differ in the form of arguments (see extraArgs) only, as far as they are
@@ -33,7 +34,7 @@ type (
 		BootstrapTokens  []bootstrapToken `yaml:"bootstrapTokens"`
 		NodeRegistration nodeRegistration `yaml:"nodeRegistration"`
 		LocalAPIEndpoint localEndpoint    `yaml:"localAPIEndpoint"`
-		CertificateKey   late             `yaml:"certificateKey,omitempty"`
+		CertificateKey   quotedMarker     `yaml:"certificateKey,omitempty"`
 		SkipPhases       []string         `yaml:"skipPhases,omitempty"`
 		Patches          *patches         `yaml:"patches,omitempty"`
 	}
@@ -76,20 +77,20 @@ type (
 	discovery struct {
 		BootstrapToken    *tokenDiscovery `yaml:"bootstrapToken,omitempty"`
 		File              *fileDiscovery  `yaml:"file,omitempty"`
-		TLSBootstrapToken late            `yaml:"tlsBootstrapToken,omitempty"`
+		TLSBootstrapToken quotedMarker    `yaml:"tlsBootstrapToken,omitempty"`
 	}
 	tokenDiscovery struct {
-		Token                    late     `yaml:"token"`
-		APIServerEndpoint        string   `yaml:"apiServerEndpoint"`
-		CACertHashes             []string `yaml:"caCertHashes,omitempty"`
-		UnsafeSkipCAVerification bool     `yaml:"unsafeSkipCAVerification,omitempty"`
+		Token                    quotedMarker `yaml:"token"`
+		APIServerEndpoint        string       `yaml:"apiServerEndpoint"`
+		CACertHashes             []string     `yaml:"caCertHashes,omitempty"`
+		UnsafeSkipCAVerification bool         `yaml:"unsafeSkipCAVerification,omitempty"`
 	}
 	fileDiscovery struct {
 		KubeConfigPath string `yaml:"kubeConfigPath"`
 	}
 	joinControlPlane struct {
 		LocalAPIEndpoint localEndpoint `yaml:"localAPIEndpoint"`
-		CertificateKey   late          `yaml:"certificateKey,omitempty"`
+		CertificateKey   quotedMarker  `yaml:"certificateKey,omitempty"`
 	}
 	localEndpoint struct {
 		AdvertiseAddress string `yaml:"advertiseAddress,omitempty"`
@@ -114,30 +115,30 @@ type (
 	}
 )
 
-// late is a marker alone in a value. It stays raw, so that provisioners can encode it; quotes keep what replaces it a
+// quotedMarker is a marker alone in a value. It stays raw, so that provisioners can encode it; quotes keep what replaces it a
 // text, since a token such as 123456.0123456789012345 would be a number. Tokens and keys need no escape in quotes.
-type late string
+type quotedMarker string
 
 // MarshalYAML writes the marker in double quotes.
-func (l late) MarshalYAML() (any, error) {
+func (l quotedMarker) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: string(l)}, nil
 }
 
 // IsZero reports whether there is none.
-func (l late) IsZero() bool { return l == "" }
+func (l quotedMarker) IsZero() bool { return l == "" }
 
 // lateSecret is the marker of a secret, or nothing.
-func lateSecret(name string) late {
+func lateSecret(name string) quotedMarker {
 	if name == "" {
 		return ""
 	}
-	return late(machineconfig.Late("secret://" + name))
+	return quotedMarker(late.Marker("secret://" + name))
 }
 
 // token is the marker of what the machine authenticates with.
-func (p *plan) token() late {
+func (p *plan) token() quotedMarker {
 	if p.target.Kubeconfig != "" {
-		return late(machineconfig.Late("join://" + p.target.Name + "/token"))
+		return quotedMarker(late.Marker("join://" + p.target.Name + "/token"))
 	}
 	return lateSecret(p.target.Token)
 }

@@ -44,6 +44,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/kubeadm/kubelet"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // Bootstrapper emits what kubeadm needs.
@@ -103,7 +104,7 @@ func (*Bootstrapper) Emit(in machineconfig.BootstrapInput) (*machineconfig.Activ
 	}
 	if p.shipsPKI() {
 		for _, name := range PKIFiles() {
-			secret(pkiFolder+"/"+pkiPath(name), machineconfig.Late("secret://"+p.target.PKI+"#"+name))
+			secret(pkiFolder+"/"+pkiPath(name), late.Marker("secret://"+p.target.PKI+"#"+name))
 		}
 	}
 	if p.hasVIP() {

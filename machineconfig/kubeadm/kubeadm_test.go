@@ -22,6 +22,9 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/layer"
+	"slipway.dev/slipway/machineconfig/validation"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -60,7 +63,7 @@ func show(a *machineconfig.Activation) string {
 	b.WriteString("exec " + strings.Join(a.Exec, " ") + "\nready " + a.ReadyPath + "\nsentinel " + a.Sentinel + "\nafter " + strings.Join(a.After, " ") +
 		"\ncleanup\n  " + strings.Join(a.Cleanup, "\n  ") + "\n")
 	for _, f := range a.Files {
-		b.WriteString("\n=== " + f.Mode.String() + " " + f.Path + "\n" + string(machineconfig.Redact([]byte(f.Text))))
+		b.WriteString("\n=== " + f.Mode.String() + " " + f.Path + "\n" + string(late.Redact([]byte(f.Text))))
 		if !strings.HasSuffix(f.Text, "\n") {
 			b.WriteString("\n")
 		}
@@ -191,7 +194,7 @@ func TestNothingSecretStandsInTheFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range a.Files {
-			for _, ref := range machineconfig.References([]byte(f.Text)) {
+			for _, ref := range late.References([]byte(f.Text)) {
 				if f.Mode != 0o600 || !slices.Contains(a.Cleanup, f.Path) {
 					t.Errorf("%s: %s holds %s with mode %s, and is not cleaned up", role, f.Path, ref, f.Mode)
 				}
@@ -199,7 +202,7 @@ func TestNothingSecretStandsInTheFiles(t *testing.T) {
 			if f.IsVolatile() {
 				t.Errorf("%s: %s is gone after a reboot in the middle", role, f.Path)
 			}
-			if machineconfig.Retag(f.Text, machineconfig.Percent) == f.Text && machineconfig.HasLate(f.Text) {
+			if late.Retag(f.Text, late.Percent) == f.Text && late.HasMarker(f.Text) {
 				t.Errorf("%s: %s has markers that provisioners cannot encode", role, f.Path)
 			}
 		}
@@ -374,9 +377,9 @@ func TestWhatRealFilesSayOfAWorkerIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	layer, r := machineconfig.Parse(string(text), "layer")
-	c, more := machineconfig.Merge(layer)
-	if r = append(append(r, more...), machineconfig.Validate(c)...); len(r) > 0 {
+	l, r := layer.Parse(string(text), "layer")
+	c, more := layer.Merge(l)
+	if r = append(append(r, more...), validation.Validate(c)...); len(r) > 0 {
 		t.Fatal(r)
 	}
 	a, _, err := New().Emit(testInput(t, *c.Bootstrap))

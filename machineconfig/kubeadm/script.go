@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // script is what the machine runs. It can be run again at any time: what a try has left behind, even one that ended
@@ -23,7 +24,7 @@ func (p *plan) script() string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, scriptHead, p.node.Name, verb, folder, machineconfig.ShellWord(p.criSocket()), p.o.tries)
+	fmt.Fprintf(&b, scriptHead, p.node.Name, verb, folder, late.ShellWord(p.criSocket()), p.o.tries)
 	b.WriteString("prepare() {\n")
 	b.WriteString(p.prepare())
 	b.WriteString("}\n\n")

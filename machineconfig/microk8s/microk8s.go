@@ -28,6 +28,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/kubeadm/kubelet"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // Bootstrapper emits what MicroK8s needs.
@@ -65,7 +66,7 @@ func (*Bootstrapper) Emit(in machineconfig.BootstrapInput) (*machineconfig.Activ
 	}
 	if p.token != "" {
 		a.Files = append(a.Files, machineconfig.File{
-			Path: tokenPath, Mode: 0o600, Content: machineconfig.Content{Text: machineconfig.Late("secret://" + p.token)},
+			Path: tokenPath, Mode: 0o600, Content: machineconfig.Content{Text: late.Marker("secret://" + p.token)},
 		})
 		a.Cleanup = []string{tokenPath}
 	}

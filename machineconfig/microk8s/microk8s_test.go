@@ -13,6 +13,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -42,7 +43,7 @@ func TestActivations(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("ready " + a.ReadyPath + "\nafter " + strings.Join(a.After, " ") + "\ncleanup " + strings.Join(a.Cleanup, " ") + "\n")
 		for _, f := range a.Files {
-			b.WriteString("\n=== " + f.Mode.String() + " " + f.Path + "\n" + string(machineconfig.Redact([]byte(f.Text))))
+			b.WriteString("\n=== " + f.Mode.String() + " " + f.Path + "\n" + string(late.Redact([]byte(f.Text))))
 		}
 		path := filepath.Join("testdata", string(role)+".golden")
 		if *update {
@@ -75,7 +76,7 @@ func TestTheScriptJoinsWithEitherFormOfToken(t *testing.T) {
 			}
 		}
 		for _, f := range a.Files {
-			text := strings.NewReplacer("/etc/slipway", dir+"/etc/slipway", "/var/snap", dir+"/var/snap", machineconfig.Late("secret://lab-token"), token).Replace(f.Text)
+			text := strings.NewReplacer("/etc/slipway", dir+"/etc/slipway", "/var/snap", dir+"/var/snap", late.Marker("secret://lab-token"), token).Replace(f.Text)
 			put(f.Path, text)
 		}
 		put("/var/snap/microk8s/current/args/kubelet", "--node-labels=rack=1\n--x=y\n")

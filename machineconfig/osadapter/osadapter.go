@@ -29,6 +29,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // Options that Apply reads.
@@ -96,12 +97,12 @@ func (a *adapter) readOptions() {
 		switch {
 		case !strings.HasPrefix(k, "install."):
 		case !slices.Contains(options, k):
-			f := a.r.Errorf("/bootstrap/options/"+escape(k), "unknown-key", "there is no option %s", inventory.Clean(k, 60))
+			f := a.r.Errorf(pointer.Add("/bootstrap/options", k), "unknown-key", "there is no option %s", inventory.Clean(k, 60))
 			f.Hint = "there are " + strings.Join(options, ", ")
 		case strings.HasSuffix(k, "URL") && !isURL(v):
-			a.r.Errorf("/bootstrap/options/"+escape(k), "invalid", "%q is not an http or https URL", v)
+			a.r.Errorf(pointer.Add("/bootstrap/options", k), "invalid", "%q is not an http or https URL", v)
 		case strings.ContainsAny(v, "\"\\\x00") || !strings.HasSuffix(k, "Key") && strings.ContainsAny(v, "\r\n"):
-			a.r.Errorf("/bootstrap/options/"+escape(k), "invalid", "quotes, backslashes and line ends cannot stand here")
+			a.r.Errorf(pointer.Add("/bootstrap/options", k), "invalid", "quotes, backslashes and line ends cannot stand here")
 		default:
 			a.options[k] = v
 		}
@@ -126,8 +127,6 @@ func isURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && !strings.ContainsAny(s, " \t")
 }
 
-func escape(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }
-
 // kernel adds modules and settings. A layer that says otherwise wins, with a warning.
 func (a *adapter) kernel() {
 	k := &a.c.Kernel
@@ -147,7 +146,7 @@ func (a *adapter) kernel() {
 		if old, ok := k.Sysctl[key]; !ok {
 			k.Sysctl[key] = a.req.Sysctl[key]
 		} else if old != a.req.Sysctl[key] {
-			f := a.r.Warnf("/kernel/sysctl/"+escape(key), "conflict", "is %s; the bootstrap needs %s", old, a.req.Sysctl[key])
+			f := a.r.Warnf(pointer.Add("/kernel/sysctl", key), "conflict", "is %s; the bootstrap needs %s", old, a.req.Sysctl[key])
 			f.Hint = "take it away to let Slipway set it"
 		}
 	}
@@ -160,7 +159,7 @@ func (a *adapter) swap() {
 	}
 	for _, fs := range a.c.Storage.Filesystems {
 		if fs.Format == "swap" {
-			f := a.r.Errorf("/storage/filesystems/"+escape(fs.Device), "conflict", "is swap, with which the kubelet does not start")
+			f := a.r.Errorf(pointer.Add("/storage/filesystems", fs.Device), "conflict", "is swap, with which the kubelet does not start")
 			f.Hint = "take it away, or set bootstrap.kubeletArgs fail-swap-on: \"false\""
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // Parts of NetworkManager's connections, nm-settings-keyfile(5), which more than one format writes.
@@ -137,7 +138,7 @@ func KeyfileTunnelIPv6(l machineconfig.L3) string {
 // KeyfileTunnel are the sections of a tunnel of WireGuard, with a blank line before each.
 func KeyfileTunnel(g machineconfig.WireGuard) string {
 	var b strings.Builder
-	b.WriteString("\n[wireguard]\nprivate-key=" + machineconfig.Late(g.PrivateKey) + "\n")
+	b.WriteString("\n[wireguard]\nprivate-key=" + late.Marker(g.PrivateKey) + "\n")
 	if g.ListenPort > 0 {
 		fmt.Fprintf(&b, "listen-port=%d\n", g.ListenPort)
 	}
@@ -150,7 +151,7 @@ func KeyfileTunnel(g machineconfig.WireGuard) string {
 			b.WriteString("endpoint=" + p.Endpoint + "\n")
 		}
 		if p.PresharedKey != "" {
-			b.WriteString("preshared-key=" + machineconfig.Late(p.PresharedKey) + "\npreshared-key-flags=0\n")
+			b.WriteString("preshared-key=" + late.Marker(p.PresharedKey) + "\npreshared-key-flags=0\n")
 		}
 		if p.KeepaliveS > 0 {
 			fmt.Fprintf(&b, "persistent-keepalive=%d\n", p.KeepaliveS)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // mounts adds lines to fstab. A password is in a file that root alone reads.
@@ -20,7 +21,7 @@ func (w *writer) mounts() {
 				text += "domain=" + m.Domain + "\n"
 			}
 			if m.Password != "" {
-				text += "password=" + machineconfig.Late(m.Password) + "\n"
+				text += "password=" + late.Marker(m.Password) + "\n"
 			}
 			w.file(path, 0o600, text)
 			options = append([]string{"credentials=" + path}, options...)

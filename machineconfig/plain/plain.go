@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 //go:embed scripts/*.sh
@@ -139,7 +140,7 @@ func (w *writer) pins() {
 	var args []string
 	for _, p := range pins {
 		if p.Priority != 0 || strings.HasSuffix(p.Version, "*") && w.family == Zypper {
-			at := machineconfig.Pointer("packages", "pins", p.Name)
+			at := pointer.Of("packages", "pins", p.Name)
 			w.cannot(at, "has a priority or a pattern, which apt alone has", "write the whole version")
 		}
 		w.c.Packages.Install = slices.DeleteFunc(w.c.Packages.Install, func(name string) bool { return name == p.Name })

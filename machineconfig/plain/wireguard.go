@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // wireguards writes the files of wg-quick(8), which root alone reads, and enables its units.
@@ -20,7 +21,7 @@ func (w *writer) wireguards() {
 
 func wgQuick(g machineconfig.WireGuard, dns []string) string {
 	var b strings.Builder
-	b.WriteString("[Interface]\nPrivateKey = " + machineconfig.Late(g.PrivateKey) + "\n")
+	b.WriteString("[Interface]\nPrivateKey = " + late.Marker(g.PrivateKey) + "\n")
 	if len(g.Addresses) > 0 {
 		b.WriteString("Address = " + strings.Join(g.Addresses, ", ") + "\n")
 	}
@@ -78,7 +79,7 @@ func peer(p machineconfig.Peer) string {
 	var b strings.Builder
 	b.WriteString("[Peer]\nPublicKey = " + p.PublicKey + "\n")
 	if p.PresharedKey != "" {
-		b.WriteString("PresharedKey = " + machineconfig.Late(p.PresharedKey) + "\n")
+		b.WriteString("PresharedKey = " + late.Marker(p.PresharedKey) + "\n")
 	}
 	b.WriteString("AllowedIPs = " + strings.Join(p.AllowedIPs, ", ") + "\n")
 	if p.Endpoint != "" {

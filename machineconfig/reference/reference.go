@@ -14,6 +14,7 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/template"
 )
 
 // Place is where a configuration is given out.
@@ -188,9 +189,9 @@ func ignoreNotFound(err error) error {
 
 // Profile refuses a profile that names what it may not.
 func Profile(tx inventory.Tx, p *inventory.Profile) error {
-	named := machineconfig.NamesIn(p.Config)
+	named := namesIn(p.Config)
 	if p.Document != nil {
-		named = append(named, machineconfig.NamesInTemplate(p.Document.Text)...)
+		named = append(named, template.NamesIn(p.Document.Text)...)
 	}
 	return check(tx, named, inventory.Use{Noun: "profile", Name: p.Name, IsAdmins: p.SavedByAdmin}, Place{IsAnywhere: true})
 }
@@ -207,12 +208,12 @@ func Layer(tx inventory.Tx, l *inventory.Layer) error {
 			return err
 		}
 	}
-	return check(tx, machineconfig.NamesIn(l.Config), inventory.Use{Noun: "layer", Name: l.Key(), IsAdmins: l.SavedByAdmin}, at)
+	return check(tx, namesIn(l.Config), inventory.Use{Noun: "layer", Name: l.Key(), IsAdmins: l.SavedByAdmin}, at)
 }
 
 // Machine refuses a machine whose own configuration names what it may not.
 func Machine(tx inventory.Tx, m *inventory.Machine) error {
-	named := machineconfig.NamesIn(m.Config)
+	named := namesIn(m.Config)
 	if t := m.Drain.Target; t != "" {
 		named = append(named, machineconfig.Named{Ref: "join://" + t})
 	}

@@ -60,3 +60,10 @@ func TestOnlyConsumersAndAdminsMayNameASecret(t *testing.T) {
 		})
 	}
 }
+
+func TestALayersScriptNamesItsSecrets(t *testing.T) {
+	n := namesIn("scripts: [{name: s, stage: early, text: 'echo {{ secret \"db\" }}'}]")
+	if len(n) != 1 || n[0].Ref != "secret://db" || n[0].Path != "/scripts/s/text" {
+		t.Errorf("the layer names %v", n)
+	}
+}

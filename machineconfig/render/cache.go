@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/layer"
 )
 
 // cache keeps parsed layers: a fleet shares a few of them.
@@ -19,7 +20,7 @@ type cache struct {
 type cacheKey struct{ origin, text string }
 
 type cached struct {
-	layer    *machineconfig.Layer
+	layer    *layer.Layer
 	findings machineconfig.Report
 }
 
@@ -28,13 +29,13 @@ const cachedLayers = 4096
 
 func newCache() *cache { return &cache{parsed: map[cacheKey]cached{}} }
 
-func (c *cache) parse(text, origin string) (*machineconfig.Layer, machineconfig.Report) {
+func (c *cache) parse(text, origin string) (*layer.Layer, machineconfig.Report) {
 	key := cacheKey{origin, text}
 	c.mu.Lock()
 	got, ok := c.parsed[key]
 	c.mu.Unlock()
 	if !ok {
-		got.layer, got.findings = machineconfig.Parse(text, origin)
+		got.layer, got.findings = layer.Parse(text, origin)
 		c.mu.Lock()
 		if len(c.parsed) >= cachedLayers {
 			clear(c.parsed)

@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // documentAt begins the rows of a configuration's provenance that are about the profile's own document.
@@ -61,11 +62,11 @@ func (w *rowWriter) node(n *yaml.Node, path string, depth int) {
 		}
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			w.node(n.Content[i+1], path+"/"+escaped(n.Content[i].Value), depth+1)
+			w.node(n.Content[i+1], pointer.Add(path, clean(n.Content[i].Value)), depth+1)
 		}
 	case yaml.SequenceNode:
 		for i, c := range n.Content {
-			w.node(c, path+"/"+itemName(c, i), depth+1)
+			w.node(c, pointer.Add(path, itemName(c, i)), depth+1)
 		}
 	default:
 		w.add(path, n.Line, n.Column)
@@ -76,15 +77,13 @@ func (w *rowWriter) node(n *yaml.Node, path string, depth int) {
 func itemName(n *yaml.Node, i int) string {
 	for k := 0; n.Kind == yaml.MappingNode && k+1 < len(n.Content); k += 2 {
 		if key := n.Content[k].Value; (key == "name" || key == "path") && n.Content[k+1].Kind == yaml.ScalarNode {
-			return escaped(n.Content[k+1].Value)
+			return clean(n.Content[k+1].Value)
 		}
 	}
 	return fmt.Sprint(i)
 }
 
-func escaped(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(inventory.Clean(key, 100))
-}
+func clean(key string) string { return inventory.Clean(key, 100) }
 
 // kickstart adds a row for each command, and for each section.
 func (w *rowWriter) kickstart(text string) {
@@ -100,7 +99,7 @@ func (w *rowWriter) kickstart(text string) {
 			isSection = false
 		case !isSection:
 			isSection = strings.HasPrefix(words[0], "%") && words[0] != "%include" && words[0] != "%ksappend"
-			w.add(documentAt+"/"+escaped(words[0]), n, 1+strings.Index(line, words[0]))
+			w.add(pointer.Add(documentAt, clean(words[0])), n, 1+strings.Index(line, words[0]))
 		}
 	}
 }
@@ -112,7 +111,7 @@ func (w *rowWriter) preseed(text string) {
 		n++
 		words := strings.Fields(line)
 		if len(words) >= 2 && !goesOn && !strings.HasPrefix(words[0], "#") {
-			w.add(documentAt+"/"+escaped(words[1]), n, 1)
+			w.add(pointer.Add(documentAt, clean(words[1])), n, 1)
 		}
 		goesOn = strings.HasSuffix(strings.TrimRight(line, " \t\r\n"), `\`)
 	}

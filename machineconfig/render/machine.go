@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // Machine is what the machine that has the host adds to its configuration.
@@ -70,7 +71,7 @@ func (m *Machine) apply(in *Input, c *machineconfig.Config, report *machineconfi
 			b.Labels = map[string]string{}
 		}
 		b.Labels[k] = v
-		set("labels/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(k))
+		set(pointer.Add("labels", k))
 	}
 }
 

@@ -18,6 +18,11 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/layer"
+	"slipway.dev/slipway/machineconfig/pointer"
+	"slipway.dev/slipway/machineconfig/template"
+	"slipway.dev/slipway/machineconfig/validation"
 )
 
 // Parts are the formats and bootstrappers that exist, and what meets a bootstrapper's requirements on an OS.
@@ -114,7 +119,7 @@ func (r *Renderer) Host(in Input) Result {
 	target, findings := r.bootstrap(&in, prov.Kind(), res.Target, c)
 	findings.Locate(c)
 	res.Findings = append(res.Findings, findings...)
-	res.Findings = append(res.Findings, machineconfig.Validate(c)...)
+	res.Findings = append(res.Findings, validation.Validate(c)...)
 	res.Findings = append(res.Findings, machineconfig.Check(prov, res.Target, c, accepted(in.Profiles))...)
 	if res.Findings.HasErrors() {
 		return res
@@ -212,7 +217,7 @@ func (r *Renderer) Config(in Input) (*machineconfig.Config, machineconfig.Report
 // It returns what the configuration names, too.
 func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, machineconfig.Report) {
 	var report machineconfig.Report
-	var layers []*machineconfig.Layer
+	var layers []*layer.Layer
 	add := func(origin, text string) {
 		l, findings := r.layers.parse(text, origin)
 		report = append(report, findings...)
@@ -239,7 +244,7 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, ma
 	if report.HasErrors() {
 		return nil, nil, report
 	}
-	c, findings := machineconfig.Merge(layers...)
+	c, findings := layer.Merge(layers...)
 	if report = append(report, findings...); report.HasErrors() {
 		return nil, nil, report
 	}
@@ -249,7 +254,7 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, ma
 	machineconfig.Fill(c, in.Host, in.BootMAC)
 	report = append(report, machineconfig.FillAddresses(c, in.Address)...)
 	vars := r.vars(in)
-	named, findings := machineconfig.Expand(c, vars)
+	named, findings := template.Expand(c, vars)
 	report = append(report, findings...)
 	named = append(named, c.Names()...)
 	owner := ""
@@ -265,25 +270,25 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, ma
 			f.Source = fmt.Sprintf("document:%d:%d", 1+strings.Count(before, "\n"), 1+len([]rune(before[strings.LastIndexByte(before, '\n')+1:])))
 			f.Hint = "save the file as UTF-8 and give it again"
 		}
-		text, asked, findings := machineconfig.ExpandText("document", string(doc.Format), doc.Text, vars)
+		text, asked, findings := template.ExpandText("document", string(doc.Format), doc.Text, vars)
 		report, named = append(report, findings...), append(named, asked...)
 		explain(c, p, text)
 		c.Document = &machineconfig.Passthrough{Format: string(doc.Format), Data: []byte(text)}
 	}
 	if c.PhoneHome.Enabled == nil || *c.PhoneHome.Enabled {
-		c.PhoneHome.URL = machineconfig.Late("session://report")
+		c.PhoneHome.URL = late.Marker("session://report")
 	}
 	c.Host.InstanceID = instanceID(in)
 	return c, in.uses(c, named, owner), report
 }
 
-func (r *Renderer) vars(in *Input) machineconfig.Vars {
+func (r *Renderer) vars(in *Input) template.Vars {
 	p := *in.profile()
 	p.Parameters = map[string]string{}
 	for _, wider := range in.Profiles {
 		maps.Copy(p.Parameters, wider.Parameters)
 	}
-	return machineconfig.NewVars(in.Host, &p, in.Image.Release).WithAddresses(in.Address)
+	return template.NewVars(in.Host, &p, in.Image.Release).WithAddresses(in.Address)
 }
 
 // instanceID names one life of a machine for its first-boot tools.
@@ -365,11 +370,11 @@ func secretName(ref string) string {
 // fill takes over what a provisioner has rendered, with the uses of what is in it.
 func (res *Result) fill(out *machineconfig.Rendered, uses []inventory.Use, target *inventory.JoinTarget) {
 	for _, d := range out.Documents {
-		refs := machineconfig.References(d.Data)
+		refs := late.References(d.Data)
 		res.References = append(res.References, refs...)
 		res.Documents = append(res.Documents, inventory.RenderedDocument{
 			Name: d.Name, ContentType: d.ContentType, Text: string(d.Data), Path: d.Path,
-			IsSecret: slices.ContainsFunc(refs, machineconfig.IsSecretRef),
+			IsSecret: slices.ContainsFunc(refs, late.IsSecret),
 		})
 	}
 	slices.Sort(res.References)
@@ -435,7 +440,7 @@ func usedAt(c *machineconfig.Config, name string) string {
 	}
 	for _, f := range c.Files {
 		if is(f.Secret) {
-			return "/files/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(f.Path) + "/secret"
+			return pointer.Add("/files", f.Path) + "/secret"
 		}
 	}
 	for _, l := range c.Storage.LUKS {

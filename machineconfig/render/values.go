@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // values reports secrets that do not fit the field that names them: a password that is stored as it is could log nobody in and would
@@ -29,16 +30,15 @@ func values(in *Input, c *machineconfig.Config) (report machineconfig.Report) {
 	if d := c.DefaultUser; d != nil {
 		check("/defaultUser/passwordHash", d.PasswordHash, isHash, noHash, openssl)
 	}
-	escape := strings.NewReplacer("~", "~0", "/", "~1").Replace
 	for _, m := range c.Storage.Mounts {
-		check("/storage/mounts/"+escape(m.MountPoint)+"/password", m.Password, isLine, "has a line break, and a password of a mount is one line", "store the password alone")
+		check(pointer.Add("/storage/mounts", m.MountPoint)+"/password", m.Password, isLine, "has a line break, and a password of a mount is one line", "store the password alone")
 	}
 	const noKey, wg = "holds no key of WireGuard", "store what this prints: wg genkey"
 	for _, w := range c.Network.WireGuards {
 		at := "/network/wireguards/" + w.Name
 		check(at+"/privateKey", w.PrivateKey, isKey, noKey, wg)
 		for _, p := range w.Peers {
-			check(at+"/peers/"+escape(p.PublicKey)+"/presharedKey", p.PresharedKey, isKey, noKey, "store what this prints: wg genpsk")
+			check(pointer.Add(at+"/peers", p.PublicKey)+"/presharedKey", p.PresharedKey, isKey, noKey, "store what this prints: wg genpsk")
 		}
 	}
 	return report

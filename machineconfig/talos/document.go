@@ -13,6 +13,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // documents are a machine configuration: the main document, and others that have a kind.
@@ -270,9 +271,9 @@ func (d *documents) encode() ([]byte, error) {
 }
 
 func quoteLate(n *yaml.Node) {
-	if n.Kind == yaml.ScalarNode && machineconfig.HasLate(n.Value) {
+	if n.Kind == yaml.ScalarNode && late.HasMarker(n.Value) {
 		n.Style, n.Tag = yaml.DoubleQuotedStyle, "!!str"
-		n.Value = machineconfig.Retag(n.Value, machineconfig.JSONString)
+		n.Value = late.Retag(n.Value, late.JSONString)
 	}
 	for _, c := range n.Content {
 		quoteLate(c)

@@ -4,6 +4,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 func (p *patcher) match(name string) machineconfig.PortMatch {
@@ -33,7 +34,7 @@ func (p *patcher) matched(all *yaml.Node, name string, m machineconfig.PortMatch
 
 // wireguard adds a tunnel. Its keys are late values.
 func (p *patcher) wireguard(g machineconfig.WireGuard) {
-	n := object("privateKey", late(g.PrivateKey))
+	n := object("privateKey", quotedMarker(g.PrivateKey))
 	if g.ListenPort > 0 {
 		put(n, "listenPort", integer(g.ListenPort))
 	}
@@ -57,7 +58,7 @@ func (p *patcher) wireguard(g machineconfig.WireGuard) {
 	p.l3(d, g.L3, g.Name, "/network/wireguards/"+g.Name, true)
 }
 
-// late is the marker of a secret in double quotes.
-func late(ref string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: machineconfig.LateIn(ref, machineconfig.JSONString)}
+// quotedMarker is the marker of a secret in double quotes.
+func quotedMarker(ref string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: late.MarkerIn(ref, late.JSONString)}
 }

@@ -14,6 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // patcher merges a Config into a plain machine configuration. What the Config says wins over the document; lists of
@@ -180,14 +182,14 @@ func wwid(wwn string) string {
 // files are written at every boot, under /var only.
 func (p *patcher) files() {
 	for _, f := range p.c.Files {
-		at := "/files/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(f.Path)
+		at := pointer.Add("/files", f.Path)
 		content, ok := f.Text, true
 		if f.Base64 != "" {
 			b, err := base64.StdEncoding.DecodeString(f.Base64)
 			content, ok = string(b), err == nil && utf8.Valid(b)
 		}
 		if f.Secret != "" {
-			content = machineconfig.Late(f.Secret)
+			content = late.Marker(f.Secret)
 		}
 		isAllowed := strings.HasPrefix(path.Clean(f.Path), "/var/") || f.Path == "/etc/cri/conf.d/20-customization.part"
 		switch {

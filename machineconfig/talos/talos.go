@@ -10,6 +10,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // Bootstrapper makes a machine what a secret machine configuration says.
@@ -48,7 +49,7 @@ func (*Bootstrapper) Emit(in machineconfig.BootstrapInput) (*machineconfig.Activ
 	}
 	return &machineconfig.Activation{
 		Kind:   "talos",
-		Native: &machineconfig.Passthrough{Format: string(inventory.DocTalos), Data: []byte(machineconfig.Late("secret://" + in.Spec.Secret))},
+		Native: &machineconfig.Passthrough{Format: string(inventory.DocTalos), Data: []byte(late.Marker("secret://" + in.Spec.Secret))},
 	}, none, nil
 }
 
@@ -85,6 +86,6 @@ func checkRole(docs *documents, role machineconfig.Role) error {
 // isSecret reports whether a document is nothing but one marker: its text is not known before it is delivered.
 func isSecret(data []byte) bool {
 	text := strings.TrimSpace(string(data))
-	refs := machineconfig.References([]byte(text))
-	return len(refs) == 1 && text == machineconfig.Late(refs[0])
+	refs := late.References([]byte(text))
+	return len(refs) == 1 && text == late.Marker(refs[0])
 }

@@ -12,6 +12,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -51,7 +52,7 @@ func render(c *machineconfig.Config) (string, machineconfig.Report) {
 }
 
 func TestAConfigIsMergedIntoAPlainDocument(t *testing.T) {
-	c := document(strings.Replace(plain, "abc.def", machineconfig.Late("secret://tok"), 1))
+	c := document(strings.Replace(plain, "abc.def", late.Marker("secret://tok"), 1))
 	c.Host = machineconfig.HostIdentity{Hostname: "n", Domain: "example.com"}
 	c.Network = machineconfig.Network{
 		Interfaces: []machineconfig.Interface{
@@ -74,7 +75,7 @@ func TestAConfigIsMergedIntoAPlainDocument(t *testing.T) {
 		t.Error("a second time it is different")
 	}
 	path := filepath.Join("testdata", "plain.golden")
-	text := string(machineconfig.Redact([]byte(got)))
+	text := string(late.Redact([]byte(got)))
 	if *update {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -84,7 +85,7 @@ func TestAConfigIsMergedIntoAPlainDocument(t *testing.T) {
 	if d := cmp.Diff(string(want), text); err != nil || d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	injected, err := machineconfig.Inject([]byte(got), func(string) ([]byte, error) { return []byte("a: \"b\"\n c"), nil })
+	injected, err := late.Inject([]byte(got), func(string) ([]byte, error) { return []byte("a: \"b\"\n c"), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestASecretDocumentTakesNothingButAuthorities(t *testing.T) {
 	c := &machineconfig.Config{Activation: a, Host: machineconfig.HostIdentity{Hostname: "n"}, Trust: machineconfig.Trust{CAs: []string{"PEM\n"}}}
 	out, r := render(c)
 	want := "«secret://m»\n---\napiVersion: v1alpha1\nkind: TrustedRootsConfig\nname: slipway-0\ncertificates: |\n  PEM\n"
-	if got := string(machineconfig.Redact([]byte(out))); got != want || len(r) != 1 || r[0].Severity != machineconfig.SeverityWarning {
+	if got := string(late.Redact([]byte(out))); got != want || len(r) != 1 || r[0].Severity != machineconfig.SeverityWarning {
 		t.Errorf("%v\n%s", r, got)
 	}
 	c.Time.NTPServers = []string{"a"}
@@ -240,7 +241,7 @@ func TestEveryFieldHasACell(t *testing.T) {
 
 func FuzzRender(f *testing.F) {
 	f.Add(plain, "n", "eth0", "/var/a", "x")
-	f.Add("version: v1alpha1\nmachine: {type: worker, token: a, network: [], files: {}}\ncluster: {controlPlane: {endpoint: x}}", "n", "a", "/var/b", machineconfig.Late("secret://x"))
+	f.Add("version: v1alpha1\nmachine: {type: worker, token: a, network: [], files: {}}\ncluster: {controlPlane: {endpoint: x}}", "n", "a", "/var/b", late.Marker("secret://x"))
 	f.Fuzz(func(t *testing.T, doc, name, port, path, text string) {
 		c := document(doc)
 		c.Host.Hostname = name

@@ -3,7 +3,7 @@ package claim
 import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/layer"
 	"slipway.dev/slipway/machineconfig/reference"
 )
 
@@ -44,7 +44,7 @@ func checkWanted(tx inventory.Tx, m *inventory.Machine) error {
 			return err
 		}
 	}
-	if _, findings := machineconfig.Parse(m.Config, originOf(m)); findings.HasErrors() {
+	if _, findings := layer.Parse(m.Config, originOf(m)); findings.HasErrors() {
 		return findings.Err()
 	}
 	return reference.Machine(tx, m)

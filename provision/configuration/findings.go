@@ -40,7 +40,7 @@ func tooMany(no *inventory.Error) (r machineconfig.Report) {
 
 // constantAddresses warns of addresses that a layer gives to all its hosts.
 func constantAddresses(c *machineconfig.Config) (r machineconfig.Report) {
-	for _, a := range c.StaticAddresses() {
+	for _, a := range address.StaticIn(c) {
 		isShared := false
 		for _, wide := range []string{"layer global", "layer site/", "layer rack/", "profile "} {
 			isShared = isShared || strings.HasPrefix(a.Source, wide)

@@ -13,6 +13,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/machineconfig/layer"
 	"slipway.dev/slipway/machineconfig/reference"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
@@ -60,7 +61,7 @@ func (c *Edits) CheckProfile(ctx context.Context, draft *inventory.Profile) (Imp
 func (c *Edits) CheckLayer(ctx context.Context, draft *inventory.Layer) (Impact, error) {
 	i, err := c.impact(ctx, edit{layer: draft})
 	if err == nil && i.HostN == 0 {
-		_, i.Findings = machineconfig.Parse(draft.Config, "layer "+draft.Key())
+		_, i.Findings = layer.Parse(draft.Config, "layer "+draft.Key())
 	}
 	return i, err
 }

@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -119,7 +120,7 @@ func (c *Configurer) preview(tx inventory.Tx, h *inventory.Host, p pxe.Plan) (Pr
 func redacted(docs []inventory.RenderedDocument) []inventory.RenderedDocument {
 	out := slices.Clone(docs)
 	for i := range out {
-		out[i].Text = string(machineconfig.Redact([]byte(out[i].Text)))
+		out[i].Text = string(late.Redact([]byte(out[i].Text)))
 	}
 	return out
 }

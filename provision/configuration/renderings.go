@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
@@ -66,7 +67,7 @@ func newRendered(key string, in *render.Input, res *render.Result) *Rendered {
 		r.Names = append(r.Names, d.Name)
 		r.hasInitrd = r.hasInitrd || d.Path != ""
 		r.HasSecret = r.HasSecret || d.IsSecret
-		r.ReportsUp = r.ReportsUp || machineconfig.RefersTo(d.Text, "session://report")
+		r.ReportsUp = r.ReportsUp || late.RefersTo(d.Text, "session://report")
 	}
 	if res.Config == nil {
 		return r

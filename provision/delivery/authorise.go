@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/ledger"
@@ -38,7 +38,7 @@ func authorise(tx inventory.Tx, d *delivery) error {
 		if !doc.IsSecret {
 			continue
 		}
-		refs := machineconfig.References([]byte(doc.Text))
+		refs := late.References([]byte(doc.Text))
 		// A reference without a known origin cannot be checked against anybody's rights. So it is refused.
 		for _, ref := range render.Untraced(refs, uses) {
 			isOwn, err := hasOwnData(tx, d, ref)
@@ -51,7 +51,7 @@ func authorise(tx inventory.Tx, d *delivery) error {
 			}
 		}
 		for _, ref := range refs {
-			if machineconfig.IsSecretRef(ref) {
+			if late.IsSecret(ref) {
 				d.secrets = append(d.secrets, shownRef(ref))
 			}
 			for _, u := range uses {

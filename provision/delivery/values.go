@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/pxe"
@@ -52,7 +52,7 @@ func (v *Values) inject(ctx context.Context, d *delivery) (out pxe.ConfigDocumen
 			}
 			doc.Text = string(text)
 		}
-		data, err := machineconfig.Inject([]byte(doc.Text), lookup)
+		data, err := late.Inject([]byte(doc.Text), lookup)
 		if err != nil {
 			return out, err
 		}

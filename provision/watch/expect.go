@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
@@ -186,7 +186,7 @@ func owesReport(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
 	}
 	// A configuration that never mentions the address for reports leads to a system that never reports.
 	return slices.ContainsFunc(r.Documents, func(d inventory.RenderedDocument) bool {
-		return machineconfig.RefersTo(d.Text, "session://report")
+		return late.RefersTo(d.Text, "session://report")
 	}), nil
 }
 

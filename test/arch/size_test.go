@@ -22,7 +22,7 @@ const (
 )
 
 // wideLines is how many lines of the whole product are wider than mostColumns. It only shrinks.
-const wideLines = 2280
+const wideLines = 2247
 
 // size is what is measured of a package, a type ("package.Type") or an interface.
 type size struct {
@@ -38,8 +38,6 @@ var debts = map[string]size{
 	"ignition.rendering":             {methods: 79},
 	"images.Cache":                   {methods: 43},
 	"installer/kickstart.writer":     {methods: 63},
-	"machineconfig":                  {files: 40, lines: 7400},
-	"machineconfig.checker":          {methods: 58},
 	"pxe/dhcp.Server":                {methods: 47},
 	"web/client.Client":              {methods: 60},
 	"web/client.Hosts":               {methods: 49},

@@ -11,6 +11,9 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/layer"
+	"slipway.dev/slipway/machineconfig/template"
+	"slipway.dev/slipway/machineconfig/validation"
 )
 
 //go:embed testdata/*.yaml
@@ -76,21 +79,21 @@ func Config(name string) *machineconfig.Config {
 
 // Build makes the configuration of Host from layers, as the appliance does. Warnings are errors.
 func Build(name string, layers ...string) (*machineconfig.Config, error) {
-	var parsed []*machineconfig.Layer
+	var parsed []*layer.Layer
 	for i, text := range layers {
-		l, r := machineconfig.Parse(text, fmt.Sprintf("%s layer %d", name, i+1))
+		l, r := layer.Parse(text, fmt.Sprintf("%s layer %d", name, i+1))
 		if len(r) > 0 {
 			return nil, fmt.Errorf("case %s: %s", name, r[0])
 		}
 		parsed = append(parsed, l)
 	}
-	c, r := machineconfig.Merge(parsed...)
+	c, r := layer.Merge(parsed...)
 	if len(r) > 0 {
 		return nil, fmt.Errorf("case %s: %s", name, r[0])
 	}
 	machineconfig.Fill(c, Host(), "")
-	_, r = machineconfig.Expand(c, Vars())
-	r = append(r, machineconfig.Validate(c)...)
+	_, r = template.Expand(c, Vars())
+	r = append(r, validation.Validate(c)...)
 	if len(r) > 0 {
 		return nil, fmt.Errorf("case %s: %s", name, r[0])
 	}
@@ -98,7 +101,7 @@ func Build(name string, layers ...string) (*machineconfig.Config, error) {
 }
 
 // Vars are what the templates of all cases see.
-func Vars() machineconfig.Vars {
+func Vars() template.Vars {
 	p := &inventory.Profile{Name: "golden", Parameters: map[string]string{"zone": "zone-1"}}
-	return machineconfig.NewVars(Host(), p, "12")
+	return template.NewVars(Host(), p, "12")
 }

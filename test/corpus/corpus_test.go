@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 func TestEveryCaseBuilds(t *testing.T) {
@@ -61,7 +62,7 @@ func TestLayersAndTemplatesOfTheCorpusSayWhatTheyShould(t *testing.T) {
 	if got := byName["file-braces"].Files[0].Text; got != "{{ .Labels.severity }} is a template of somebody else, ${VAR} and $1 too\n" {
 		t.Errorf("braces became %q", got)
 	}
-	if !machineconfig.HasLate(byName["file-secret"].Files[1].Text) {
+	if !late.HasMarker(byName["file-secret"].Files[1].Text) {
 		t.Error("the secret has no marker")
 	}
 	again, err := All()

@@ -18,6 +18,7 @@ import (
 	"slipway.dev/slipway/installer/preseed"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/machineconfig/talos"
 	"slipway.dev/slipway/test/corpus"
 )
@@ -119,7 +120,7 @@ func readable(data []byte) string {
 			data = bytes.ReplaceAll(data, []byte(from), []byte(to))
 		}
 	}
-	return string(machineconfig.Redact(data))
+	return string(late.Redact(data))
 }
 
 // withDocument gives Talos the machine configuration that it cannot do without.

@@ -46,7 +46,6 @@ var debts = map[string]int{
 	"inventory/sqlstore/sqlite": 6,
 	"inventory/storetest":       20,
 	"inventory/transfer":        9,
-	"machineconfig":             22,
 	"machineconfig/address":     4,
 	"machineconfig/capisecret":  7,
 	"machineconfig/docschema":   3,

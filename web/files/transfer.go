@@ -11,7 +11,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/transfer"
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/layer"
 	"slipway.dev/slipway/web/rest"
 	"slipway.dev/slipway/web/wire"
 )
@@ -145,7 +145,7 @@ func readable(c transfer.Change) error {
 	case c.Layer() != nil:
 		text, origin = c.Layer().Config, "layer "+c.Name
 	}
-	_, findings := machineconfig.Parse(text, origin)
+	_, findings := layer.Parse(text, origin)
 	if !findings.HasErrors() {
 		return nil
 	}

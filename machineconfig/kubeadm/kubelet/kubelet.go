@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/pointer"
 )
 
 // Flags that have a field of their own in a BootstrapSpec.
@@ -88,7 +89,7 @@ func Read(in machineconfig.BootstrapInput) (Node, error) {
 func (n Node) Findings() machineconfig.Report {
 	var r machineconfig.Report
 	for _, k := range n.Refused {
-		f := r.Warnf("/bootstrap/labels/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(k), "controller-sets",
+		f := r.Warnf(pointer.Add("/bootstrap/labels", k), "controller-sets",
 			"the API server lets no kubelet give its own node the label %s", k)
 		f.Hint = "Slipway's controller sets it when the node has appeared, if the join target has a kubeconfig"
 	}

@@ -17,6 +17,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/kubeadm"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // root is the folder of the module.
@@ -86,7 +87,7 @@ var pki = sync.OnceValue(func() map[string]string {
 // inject replaces markers by values such as the lead's renderer would.
 func inject(t *testing.T, text string) string {
 	t.Helper()
-	out, err := machineconfig.Inject([]byte(text), func(ref string) ([]byte, error) {
+	out, err := late.Inject([]byte(text), func(ref string) ([]byte, error) {
 		switch {
 		case strings.HasSuffix(ref, "/token"), ref == "secret://static-token":
 			return []byte("123456.0123456789012345"), nil // a number, if nobody puts it in quotes

@@ -14,6 +14,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/machineconfig/talos"
 )
 
@@ -230,7 +231,7 @@ func TestTalosTakesASecretConfigurationAsItIs(t *testing.T) {
 			if out == nil {
 				t.Fatal(report)
 			}
-			text, err := machineconfig.Inject(out.Documents[0].Data, func(string) ([]byte, error) { return secret, nil })
+			text, err := late.Inject(out.Documents[0].Data, func(string) ([]byte, error) { return secret, nil })
 			if err != nil {
 				t.Fatal(err)
 			}

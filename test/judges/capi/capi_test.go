@@ -15,7 +15,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/machineconfig/render"
 )
 
@@ -165,7 +165,7 @@ func deliver(t *testing.T, s secret, on image) *seed {
 				t.Fatalf("%s holds a line of the secret: %s", d.Name, line)
 			}
 		}
-		data, err := machineconfig.Inject([]byte(d.Text), func(ref string) ([]byte, error) { return late(s, ref) })
+		data, err := late.Inject([]byte(d.Text), func(ref string) ([]byte, error) { return valueOf(s, ref) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func deliver(t *testing.T, s secret, on image) *seed {
 	return out
 }
 
-func late(s secret, ref string) ([]byte, error) {
+func valueOf(s secret, ref string) ([]byte, error) {
 	switch {
 	case ref == "secret://bootstrap":
 		return []byte(s.Value), nil

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // ownCases are configurations that the corpus does not have: those that layers cannot make.
@@ -11,7 +12,7 @@ func ownCases(t *testing.T) []*seedCase {
 	t.Helper()
 	yes, no, uid := true, false, 1234
 	host := machineconfig.HostIdentity{InstanceID: "i-1", Hostname: "node-1", Domain: "example.org"}
-	report := machineconfig.PhoneHome{URL: machineconfig.Late("session://report")}
+	report := machineconfig.PhoneHome{URL: late.Marker("session://report")}
 	return []*seedCase{
 		{name: "own-users", config: &machineconfig.Config{
 			Host: host,
@@ -35,7 +36,7 @@ func ownCases(t *testing.T) []*seedCase {
 				{Path: "/etc/latin1", Content: machineconfig.Content{Text: "caf\xe9\n"}},
 				{Path: "/etc/empty"},
 				{Path: "/etc/secret", Mode: 0o400, Owner: "alice", Content: machineconfig.Content{Secret: "secret://db"}},
-				{Path: "/etc/with-secret", Content: machineconfig.Content{Text: "password: " + machineconfig.Late("secret://db") + "\n"}},
+				{Path: "/etc/with-secret", Content: machineconfig.Content{Text: "password: " + late.Marker("secret://db") + "\n"}},
 				{Path: "/etc/issue", Append: true, Content: machineconfig.Content{Text: "more\n"}},
 				{Path: "/run/thing/x", Mode: 0o640, Content: machineconfig.Content{Text: "volatile"}},
 				{Path: "/etc/trailing", Content: machineconfig.Content{Text: "a\n\n\n"}},
@@ -51,7 +52,7 @@ func ownCases(t *testing.T) []*seedCase {
 			},
 			Activation: &machineconfig.Activation{
 				Kind:  "kubeadm",
-				Files: []machineconfig.File{{Path: "/run/kubeadm/join.yaml", Mode: 0o600, Content: machineconfig.Content{Text: "token: " + machineconfig.Late("join://prod/token")}}},
+				Files: []machineconfig.File{{Path: "/run/kubeadm/join.yaml", Mode: 0o600, Content: machineconfig.Content{Text: "token: " + late.Marker("join://prod/token")}}},
 				Exec:  []string{"sh", "-c", "echo activate >>\"$TRACE\""}, ReadyPath: "/nonexistent/kubelet.conf",
 				Cleanup: []string{"/run/kubeadm/join.yaml"},
 			},
@@ -67,13 +68,13 @@ func ownCases(t *testing.T) []*seedCase {
 			},
 			Activation: &machineconfig.Activation{
 				Kind: "capi-secret", Sentinel: "/run/cluster-api/bootstrap-success.complete",
-				Prelude: &machineconfig.Passthrough{Format: "cloud-config", Jinja: true, Data: []byte(machineconfig.Late("secret://bootstrap"))},
+				Prelude: &machineconfig.Passthrough{Format: "cloud-config", Jinja: true, Data: []byte(late.Marker("secret://bootstrap"))},
 			},
 		}},
 		{name: "own-document", config: &machineconfig.Config{
 			Host: host,
 			Document: &machineconfig.Passthrough{Format: "cloud-config", Data: []byte("#cloud-config\n# mine\nruncmd:\n- echo theirs\nwrite_files:\n" +
-				"- path: /etc/theirs\n  content: " + machineconfig.Late("secret://db") + "\nswap: {filename: /swap, size: 1024}\n")},
+				"- path: /etc/theirs\n  content: " + late.Marker("secret://db") + "\nswap: {filename: /swap, size: 1024}\n")},
 			Commands: []machineconfig.Command{{Shell: "echo ours"}},
 			Files:    []machineconfig.File{{Path: "/etc/ours", Content: machineconfig.Content{Text: "ours"}}},
 		}},

@@ -15,6 +15,7 @@ import (
 
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/test/corpus"
 )
 
@@ -179,7 +180,7 @@ func (r reader) render(t *testing.T) []*seedCase {
 			if strings.HasPrefix(string(d.Data), "MIME-Version") {
 				lookup = asciiValue
 			}
-			if d.Data, err = machineconfig.Inject(d.Data, lookup); err != nil {
+			if d.Data, err = late.Inject(d.Data, lookup); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -256,7 +257,7 @@ func write(t *testing.T, dir, name string, data []byte) string {
 }
 
 func expand(text string) string {
-	out, err := machineconfig.Inject([]byte(text), value)
+	out, err := late.Inject([]byte(text), value)
 	if err != nil {
 		return fmt.Sprint(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 func TestCloudInitReadsTheConfigurationThatWasMeant(t *testing.T) {
@@ -150,7 +151,7 @@ func TestCloudInitMakesTheAccounts(t *testing.T) {
 						t.Errorf("%s has keys %v, want %s", u.Name, g["ssh_authorized_keys"], want)
 					}
 					if hash := u.PasswordHash; hash != "" {
-						if machineconfig.IsSecretRef(hash) {
+						if late.IsSecret(hash) {
 							b, _ := value(hash)
 							hash = string(b)
 						}

@@ -2,18 +2,19 @@ package ignition_test
 
 import (
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/test/corpus"
 )
 
 func ownCases() []corpus.Case {
 	yes, no := true, false
 	uid := 1500
-	secret := machineconfig.Late("secret://db")
+	secret := late.Marker("secret://db")
 	text := func(s string) machineconfig.Content { return machineconfig.Content{Text: s} }
 	boot := &machineconfig.Activation{
 		Kind: "kubeadm",
 		Files: []machineconfig.File{
-			{Path: "/run/kubeadm/join.yaml", Mode: 0o640, Content: text("token: \"" + machineconfig.Late("join://prod/token") + "\"\n")},
+			{Path: "/run/kubeadm/join.yaml", Mode: 0o640, Content: text("token: \"" + late.Marker("join://prod/token") + "\"\n")},
 			{Path: "/run/cluster-api/placeholder", Content: text("x\n")},
 			{Path: "/etc/kubernetes/patches/x.json", Mode: 0o600, Content: text("{}\n")},
 		},
@@ -50,7 +51,7 @@ func ownCases() []corpus.Case {
 			{Name: "j.doe", PasswordHash: "$6$salt$hash", LockPassword: &yes, Sudo: "ALL=(ALL) ALL"},
 		}}},
 		{Name: "own: units", Config: &machineconfig.Config{Units: []machineconfig.Unit{
-			{Name: "hello.service", Enabled: &yes, Contents: "[Service]\nType=oneshot\nExecStart=/bin/echo \"100%% " + machineconfig.Late("session://base") + "\"\n\n[Install]\nWantedBy=multi-user.target\n"},
+			{Name: "hello.service", Enabled: &yes, Contents: "[Service]\nType=oneshot\nExecStart=/bin/echo \"100%% " + late.Marker("session://base") + "\"\n\n[Install]\nWantedBy=multi-user.target\n"},
 			{Name: "masked.service", Masked: true},
 			{Name: "off.service", Enabled: &no, DropIns: []machineconfig.DropIn{{Name: "10-x.conf", Contents: "[Service]\nNice=5\n"}}},
 			{Name: "tick.timer", Enabled: &yes},
@@ -65,7 +66,7 @@ func ownCases() []corpus.Case {
 				{Phase: machineconfig.EveryBoot, Shell: "echo boot >> /var/tmp/boots"},
 			},
 			Activation: boot,
-			PhoneHome:  machineconfig.PhoneHome{URL: machineconfig.Late("session://report")},
+			PhoneHome:  machineconfig.PhoneHome{URL: late.Marker("session://report")},
 			Extensions: []machineconfig.Extension{{Name: "kubernetes", Remote: machineconfig.Remote{URL: "http://mirror/k8s.raw"}}},
 			Kernel:     machineconfig.Kernel{Modules: []string{"overlay"}, Sysctl: map[string]string{"net.ipv4.ip_forward": "1"}, Args: []string{"nosmt"}},
 			Time:       machineconfig.Time{NTPServers: []string{"ntp.example"}},

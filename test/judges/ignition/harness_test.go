@@ -19,6 +19,7 @@ import (
 
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/test/corpus"
 )
 
@@ -75,8 +76,8 @@ type judged struct {
 	remote map[string]string // path of a request to what is answered
 }
 
-// late are the values of references; everything else is its own name.
-func late(base, ref string) string {
+// valueOf are the values of references; everything else is its own name.
+func valueOf(base, ref string) string {
 	if strings.HasPrefix(ref, "session://base") {
 		return base
 	}
@@ -179,8 +180,8 @@ func (r *renderings) render(on machineconfig.Target, c corpus.Case) (*judged, st
 		r.fault("%s: our own validation says %v", j.name, found)
 	}
 	var err error
-	j.doc, err = machineconfig.Inject(got.Documents[0].Data, func(ref string) ([]byte, error) {
-		j.values[ref] = late(base, ref)
+	j.doc, err = late.Inject(got.Documents[0].Data, func(ref string) ([]byte, error) {
+		j.values[ref] = valueOf(base, ref)
 		return []byte(j.values[ref]), nil
 	})
 	if err != nil {
@@ -217,7 +218,7 @@ func (j *judged) moveRemotes(base string) {
 
 // expand puts late values into text of the neutral config.
 func (j *judged) expand(text string) string {
-	out, err := machineconfig.Inject([]byte(machineconfig.Retag(text, machineconfig.Raw)), func(ref string) ([]byte, error) {
+	out, err := late.Inject([]byte(late.Retag(text, late.Raw)), func(ref string) ([]byte, error) {
 		return []byte(j.values[ref]), nil
 	})
 	if err != nil {

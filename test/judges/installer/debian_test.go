@@ -15,6 +15,7 @@ import (
 	"slipway.dev/slipway/installer/preseed"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 const netboot = "/usr/lib/debian-installer/images/12/amd64/text/debian-installer/amd64"
@@ -43,7 +44,7 @@ func TestDebiansInstallerReadsThePreseedFile(t *testing.T) {
 		Files:     []machineconfig.File{{Path: "/etc/motd", Content: machineconfig.Content{Text: "it's a \"test\"\n"}}},
 		Kernel:    machineconfig.Kernel{Args: []string{"console=ttyS0,115200", "panic=30"}},
 		Packages:  machineconfig.Packages{Install: []string{"curl", "tmux"}},
-		PhoneHome: machineconfig.PhoneHome{URL: machineconfig.Late("session://report")},
+		PhoneHome: machineconfig.PhoneHome{URL: late.Marker("session://report")},
 	}
 	r, report := preseed.New().Render(machineconfig.Target{OS: "debian", Release: "12", Arch: inventory.X8664, InitrdPath: "/preseed.cfg"}, c)
 	if report.HasErrors() {

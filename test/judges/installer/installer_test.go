@@ -14,6 +14,7 @@ import (
 	"slipway.dev/slipway/installer/preseed"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/test/corpus"
 )
 
@@ -64,7 +65,7 @@ func each(t *testing.T, p machineconfig.Provisioner, f func(t *testing.T, target
 	for _, target := range targets[p.Kind()] {
 		for _, c := range cases {
 			name := target.String() + " " + c.Name
-			c.Config.PhoneHome.URL = machineconfig.Late("session://report")
+			c.Config.PhoneHome.URL = late.Marker("session://report")
 			if r := machineconfig.Check(p, target, c.Config, nil); r.HasErrors() {
 				others = append(others, name)
 				continue
@@ -87,7 +88,7 @@ func each(t *testing.T, p machineconfig.Provisioner, f func(t *testing.T, target
 // inject puts values where markers stand.
 func inject(t *testing.T, doc []byte) []byte {
 	t.Helper()
-	out, err := machineconfig.Inject(doc, func(ref string) ([]byte, error) { return []byte(value(ref)), nil })
+	out, err := late.Inject(doc, func(ref string) ([]byte, error) { return []byte(value(ref)), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"slipway.dev/slipway/installer/kickstart"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/late"
 )
 
 // scripts returns the bodies of the sections of a kickstart file, by their headers. Of sections with the same header each
@@ -141,7 +142,7 @@ func TestThePostScriptMakesTheInstalledSystem(t *testing.T) {
 				fmt.Fprintf(&accounts, "printf '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n' > /etc/systemd/system/%s\n", u.Name)
 			}
 		}
-		script := tree + "\nchroot $R /usr/bin/env -i PATH=/stub:/usr/sbin:/usr/bin SYSTEMD_OFFLINE=1 /bin/bash -c " + machineconfig.ShellWord(accounts.String()+"\n/bin/bash /dev/stdin") + "\n" +
+		script := tree + "\nchroot $R /usr/bin/env -i PATH=/stub:/usr/sbin:/usr/bin SYSTEMD_OFFLINE=1 /bin/bash -c " + late.ShellWord(accounts.String()+"\n/bin/bash /dev/stdin") + "\n" +
 			"for f in $R/etc/tmpfiles.d/slipway*; do [ ! -e $f ] || chroot $R systemd-tmpfiles --create ${f#$R}; done\n"
 		cmd := exec.Command("unshare", "--mount", "bash", "-c", script, "bash", root)
 		cmd.Stdin = strings.NewReader(post)
