@@ -28,7 +28,7 @@ var debts = map[string]int{
 	"bmc/redfish":               10,
 	"bmc/redfish/redfishtest":   5,
 	"bmc/webhook":               4,
-	"cloudinit":                 10,
+	"cloudinit":                 9,
 	"hardware":                  2,
 	"hardware/acceptance":       2,
 	"hardware/placement":        6,
