@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
+	"slipway.dev/slipway/cmd/slipway/serve/peer/peertest"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/duty"
 )
@@ -36,32 +36,17 @@ func (l *leaderAt) Call(ctx context.Context, path string, answer any) (err error
 	return err
 }
 
-// listen starts the link of an instance.
-func listen(t *testing.T, who peer.Identity, register func(*peer.Server)) string {
-	t.Helper()
-	s := peer.New(peer.Config{Identity: who, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
-	register(s)
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = s.Serve(t.Context()) }()
-	return s.Addr().String()
-}
-
 // TestEachCheckSaysWhichInstanceItIsAbout asks b, while a leads and c lives.
 func TestEachCheckSaysWhichInstanceItIsAbout(t *testing.T) {
-	who, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	who := peertest.Identity(t, "k")
 	client := peer.NewClient(who, "b")
 	t.Cleanup(client.Close)
 	a := New(Config{Machine: says("disk", "of a"), Site: says("instances", "3 of 3")})
 	c := New(Config{Machine: func(context.Context) []doctor.Check {
 		return []doctor.Check{{Name: "disk", Status: "fine", Detail: strings.Repeat("x", 5000), Instance: "a", IsHere: true}}
 	}})
-	atA := listen(t, who, func(s *peer.Server) { a.Register(s); a.RegisterSite(s) })
-	atC := listen(t, who, func(s *peer.Server) { c.Register(s) })
+	atA := peertest.Serve(t, who, func(s *peer.Server) { a.Register(s); a.RegisterSite(s) })
+	atC := peertest.Serve(t, who, func(s *peer.Server) { c.Register(s) })
 	other := func(name string, life duty.Life, links ...string) duty.Peer {
 		return duty.Peer{Instance: inventory.Instance{Name: name, Run: "r", Links: links}, Sight: duty.Sight{Life: life}}
 	}

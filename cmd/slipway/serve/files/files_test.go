@@ -2,7 +2,6 @@ package files
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
+	"slipway.dev/slipway/cmd/slipway/serve/peer/peertest"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/images/copies"
 	"slipway.dev/slipway/inventory"
@@ -39,10 +39,7 @@ func pair(t *testing.T) map[string]*instance {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	who, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	who := peertest.Identity(t, "k")
 	log := slog.New(slog.DiscardHandler)
 	all := map[string]*instance{}
 	for _, name := range []string{"a", "b"} {
@@ -67,30 +64,10 @@ func pair(t *testing.T) map[string]*instance {
 			Cache: i.cache, Store: store, Peers: others, Now: time.Now, Log: log, GoneFor: 500 * time.Millisecond,
 		})
 		t.Cleanup(i.copies.Close)
-		s := peer.New(peer.Config{Identity: who, Listen: "127.0.0.1:0", Log: log})
-		Register(s, i.cache, i.copies)
-		i.link = serving(t, s)
+		i.link = peertest.Serve(t, who, func(s *peer.Server) { Register(s, i.cache, i.copies) })
 		all[name] = i
 	}
 	return all
-}
-
-// serving serves the link of an instance until the test ends, and returns its address.
-func serving(t *testing.T, s *peer.Server) string {
-	t.Helper()
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return s.Addr().String()
 }
 
 func read(t *testing.T, c interface {
@@ -168,10 +145,7 @@ func TestOnlyInstancesGetFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := peer.NewIdentity([]byte(strings.Repeat("x", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := peertest.Identity(t, "x")
 	c := peer.NewClient(stranger, "a")
 	defer c.Close()
 	_, port, _ := net.SplitHostPort(a.link)

@@ -1,12 +1,11 @@
 package files
 
 import (
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
+	"slipway.dev/slipway/cmd/slipway/serve/peer/peertest"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/logbook"
 	"slipway.dev/slipway/provision/duty"
@@ -26,16 +25,11 @@ func book(t *testing.T, host, text string) (b *logbook.Book, ref string) {
 }
 
 func TestALogIsFoundOnTheInstanceThatHasIt(t *testing.T) {
-	who, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	who := peertest.Identity(t, "k")
 	own, ownRef := book(t, "host-1", "of this instance")
 	theirs, theirRef := book(t, "host-2", "of the other instance")
-	s := peer.New(peer.Config{Identity: who, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	// The other instance knows others, too. It does not ask them for this one.
-	Logs{Own: theirs, Others: &Others{}}.Register(s)
-	link := serving(t, s)
+	link := peertest.Serve(t, who, Logs{Own: theirs, Others: &Others{}}.Register)
 	client := peer.NewClient(who, "a")
 	t.Cleanup(client.Close)
 	peerOf := func(name, link string, l duty.Life) duty.Peer {

@@ -10,12 +10,19 @@ import (
 	"slipway.dev/slipway/inventory/sqlstore"
 )
 
-func TestAClockFarFromThatOfTheDatabaseIsRefused(t *testing.T) {
+// newStore opens an empty database. It is closed when the test ends.
+func newStore(t *testing.T) *sqlstore.Store {
+	t.Helper()
 	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestAClockFarFromThatOfTheDatabaseIsRefused(t *testing.T) {
+	s := newStore(t)
 	for off, says := range map[time.Duration]string{
 		0: "", 50 * time.Second: "", -50 * time.Second: "",
 		time.Hour: "ahead of that of the database", -time.Hour: "behind that of the database",

@@ -107,11 +107,7 @@ func TestTheIDOfAnInstanceStays(t *testing.T) {
 
 // A server alone has nobody to serve on behalf of, so it waits for its engine while the disk is slow.
 func TestAServerAloneWaitsForItsEngine(t *testing.T) {
-	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := newStore(t)
 	slow := &slowStore{Store: s}
 	m, err := Join(t.Context(), Config{
 		Store: slow, DataDir: t.TempDir(), Name: "a", Version: "1", IsAlone: true, Out: io.Discard, Log: slog.New(slog.DiscardHandler),

@@ -1,22 +1,16 @@
 package instance
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/sqlstore"
 )
 
 // TestAnInstanceOfAnotherSiteIsRefused: a site keeps its name while somebody goes by it.
 func TestAnInstanceOfAnotherSiteIsRefused(t *testing.T) {
-	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := newStore(t)
 	write := func(fn func(inventory.Tx) error) {
 		t.Helper()
 		if err := s.Write(t.Context(), fn); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,10 +32,7 @@ func (p *pair) keeper() *duty.Keeper {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := newStore(t)
 	p := &pair{t: t, store: store}
 	p.a = p.keeper()
 	p.watch = NewWatch(p.a, store)

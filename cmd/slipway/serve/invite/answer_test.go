@@ -18,45 +18,23 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
+	"slipway.dev/slipway/cmd/slipway/serve/peer/peertest"
 	"slipway.dev/slipway/inventory"
 )
-
-func identity(t testing.TB, seed string) peer.Identity {
-	t.Helper()
-	i, err := peer.NewIdentity([]byte(strings.Repeat(seed, 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return i
-}
 
 // serve starts the link of an instance, and returns its address.
 func serve(t *testing.T, i peer.Identity, d *Answerer) string {
 	t.Helper()
-	s := peer.New(peer.Config{Identity: i, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	d.Client = peer.NewClient(i, "test")
 	t.Cleanup(d.Client.Close)
-	d.Register(s)
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return s.Addr().String()
+	return peertest.Serve(t, i, d.Register)
 }
 
 // leading starts an instance that leads, and returns its address.
 func leading(t *testing.T) (*rig, string) {
 	t.Helper()
 	r := newRig(t)
-	who := identity(t, "k")
+	who := peertest.Identity(t, "k")
 	r.book.cfg.Pin = who.Pin()
 	return r, serve(t, who, &Answerer{Book: func() *Book { return r.book }, Leader: func() (string, bool) { return "", false }})
 }
@@ -68,7 +46,7 @@ func ask(t *testing.T, c Code, at ...string) (HandOver, string, error) {
 func TestAMachineIsHandedOverByTheLeaderOrThroughAnother(t *testing.T) {
 	r, leader := leading(t)
 	front := &Answerer{Book: func() *Book { return nil }, Leader: func() (string, bool) { return leader, true }}
-	other := serve(t, identity(t, "k"), front)
+	other := serve(t, peertest.Identity(t, "k"), front)
 	c := r.invite("")
 	h, at, err := ask(t, c, "127.0.0.1:1", other) // nothing answers at the first
 	r.given("through another", h, err, "node2")
@@ -102,7 +80,7 @@ func TestWhoIsInTheMiddleLearnsNothing(t *testing.T) {
 		b, _ := io.ReadAll(r.Body)
 		got <- r.URL.Path + string(b)
 	})
-	middle := peer.New(peer.Config{Identity: identity(t, "x"), Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	middle := peer.New(peer.Config{Identity: peertest.Identity(t, "x"), Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	middle.HandleAll("/", note)
 	if err := middle.Listen(t.Context()); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
+	"slipway.dev/slipway/cmd/slipway/serve/peer/peertest"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/door"
 )
@@ -18,10 +19,7 @@ import (
 // admins starts a leader whose listeners say what they see of a request, and returns an instance that passes requests on.
 func admins(t *testing.T) *httptest.Server {
 	t.Helper()
-	i, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := peertest.Identity(t, "k")
 	says := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			scheme := "http"
@@ -39,19 +37,7 @@ func admins(t *testing.T) *httptest.Server {
 			_, _ = io.WriteString(w, strings.Join(seen, " "))
 		})
 	}
-	return passing(t, i, listening(t, i, func(s *peer.Server) { AdminHandler(s, says("admin"), says("socket")) }))
-}
-
-// listening starts the link of an instance, and returns its address.
-func listening(t *testing.T, i peer.Identity, register func(*peer.Server)) string {
-	t.Helper()
-	s := peer.New(peer.Config{Identity: i, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
-	register(s)
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = s.Serve(t.Context()) }()
-	return s.Addr().String()
+	return passing(t, i, peertest.Serve(t, i, func(s *peer.Server) { AdminHandler(s, says("admin"), says("socket")) }))
 }
 
 // passing returns an instance that passes requests on to the leader at an address.
@@ -127,11 +113,8 @@ func TestNoPathLeadsToTheSocketOfTheLeader(t *testing.T) {
 // An instance that has just got the engine does not answer people yet. They read that it is unavailable, and not that they asked in a wrong
 // way.
 func TestALeaderThatIsNotReadyIsUnavailable(t *testing.T) {
-	i, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := passing(t, i, listening(t, i, func(*peer.Server) {}))
+	i := peertest.Identity(t, "k")
+	front := passing(t, i, peertest.Serve(t, i, func(*peer.Server) {}))
 	status, body := get(t, front, "/api/v1/hosts", http.Header{})
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "does not have the engine at the moment") {
 		t.Errorf("%d %s", status, body)
@@ -205,10 +188,7 @@ func knownTo(known *bool, next http.Handler) http.Handler {
 
 // A client that reads nothing holds neither instance up, whether it asks for a page, or for a stream or a console.
 func TestAClientThatTakesNothingIsCut(t *testing.T) {
-	i, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := peertest.Identity(t, "k")
 	endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := io.Writer(w)
 		if r.Header.Get("Upgrade") != "" {
@@ -229,7 +209,7 @@ func TestAClientThatTakesNothingIsCut(t *testing.T) {
 			}
 		}
 	})
-	front := passing(t, i, listening(t, i, func(s *peer.Server) { AdminHandler(s, endless, endless) }))
+	front := passing(t, i, peertest.Serve(t, i, func(s *peer.Server) { AdminHandler(s, endless, endless) }))
 	ended, passes := make(chan bool, 2), front.Config.Handler
 	front.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { ended <- true }()

@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"net/netip"
 	"reflect"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
+	"slipway.dev/slipway/cmd/slipway/serve/peer/peertest"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/trace"
@@ -122,28 +122,12 @@ var (
 // link starts a leader, and returns what asks it.
 func link(t *testing.T, e *told) *Remote {
 	t.Helper()
-	i, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := peer.New(peer.Config{Identity: i, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	i := peertest.Identity(t, "k")
 	a := Answerer{Engine: e, Record: e, Learn: e.learn, Now: func() time.Time { return leaderNow }, Log: slog.New(slog.DiscardHandler)}
-	a.Register(s)
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx) }()
+	at := peertest.Serve(t, i, a.Register)
 	c := peer.NewClient(i, "a")
-	t.Cleanup(func() {
-		c.Close()
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return remote(c, s.Addr().String())
+	t.Cleanup(c.Close)
+	return remote(c, at)
 }
 
 func remote(c *peer.Client, at ...string) *Remote {
@@ -352,10 +336,7 @@ func TestNotesComeInTheirOrder(t *testing.T) {
 
 // Without a leader a machine gets an answer of DHCP within a second, and the others hear that they have to wait.
 func TestWithoutALeaderOnlyDHCPDecides(t *testing.T) {
-	i, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := peertest.Identity(t, "k")
 	c := peer.NewClient(i, "a")
 	defer c.Close()
 	for name, r := range map[string]*Remote{"nobody has the engine": remote(c), "its machine is gone": remote(c, "127.0.0.1:1", "[::1]:1")} {

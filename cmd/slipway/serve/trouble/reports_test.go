@@ -1,7 +1,6 @@
 package trouble
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve/peer"
+	"slipway.dev/slipway/cmd/slipway/serve/peer/peertest"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/provision/duty"
@@ -188,30 +188,16 @@ func TestOnlyTroublesThatNobodyHearsAreLogged(t *testing.T) {
 }
 
 func TestAReportNamesItsInstance(t *testing.T) {
-	who, err := peer.NewIdentity([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := peer.New(peer.Config{Identity: who, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	who := peertest.Identity(t, "k")
 	r := NewReports()
-	r.Register(s)
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx) }()
+	at := peertest.Serve(t, who, r.Register)
 	c := peer.NewClient(who, "id-of-b")
+	t.Cleanup(c.Close)
 	for name, client := range map[string]*http.Client{"HTTP": c.HTTP, "Upgrade": {Transport: c.Upgrade}} {
 		clear(r.by)
-		_, err := peer.Call[struct{}](ctx, client, "https://"+s.Addr().String()+ReportPath, Report{[]Trouble{noRoom}})
+		_, err := peer.Call[struct{}](t.Context(), client, "https://"+at+ReportPath, Report{[]Trouble{noRoom}})
 		if err != nil || len(r.by["id-of-b"].all) != 1 {
 			t.Errorf("%s: %v; kept: %+v", name, err, r.by)
 		}
-	}
-	c.Close()
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
