@@ -59,8 +59,8 @@ func (w watch) silent(id string, now time.Duration) time.Duration {
 	return now - s.since
 }
 
-// forget begins to count anew, after the database did not answer. It may have been away for the others as well: each duty shall stay with
-// its holder then.
+// forget counts from zero again, after the database did not answer. The other instances may not have reached it either. Then each duty
+// has to stay with its holder.
 func (w watch) forget() { clear(w) }
 
 // verdict is what to do about a duty.

@@ -112,7 +112,7 @@ func (s *server) fault(err error, isOpen bool) (database.Loss, error) {
 		e.Msg, e.Hint = "the database has too many connections", "raise max_connections on "+s.where()+", or end what holds them"
 	case class == "53":
 		e.Msg, e.Hint = "the database lacks memory or another resource", "look at the log of PostgreSQL on "+s.where()
-	case class == "57" && pg.Code != "57014": // it stops, starts, or was told to end the connection
+	case class == "57" && pg.Code != "57014": // it stops, it starts, or an admin has ended the connection
 		e.Msg, loss = "the database is stopping or starting", database.LosesAll
 	case class == "28":
 		e.Msg, e.Err = "the database refuses the user or the password: "+inventory.Clean(pg.Message, 200), nil

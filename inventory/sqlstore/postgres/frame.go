@@ -135,7 +135,8 @@ func (w *writing) EndOne() error {
 	return nil
 }
 
-// goOn is conn.mend. A statement of Later may fail after its caller has left: then its part is undone, and the others go on.
+// goOn is conn.mend. A statement of Later may fail after its caller has left. Then goOn undoes the part of that caller, and the other
+// parts go on.
 func (w *writing) goOn(steps []step, failed int, err error) ([]step, error) {
 	if again, isPacked, err := w.unpack(steps, failed, err); isPacked {
 		return again, err
@@ -258,7 +259,7 @@ func (w *writing) resolve(next int64, cause error) error {
 		case <-time.After(time.Second):
 		}
 		if ends || time.Now().After(until) {
-			// Whoever retries reads first: a name that is taken then is the own one.
+			// A caller reads before it tries again: if the name is taken, this write may have done it.
 			return &inventory.Error{
 				Kind: inventory.Unavailable, Msg: "it is not known whether the change was stored: the database went away during the commit",
 				Hint: "look whether it is there before you try again", Err: errors.Join(cause, err),

@@ -37,7 +37,7 @@ func (o *outage) lately() error {
 	return o.err
 }
 
-// instead returns the outage in place of the error of a caller who has given up: it is the reason for that.
+// instead takes the error of a caller that has given up. It returns the reason for that, the outage, if there is one.
 func (o *outage) instead(err error) error {
 	if !inventory.IsKind(err, inventory.Unavailable) || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err

@@ -28,8 +28,9 @@ func meet(ctx context.Context, c *pgconn.PgConn) error {
 	return err
 }
 
-// welcome is meet, and the settings go with it, if this is a connection to the server itself: the session is the one that the server has
-// named at the beginning of the connection. A pooler names another one. Settings would then reach whoever gets that session next.
+// welcome does what meet does. It also sends the settings if this is a connection to the server itself: then the session is the one that
+// the server has named at the beginning of the connection. A pooler names another one, and the next client of that session would get
+// the settings.
 // Welcome also refuses an old primary, and a server of another cluster.
 func (s *server) welcome(ctx context.Context, c *pgconn.PgConn) error {
 	if !s.isPlaceless.Load() {

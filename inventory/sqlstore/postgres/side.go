@@ -250,8 +250,8 @@ func (s *Side) said(ctx context.Context, err error) error {
 type Facts struct {
 	Version  int64    // of the schema, 0 without one
 	Bytes    int64    // on the disk of the server
-	TableN   int64    // in its schema, of whoever
-	ForeignN int64    // of these that do not belong to the user of the connection
+	TableN   int64    // in its schema, of any owner
+	ForeignN int64    // those of other owners than the user of the connection
 	Users    []string // addresses of instances of Slipway that are connected
 	Risks    []string // settings with which the server may lose what it has acknowledged
 	MayMake  bool     // tables

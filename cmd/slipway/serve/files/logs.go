@@ -37,7 +37,7 @@ type found struct {
 // Register adds the answer to the link.
 func (l Logs) Register(link interface{ Handle(string, http.Handler) }) {
 	link.Handle("POST "+logs, peer.Handler(func(_ context.Context, ref string) (f found, _ error) {
-		f.Text, f.Ok = l.Own.Text(ref) // only its own: if instances asked on for each other, they would do so for ever
+		f.Text, f.Ok = l.Own.Text(ref) // only its own: an instance that asked others here would start a circle
 		return f, nil
 	}))
 }

@@ -29,7 +29,7 @@ func TestALogIsFoundOnTheInstanceThatHasIt(t *testing.T) {
 	own, ownRef := book(t, "host-1", "of this instance")
 	theirs, theirRef := book(t, "host-2", "of the other instance")
 	// The other instance knows others, too. It does not ask them for this one.
-	link := peertest.Serve(t, who, Logs{Own: theirs, Others: &Others{}}.Register)
+	link := peertest.Serve(t, who, func(s *peer.Server) { Logs{Own: theirs, Others: &Others{}}.Register(s) })
 	client := peer.NewClient(who, "a")
 	t.Cleanup(client.Close)
 	peerOf := func(name, link string, l duty.Life) duty.Peer {

@@ -76,7 +76,7 @@ func (l *ledStore) Write(ctx context.Context, fn func(inventory.Tx) error) error
 		mayWrite = true
 		return fn(tx)
 	})
-	// Another instance has the engine. That is no Conflict for whoever asked: the next try, at that instance, may go well.
+	// Another instance has the engine. For the client that is no Conflict: its next try, at that instance, may succeed.
 	if e, ok := errors.AsType[*inventory.Error](err); ok && !mayWrite && e.Kind == inventory.Conflict {
 		lost := *e
 		lost.Kind = inventory.Unavailable

@@ -112,13 +112,13 @@ func isGone(p duty.Peer, wasTold bool) bool {
 	return false
 }
 
-// isCutOff reports whether an instance gets no answer from the leader. Of a silent one nobody knows. As with isGone, an open issue stays
-// while nobody knows whether the instance lives.
+// isCutOff reports whether an instance gets no answer from the leader. A silent instance reports nothing, so it counts as not cut off. As
+// with isGone, an open issue stays open while it is unknown whether the instance lives.
 func isCutOff(p duty.Peer, wasTold bool) bool {
 	return p.CutOff != "" && !p.IsLeader && (p.Life == duty.Alive || p.Life == duty.Unknown && wasTold)
 }
 
-// silenceOf says what an instance had when it fell silent, and who has that now.
+// silenceOf returns the duties that an instance had when it fell silent, and which instances have them now.
 func silenceOf(p duty.Peer, r duty.Roster) Silence {
 	s := Silence{Name: p.Name, SeenAt: p.SeenAt}
 	names := map[string]string{}

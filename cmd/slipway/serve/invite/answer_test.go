@@ -27,7 +27,7 @@ func serve(t *testing.T, i peer.Identity, d *Answerer) string {
 	t.Helper()
 	d.Client = peer.NewClient(i, "test")
 	t.Cleanup(d.Client.Close)
-	return peertest.Serve(t, i, d.Register)
+	return peertest.Serve(t, i, func(s *peer.Server) { d.Register(s) })
 }
 
 // leading starts an instance that leads, and returns its address.

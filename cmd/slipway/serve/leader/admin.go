@@ -51,7 +51,7 @@ type Admin struct {
 	Metrics http.Handler
 	Log     *slog.Logger
 	// TakeFor is how long a client may take no byte of an answer: 2 minutes. The leader has such limits, but it sees only the connection of
-	// this instance, which would else wait for the client for ever.
+	// this instance, which otherwise waits for the client without an end.
 	TakeFor time.Duration
 }
 
@@ -100,7 +100,7 @@ func (a *Admin) pass(path string) http.Handler {
 			}
 			why := a.Absent()
 			if mayChange(r) && !peer.IsNotConnected(err) {
-				// Whoever tries again reads first: a name that is taken then is the own one.
+				// A client reads before it tries again: if the name is taken, the first try may have done it.
 				why = inventory.Errorf(inventory.Unavailable,
 					"it is not known whether this was done: the instance with the engine went away before it answered").
 					WithHint("look whether it is there before you try again")

@@ -135,9 +135,9 @@ func TestAChangeWhoseAnswerIsLostIsNotCalledUndone(t *testing.T) {
 	dead.Close()
 	mayBeDone, isNot := "it is not known whether this was done", "the instance with the engine does not answer"
 	for _, c := range []struct{ at, method, want string }{
-		{listening(t, i, func(s *peer.Server) { AdminHandler(s, dies, dies) }), http.MethodPost, mayBeDone},
-		{listening(t, i, func(s *peer.Server) { AdminHandler(s, dies, dies) }), http.MethodDelete, mayBeDone},
-		{listening(t, i, func(s *peer.Server) { AdminHandler(s, dies, dies) }), http.MethodGet, isNot},
+		{peertest.Serve(t, i, func(s *peer.Server) { AdminHandler(s, dies, dies) }), http.MethodPost, mayBeDone},
+		{peertest.Serve(t, i, func(s *peer.Server) { AdminHandler(s, dies, dies) }), http.MethodDelete, mayBeDone},
+		{peertest.Serve(t, i, func(s *peer.Server) { AdminHandler(s, dies, dies) }), http.MethodGet, isNot},
 		{dead.Addr().String(), http.MethodPost, isNot},
 		{"", http.MethodPost, isNot},
 	} {

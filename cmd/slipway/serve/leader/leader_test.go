@@ -124,7 +124,7 @@ func link(t *testing.T, e *told) *Remote {
 	t.Helper()
 	i := peertest.Identity(t, "k")
 	a := Answerer{Engine: e, Record: e, Learn: e.learn, Now: func() time.Time { return leaderNow }, Log: slog.New(slog.DiscardHandler)}
-	at := peertest.Serve(t, i, a.Register)
+	at := peertest.Serve(t, i, func(s *peer.Server) { a.Register(s) })
 	c := peer.NewClient(i, "a")
 	t.Cleanup(c.Close)
 	return remote(c, at)

@@ -12,8 +12,8 @@ import (
 )
 
 // Switch is the engine that the listeners of an instance ask: that of the leader, and their own once this instance leads. The
-// listeners go on meanwhile. It repeats the methods of Engine, so that no listener knows that there are instances: each of them
-// has one small interface, and a server alone meets it with its engine.
+// listeners go on meanwhile. It repeats the methods of Engine, so that no listener knows that there are instances. Each listener
+// asks one small interface, which the engine of a server alone implements, too.
 type Switch struct{ engine atomic.Pointer[Engine] }
 
 // NewSwitch returns a Switch that leads to an engine.

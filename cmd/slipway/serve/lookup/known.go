@@ -23,8 +23,8 @@ func isNotFound(err error) bool {
 	return errors.As(err, &e) && e.Kind == inventory.NotFound
 }
 
-// known are the MACs of accepted hosts and of reservations: machines that the limits for strangers do not hold for. It
-// is in memory because it is asked for every packet.
+// known has the MACs of accepted hosts and of reservations: the limits for unaccepted machines do not hold for these. The listeners look
+// each packet up, so known is in memory.
 type known struct {
 	store inventory.Store
 

@@ -181,7 +181,7 @@ func (s *Alarms) outlivesRestart(key string, now time.Time) bool {
 	return s.stored[key].Type == inventory.IssueLostChanges && now.Sub(s.stored[key].OpenedAt) < storage.LostToldFor
 }
 
-// Settle tells the store what it does not know yet, and asks it whether it takes anything at all.
+// Settle writes the issues to the store that it does not have yet. The write also shows whether the store takes writes at all.
 func (s *Alarms) Settle(ctx context.Context, store inventory.Store, now time.Time) error {
 	opened, closed := s.pending()
 	closed = slices.DeleteFunc(closed, func(key string) bool { return s.outlivesRestart(key, now) })

@@ -190,7 +190,7 @@ func TestOnlyTroublesThatNobodyHearsAreLogged(t *testing.T) {
 func TestAReportNamesItsInstance(t *testing.T) {
 	who := peertest.Identity(t, "k")
 	r := NewReports()
-	at := peertest.Serve(t, who, r.Register)
+	at := peertest.Serve(t, who, func(s *peer.Server) { r.Register(s) })
 	c := peer.NewClient(who, "id-of-b")
 	t.Cleanup(c.Close)
 	for name, client := range map[string]*http.Client{"HTTP": c.HTTP, "Upgrade": {Transport: c.Upgrade}} {
