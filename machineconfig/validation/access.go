@@ -56,7 +56,7 @@ func (v access) defaultUser() {
 	if d.LockPassword != nil && !*d.LockPassword && d.PasswordHash == "" {
 		u.LockPassword = nil // the image has a password for it
 	}
-	accounts{v.checker}.user(at, &u)
+	accounts(v).user(at, &u)
 }
 
 // sshdWords are keywords with a field of their own, in small letters.

@@ -191,7 +191,7 @@ func (d *DB) connected() (*conn, error) {
 	return c, d.noReader.note(nil)
 }
 
-// listen wakes those of OnCommit when another instance has added events. Nothing relies on it: those that wait look again from time to time.
+// listen wakes those of OnCommit when another instance has added events. Nothing relies on it: others look again from time to time.
 func (d *DB) listen() {
 	defer close(d.heard)
 	ctx, cancel := context.WithCancel(context.Background())
