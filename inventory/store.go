@@ -84,8 +84,9 @@ type HostTx interface {
 	UpdateHost(h *Host, now time.Time) error
 	DeleteHost(id HostID) error // a Conflict while it is claimed
 	// ListClaimable returns the hosts that are available, not claimed, adopted, protected or in maintenance, and have no open
-	// operation; those that are cordoned are among them. Each comes with the number of its newest inspection (0 for none), ordered by name.
-	ListClaimable() ([]Claimable, error)
+	// operation; those that are cordoned are among them. They are ordered by name. Known, which may be nil, are hosts that the caller
+	// has read before: a host that has not changed since is returned as it is there. The caller must not change any of them.
+	ListClaimable(known map[HostID]*Host) ([]Claimable, error)
 }
 
 // HostPlace is where a host is: the UI draws racks of ten thousand hosts from it.
@@ -97,8 +98,9 @@ type HostPlace struct {
 
 // Claimable is a host that could be claimed.
 type Claimable struct {
-	Host
-	InspectionN int
+	*Host
+	InspectionN int  // the number of its newest inspection, 0 for none
+	HasPower    bool // its controller can switch it on
 }
 
 // HostFilter narrows a list of hosts; empty fields do not.

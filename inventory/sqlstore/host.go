@@ -199,49 +199,72 @@ func searchText(h *inventory.Host) string {
 	return strings.ToLower(strings.Join(fields, "\n"))
 }
 
-// nicsPerQuery is how many hosts one query reads the NICs of.
-const nicsPerQuery = 100
+// hostsPerQuery is of how many hosts one query reads something.
+const hostsPerQuery = 100
 
-// nicsSQL asks for the NICs of n hosts.
-func nicsSQL(n int) string {
-	marks := make([]string, n)
-	for i := range marks {
-		marks[i] = fmt.Sprintf("$%d", i+1)
-	}
-	return `SELECT host_id, mac, name, vendor, is_boot, port FROM nics WHERE host_id IN (` + strings.Join(marks, ", ") +
-		`) ORDER BY host_id, position`
-}
-
-// attachNICs reads the NICs of many hosts, a hundred hosts at a time. The statement has two sizes only, so that it
-// stays prepared; a short rest repeats its last id.
-func (t hostTx) attachNICs(hosts []inventory.Host) error {
-	at := make(map[inventory.HostID]*inventory.Host, len(hosts))
-	for i := range hosts {
-		at[hosts[i].ID] = &hosts[i]
-	}
-	for part := range slices.Chunk(hosts, nicsPerQuery) {
-		size := nicsPerQuery
+// inParts calls fn with the ids of some hosts at a time, as arguments of a statement. There are two numbers of them only, so that the
+// statements stay prepared; a short rest repeats its last id.
+func inParts(ids []inventory.HostID, fn func(args []any) error) error {
+	for part := range slices.Chunk(ids, hostsPerQuery) {
+		args := make([]any, hostsPerQuery)
 		if len(part) <= 10 {
-			size = 10
+			args = args[:10]
 		}
-		args := make([]any, size)
 		for i := range args {
-			args[i] = string(part[min(i, len(part)-1)].ID)
+			args[i] = string(part[min(i, len(part)-1)])
 		}
-		err := t.Each(func(s database.Scan) error {
-			var id inventory.HostID
-			var n inventory.NIC
-			if err := s(&id, &n.MAC, &n.Name, &n.Vendor, &n.IsBoot, &n.Port); err != nil {
-				return err
-			}
-			at[id].NICs = append(at[id].NICs, n)
-			return nil
-		}, nicsSQL(size), args...)
-		if err != nil {
+		if err := fn(args); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hostsByIDSQL asks for n hosts, and nicsSQL for the NICs of n hosts.
+func hostsByIDSQL(n int) string {
+	return `SELECT ` + hostColumns + ` FROM hosts WHERE id IN (` + marks(n) + `)`
+}
+
+func nicsSQL(n int) string {
+	return `SELECT host_id, mac, name, vendor, is_boot, port FROM nics WHERE host_id IN (` + marks(n) + `) ORDER BY host_id, position`
+}
+
+// readHosts reads hosts by their ids.
+func (t hostTx) readHosts(ids []inventory.HostID) (map[inventory.HostID]*inventory.Host, error) {
+	all := make(map[inventory.HostID]*inventory.Host, len(ids))
+	return all, inParts(ids, func(args []any) error {
+		t.Ahead(nicsSQL(len(args)), args...)
+		err := t.Each(func(s database.Scan) error {
+			h, err := readHost(s)
+			all[h.ID] = &h
+			return err
+		}, hostsByIDSQL(len(args)), args...)
+		if err != nil {
+			return err
+		}
+		return t.readNICs(all, args)
+	})
+}
+
+// attachNICs reads the NICs of many hosts.
+func (t hostTx) attachNICs(hosts []inventory.Host) error {
+	at, ids := make(map[inventory.HostID]*inventory.Host, len(hosts)), make([]inventory.HostID, len(hosts))
+	for i := range hosts {
+		ids[i], at[hosts[i].ID] = hosts[i].ID, &hosts[i]
+	}
+	return inParts(ids, func(args []any) error { return t.readNICs(at, args) })
+}
+
+func (t hostTx) readNICs(of map[inventory.HostID]*inventory.Host, ids []any) error {
+	return t.Each(func(s database.Scan) error {
+		var id inventory.HostID
+		var n inventory.NIC
+		if err := s(&id, &n.MAC, &n.Name, &n.Vendor, &n.IsBoot, &n.Port); err != nil {
+			return err
+		}
+		of[id].NICs = append(of[id].NICs, n)
+		return nil
+	}, nicsSQL(len(ids)), ids...)
 }
 
 // CreateHost implements inventory.HostTx.
@@ -250,12 +273,11 @@ func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	args, err := t.hostArgs(h)
+	args, err := t.hostArgs(h, now)
 	if err != nil {
 		return err
 	}
-	args = append([]any{string(h.ID)}, args...)
-	args = append(args, column.MS(now), column.MS(now), column.MS(h.LastSeenAt), column.MS(h.IdentifiedAt))
+	args = append(append([]any{string(h.ID)}, args...), column.MS(now))
 	if err := t.Later(nil, insertHostSQL, args...); err != nil {
 		return err
 	}
@@ -291,7 +313,7 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	args, err := t.hostArgs(h)
+	args, err := t.hostArgs(h, now)
 	if err != nil {
 		return err
 	}
@@ -305,8 +327,7 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	case h.State != has.State:
 		update = &updateHostState
 	}
-	args = append(args, column.MS(now), column.MS(h.LastSeenAt), column.MS(h.IdentifiedAt), string(h.ID), h.Version)
-	if err := t.Later(nil, update.query, update.args(args)...); err != nil {
+	if err := t.Later(nil, update.Query, update.Args(args, string(h.ID), h.Version)...); err != nil {
 		return err
 	}
 	if !slices.Equal(has.NICs, h.NICs) {
@@ -333,7 +354,7 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 }
 
 // hostArgs returns the arguments that insert and update share, in the order of hostFields.
-func (t hostTx) hostArgs(h *inventory.Host) ([]any, error) {
+func (t hostTx) hostArgs(h *inventory.Host, now time.Time) ([]any, error) {
 	texts, err := t.jsonTexts(h.Labels, h.Facts, h.Taints, h.RootDisk, h.KeepDisks, h.Refs)
 	if err != nil {
 		return nil, err
@@ -344,7 +365,7 @@ func (t hostTx) hostArgs(h *inventory.Host) ([]any, error) {
 		h.MemoryMiB, h.Place.Site, h.Place.Row, h.Place.Rack, h.Place.Unit, texts[0], texts[1], h.Profile,
 		h.ProfileRevision, string(h.DiskBoot), column.Bit(h.IsArmed), texts[2], texts[3], texts[4], column.Bit(h.IsDirty),
 		h.FailureN, h.ReuseKey, column.MS(h.FreedAt), searchText(h), column.Bit(h.IsCordoned), column.Bit(h.IsRetained),
-		h.Place.Height, string(h.Place.Face), h.Port, texts[5],
+		h.Place.Height, string(h.Place.Face), h.Port, texts[5], column.MS(now), column.MS(h.LastSeenAt), column.MS(h.IdentifiedAt),
 	}, nil
 }
 

@@ -151,7 +151,7 @@ func BenchmarkListClaimable(b *testing.B) {
 	benchmarkLife(b, func(b *testing.B, s *Store, hosts, _ int) {
 		for b.Loop() {
 			err := s.Read(context.Background(), func(tx inventory.Tx) error {
-				got, err := tx.ListClaimable()
+				got, err := tx.ListClaimable(nil)
 				if len(got) != hosts {
 					b.Fatalf("%d are claimable", len(got))
 				}

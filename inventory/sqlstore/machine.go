@@ -231,7 +231,9 @@ WHERE uid = $4 AND claim_id IS NULL`
 	freeMachineSQL = `UPDATE machines SET claim_id = NULL, host_id = NULL, version = version + 1 WHERE uid = $1 AND claim_id = $2`
 	deleteClaimSQL = `DELETE FROM claims WHERE id = $1`
 
-	claimableSQL = `SELECT ` + hostColumns + `, (SELECT COALESCE(MAX(i.n), 0) FROM inspections AS i WHERE i.host_id = hosts.id)
+	// claimableSQL says of each such host in which version it is. Most are known in that version from the last time.
+	claimableSQL = `SELECT id, version, updated_at, (SELECT COALESCE(MAX(i.n), 0) FROM inspections AS i WHERE i.host_id = hosts.id),
+EXISTS (SELECT 1 FROM bmcs AS b WHERE b.host_id = hosts.id AND b.driver <> 'manual')
 FROM hosts WHERE state = 'available' AND claim_id IS NULL AND is_adopted = 0 AND is_protected = 0 AND in_maintenance = 0
 AND NOT EXISTS (SELECT 1 FROM operations AS o WHERE o.host_id = hosts.id AND o.is_open = 1) ORDER BY name`
 
@@ -314,25 +316,33 @@ func (t *tx) hostName(id inventory.HostID) string {
 }
 
 // ListClaimable implements inventory.HostTx.
-func (t hostTx) ListClaimable() ([]inventory.Claimable, error) {
-	var numbers []int
-	hosts, err := list(t.tx, func(s database.Scan) (inventory.Host, error) {
-		var n int
-		h, err := readHost(func(dest ...any) error { return s(append(dest, &n)...) })
-		numbers = append(numbers, n)
-		return h, err
+func (t hostTx) ListClaimable(known map[inventory.HostID]*inventory.Host) (all []inventory.Claimable, err error) {
+	var missing []inventory.HostID
+	err = t.Each(func(s database.Scan) error {
+		var c inventory.Claimable
+		var id inventory.HostID
+		var version int64
+		var at time.Time
+		if err := s(&id, &version, column.Time(&at), &c.InspectionN, &c.HasPower); err != nil {
+			return err
+		}
+		if c.Host = known[id]; c.Host == nil || c.Version != version || !c.UpdatedAt.Equal(at) {
+			c.Host = &inventory.Host{ID: id}
+			missing = append(missing, id)
+		}
+		all = append(all, c)
+		return nil
 	}, claimableSQL)
-	if err != nil {
-		return nil, err
+	if err != nil || len(missing) == 0 {
+		return all, err
 	}
-	if err := t.attachNICs(hosts); err != nil {
-		return nil, err
+	read, err := t.readHosts(missing)
+	for i := range all {
+		if h := read[all[i].ID]; h != nil {
+			all[i].Host = h
+		}
 	}
-	all := make([]inventory.Claimable, len(hosts))
-	for i, h := range hosts {
-		all[i] = inventory.Claimable{Host: h, InspectionN: numbers[i]}
-	}
-	return all, nil
+	return all, err
 }
 
 // DeleteClaim implements inventory.MachineTx. The versions of host and machine grow. The statements name the claim, so that a host or a

@@ -114,7 +114,7 @@ started_at, last_at, ended_at) VALUES ('00', 'h1', '52:54:00:00:00:01', '10.0.0.
 			t.Errorf("session is %+v, secret %+v", b, x)
 		}
 		// It can be lived with at once: the host that was there is claimed, the one that failed is not for claiming.
-		free, err := tx.ListClaimable()
+		free, err := tx.ListClaimable(nil)
 		if err != nil {
 			return err
 		}

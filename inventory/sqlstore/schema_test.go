@@ -92,7 +92,9 @@ func TestEveryTableIsStrict(t *testing.T) {
 // statements returns every query of the package: its constants, found in its source, and those that filters build.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
-	all := map[string]string{"nics of 10 hosts": nicsSQL(10), "nics of 100 hosts": nicsSQL(nicsPerQuery), "extras of 10 hosts": extrasSQL(10), "extras of 100 hosts": extrasSQL(nicsPerQuery)}
+	all := map[string]string{
+		"10 hosts": hostsByIDSQL(10), "100 hosts": hostsByIDSQL(hostsPerQuery), "nics of 10 hosts": nicsSQL(10), "nics of 100 hosts": nicsSQL(hostsPerQuery), "extras of 10 hosts": extrasSQL(10), "extras of 100 hosts": extrasSQL(hostsPerQuery),
+	}
 	for i := range 128 {
 		f := inventory.HostFilter{}
 		for bit, set := range []func(){

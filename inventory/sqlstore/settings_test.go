@@ -22,7 +22,7 @@ func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
 		ipv6.insertRange: true, ipv4.deleteRanges: true, acceptRules.insert: true, secrets.insert: true, secrets.update: true,
 		joinTargets.insert: true, joinTargets.delete: true, pools.insert: true, pools.update: true, pools.delete: true,
 		clusters.insert: true, clusters.update: true, clusters.delete: true, noteClusterSQL: true, saveDutySQL: true,
-		profileTable.find: false, subnetTable.list: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
+		profileTable.find: false, subnetTable.list: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.Query: false, deleteHostSQL: false,
 		ipv4.saveLease: false, saveJoinTokenSQL: false, `BEGIN IMMEDIATE`: false, `COMMIT`: false,
 	} {
 		if got := database.Changes(query, settingTables); got != want {

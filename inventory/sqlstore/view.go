@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -105,18 +104,10 @@ COALESCE((SELECT machines.pool FROM claims JOIN machines ON machines.uid = claim
 FROM hosts LEFT JOIN bmcs ON bmcs.host_id = hosts.id WHERE hosts.id IN (` + marks(n) + `)`
 }
 
-// HostExtras implements inventory.ViewTx. As with NICs, the statement has two sizes only.
+// HostExtras implements inventory.ViewTx.
 func (t viewTx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]inventory.HostExtra, error) {
 	all := make(map[inventory.HostID]inventory.HostExtra, len(ids))
-	for part := range slices.Chunk(ids, nicsPerQuery) {
-		size := nicsPerQuery
-		if len(part) <= 10 {
-			size = 10
-		}
-		args := make([]any, size)
-		for i := range args {
-			args[i] = string(part[min(i, len(part)-1)])
-		}
+	err := inParts(ids, func(args []any) error {
 		err := t.Each(func(s database.Scan) error {
 			var (
 				id inventory.HostID
@@ -125,19 +116,20 @@ func (t viewTx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]invento
 			err := s(&id, &x.Driver, &x.Power, &x.IsReachable, &x.Pool)
 			all[id] = x
 			return err
-		}, extrasSQL(size), args...)
+		}, extrasSQL(len(args)), args...)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := t.addAddresses(all, size, args); err != nil {
-			return nil, err
-		}
+		return t.addAddresses(all, args)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return all, nil
 }
 
 // addAddresses adds to each host the address of its latest lease that is bound.
-func (t viewTx) addAddresses(all map[inventory.HostID]inventory.HostExtra, size int, ids []any) error {
+func (t viewTx) addAddresses(all map[inventory.HostID]inventory.HostExtra, ids []any) error {
 	type card struct {
 		host inventory.HostID
 		mac  inventory.MAC
@@ -145,7 +137,7 @@ func (t viewTx) addAddresses(all map[inventory.HostID]inventory.HostExtra, size 
 	cards, err := list(t.tx, func(s database.Scan) (c card, err error) {
 		err = s(&c.host, &c.mac, new(any), new(any), new(any), new(any))
 		return c, err
-	}, nicsSQL(size), ids...)
+	}, nicsSQL(len(ids)), ids...)
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func claimStorm(t *testing.T, s inventory.Store) {
 	createMachines(t, s, wanting...)
 	same(t, "claims won", hosts, race(t, s, machines, func(n int) inventory.Claim { return claim(n, wanting[n], all[n%hosts]) }))
 	read(t, s, func(tx inventory.Tx) error {
-		free, err := tx.ListClaimable()
+		free, err := tx.ListClaimable(nil)
 		same(t, "hosts left", 0, len(free))
 		if err != nil {
 			return err
@@ -200,7 +200,7 @@ func claimStorm(t *testing.T, s inventory.Store) {
 	}
 	same(t, "claims of one machine", 1, race(t, s, 50, func(n int) inventory.Claim { return claim(machines+n, greedy, Host(hosts+n)) }))
 	read(t, s, func(tx inventory.Tx) error {
-		free, err := tx.ListClaimable()
+		free, err := tx.ListClaimable(nil)
 		same(t, "hosts left by one machine", 49, len(free))
 		return err
 	})
@@ -267,7 +267,7 @@ func claimable(t *testing.T, s inventory.Store) {
 		return nil
 	})
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.ListClaimable()
+		got, err := tx.ListClaimable(nil)
 		if err != nil {
 			return err
 		}
@@ -278,11 +278,59 @@ func claimable(t *testing.T, s inventory.Store) {
 			if err != nil {
 				return err
 			}
-			same(t, "host", h, c.Host)
+			same(t, "host", h, *c.Host)
 		}
 		same(t, "claimable hosts and their inspections", []string{"host-00001 0", "host-00009 9", "z-last 0"}, have)
 		return nil
 	})
+	knownClaimable(t, s)
+}
+
+// knownClaimable gives hosts a controller, changes one, and deletes and makes another one again. Only what has changed is read again.
+func knownClaimable(t *testing.T, s inventory.Store) {
+	list := func(known map[inventory.HostID]*inventory.Host) (all []inventory.Claimable) {
+		read(t, s, func(tx inventory.Tx) (err error) {
+			all, err = tx.ListClaimable(known)
+			return err
+		})
+		return all
+	}
+	known := map[inventory.HostID]*inventory.Host{}
+	for _, c := range list(nil) {
+		known[c.ID] = c.Host
+		same(t, "power of "+c.Name, false, c.HasPower)
+	}
+	write(t, s, func(tx inventory.Tx) error {
+		for n, driver := range map[int]inventory.BMCDriver{1: inventory.WoL, 9: inventory.Manual} {
+			if err := tx.SaveBMC(&inventory.BMC{HostID: Host(n).ID, Driver: driver}, Now); err != nil {
+				return err
+			}
+		}
+		h, err := tx.FindHost(Host(1).ID)
+		if err != nil {
+			return err
+		}
+		h.Labels, h.NICs = map[string]string{"rack": "new"}, h.NICs[:1]
+		if err := tx.UpdateHost(&h, Now); err != nil {
+			return err
+		}
+		if err := tx.DeleteHost(Host(0).ID); err != nil {
+			return err
+		}
+		again := Host(0)
+		again.Name = "z-again"
+		return tx.CreateHost(&again, Now.Add(time.Second))
+	})
+	var have []string
+	for _, c := range list(known) {
+		have = append(have, fmt.Sprint(c.Name, " ", c.HasPower, " ", c.Host == known[c.ID]))
+		read(t, s, func(tx inventory.Tx) error {
+			h, err := tx.FindHost(c.ID)
+			same(t, "host", h, *c.Host)
+			return err
+		})
+	}
+	same(t, "hosts, whether they have power and whether they are the known ones", []string{"host-00001 true false", "host-00009 false true", "z-again false false"}, have)
 }
 
 // hostsOfPool has a machine of no pool, one of the default pool and one of another, each with a host.

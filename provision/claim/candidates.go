@@ -93,11 +93,41 @@ func existing(tx inventory.Tx, names []string) (all []inventory.Pool, err error)
 	return all, nil
 }
 
-// candidates are the hosts that may be claimed, with what they are made of.
-func (c *inspections) candidates(tx inventory.Tx) ([]placement.Candidate, error) {
-	hosts, err := tx.ListClaimable()
+// free remembers the hosts that could be claimed when machines were placed last. Ten thousand hosts are too many to read again for each
+// machine that comes.
+type free struct {
+	byID  map[inventory.HostID]*inventory.Host
+	until time.Time
+}
+
+// freeFor is how long the hosts stay in memory after machines were placed.
+const freeFor = time.Minute
+
+// list returns the hosts that may be claimed. Nobody may change them.
+func (f *free) list(tx inventory.Tx, now time.Time) ([]inventory.Claimable, error) {
+	all, err := tx.ListClaimable(f.byID)
 	if err != nil {
 		return nil, fmt.Errorf("list claimable hosts: %w", err)
+	}
+	f.until, f.byID = now.Add(freeFor), make(map[inventory.HostID]*inventory.Host, len(all))
+	for _, c := range all {
+		f.byID[c.ID] = c.Host
+	}
+	return all, nil
+}
+
+// forget empties the memory when no machine was placed for a while.
+func (f *free) forget(now time.Time) {
+	if f.byID != nil && now.After(f.until) {
+		f.byID = nil
+	}
+}
+
+// candidates are the hosts that may be claimed, with what they are made of.
+func (p *Placer) candidates(tx inventory.Tx, now time.Time) ([]placement.Candidate, error) {
+	hosts, err := p.free.list(tx, now)
+	if err != nil {
+		return nil, err
 	}
 	goldens, err := tx.Goldens().List(inventory.Page{})
 	if err != nil {
@@ -107,21 +137,13 @@ func (c *inspections) candidates(tx inventory.Tx) ([]placement.Candidate, error)
 	for _, g := range goldens {
 		strict[g.Name] = g.IsStrict
 	}
-	controllers, err := tx.ListBMCs(inventory.Page{})
-	if err != nil {
-		return nil, fmt.Errorf("list controllers: %w", err)
-	}
-	powered := map[inventory.HostID]bool{}
-	for _, b := range controllers {
-		powered[b.HostID] = b.Driver != inventory.Manual
-	}
-	var all []placement.Candidate
+	all := make([]placement.Candidate, 0, len(hosts))
 	for _, h := range hosts {
-		one, i, err := c.candidate(tx, h.Host, h.InspectionN)
+		one, i, err := p.inspections.candidate(tx, *h.Host, h.InspectionN)
 		if err != nil {
 			return nil, err
 		}
-		one.HasPower = powered[h.ID]
+		one.HasPower = h.HasPower
 		if strict[i.Golden] {
 			one.Faults = i.Faults
 		}

@@ -31,6 +31,7 @@ type Placer struct {
 	cfg         *Config
 	inspections inspections
 	rejections  rejections
+	free        free        // the driver's own
 	forecast    forecast    // the driver's own
 	placeAfter  time.Time   // the driver's own
 	hasFreed    atomic.Bool // a host has become available since machines were placed
@@ -65,13 +66,14 @@ func (p *Placer) Place(ctx context.Context) error {
 			due, err = tx.ListDueMachines(now, placeAtOnce)
 		}
 		if err != nil || len(due) == 0 {
+			p.free.forget(now)
 			return err
 		}
 		demands, err := demandsOf(tx, due, now)
 		if err != nil {
 			return err
 		}
-		candidates, err := p.inspections.candidates(tx)
+		candidates, err := p.candidates(tx, now)
 		if err != nil {
 			return err
 		}

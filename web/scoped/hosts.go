@@ -64,12 +64,12 @@ func (t hostTx) CountHosts(f inventory.HostFilter) (int, error) {
 }
 
 // ListClaimable implements inventory.HostTx.
-func (t hostTx) ListClaimable() ([]inventory.Claimable, error) {
-	all, err := t.all.ListClaimable()
+func (t hostTx) ListClaimable(known map[inventory.HostID]*inventory.Host) ([]inventory.Claimable, error) {
+	all, err := t.all.ListClaimable(known)
 	if err != nil {
 		return nil, err
 	}
-	return kept(all, func(c *inventory.Claimable) (bool, error) { return t.keepHost(&c.Host) })
+	return kept(all, func(c *inventory.Claimable) (bool, error) { return t.keepHost(c.Host) })
 }
 
 // CreateHost implements inventory.HostTx: the host must be in one of the caller's pools.

@@ -1,0 +1,39 @@
+package column
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Update is a statement that updates a row with a certain id and version. It names only some fields of the table.
+type Update struct {
+	Query string
+	isIn  []bool
+}
+
+// NewUpdate makes the statement for all fields but some. Mark is the parameter of a field, the n-th of the statement.
+func NewUpdate(table string, fields []string, mark func(field string, n int) string, without ...string) (u Update) {
+	var sets []string
+	for _, field := range fields {
+		isIn := !slices.Contains(without, field)
+		u.isIn = append(u.isIn, isIn)
+		if isIn {
+			sets = append(sets, field+" = "+mark(field, len(sets)+1))
+		}
+	}
+	n := len(sets)
+	u.Query = fmt.Sprintf(`UPDATE %s SET %s, version = version + 1 WHERE id = $%d AND version = $%d`, table, strings.Join(sets, ", "), n+1, n+2)
+	return u
+}
+
+// Args returns the arguments of the statement: those of all fields, without what it leaves out, then the id and the version.
+func (u *Update) Args(fields []any, id string, version int64) []any {
+	kept := make([]any, 0, len(fields)+2)
+	for i, a := range fields {
+		if u.isIn[i] {
+			kept = append(kept, a)
+		}
+	}
+	return append(kept, id, version)
+}
