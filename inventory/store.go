@@ -13,9 +13,8 @@ import (
 // becomes an Internal error. When ctx ends before fn's turn, fn is not run and the error is Unavailable. Read runs fn on a
 // consistent snapshot. A Tx must not be used after its fn has returned.
 //
-// Errors are *Error. NotFound is for what is absent. Conflict is for a taken name, address or MAC (the message names the
-// holder), and for an update with another Version than the stored one. Unavailable is for a locked database or a full disk,
-// and Internal for the rest.
+// Errors are *Error. NotFound is for what is absent. Conflict is for a taken name, address or MAC (the message names the holder), and for
+// an update with another Version than the stored one. Unavailable is for a locked database or a full disk, and Internal for the rest.
 type Store interface {
 	Read(ctx context.Context, fn func(Tx) error) error
 	Write(ctx context.Context, fn func(Tx) error) error
@@ -83,9 +82,8 @@ type HostTx interface {
 	// UpdateHost stores every field but ClaimID and Machine, and the NICs; h.Version must be the stored one.
 	UpdateHost(h *Host, now time.Time) error
 	DeleteHost(id HostID) error // a Conflict while it is claimed
-	// ListClaimable returns the hosts that are available, not claimed, adopted, protected or in maintenance, and have no open
-	// operation; those that are cordoned are among them. They are ordered by name. Known, which may be nil, are hosts that the caller
-	// has read before: a host that has not changed since is returned as it is there. The caller must not change any of them.
+	// ListClaimable returns the hosts, cordoned ones included, that are available, not claimed, adopted, protected or in maintenance, and
+	// have no open operation, ordered by name. Known ones that have not changed are not read again: nobody may change them.
 	ListClaimable(known map[HostID]*Host) ([]Claimable, error)
 }
 

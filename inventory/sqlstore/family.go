@@ -84,15 +84,6 @@ func newAddressQueries(table, columns string) addressQueries {
 	}
 }
 
-// marks are the places of n arguments.
-func marks(n int) string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = fmt.Sprintf("$%d", i+1)
-	}
-	return strings.Join(all, ", ")
-}
-
 // familyOf returns how an address is kept.
 func familyOf(a netip.Addr) *family {
 	if is6(a) {

@@ -250,28 +250,23 @@ func eventsSQL(f inventory.EventFilter) (query string, args []any) {
 // eventWhere writes a filter as terms, each followed by AND, with its arguments. Of one host or session the kind is looked
 // at in each event; it must not lead to the index of kinds, which has those of all hosts.
 func eventWhere(f inventory.EventFilter) (where string, args []any) {
-	term := func(column, value string) {
-		args = append(args, value)
-		where += fmt.Sprintf("%s = $%d AND ", column, len(args))
-	}
+	var w column.Where
 	kind := "kind"
-	if f.HostID != "" {
-		term("host_id", string(f.HostID))
+	if f.HostID != "" || f.SessionID != "" {
 		kind = "kind || ''"
 	}
-	if f.SessionID != "" {
-		term("session_id", string(f.SessionID))
-		kind = "kind || ''"
-	}
+	w.Is("host_id", string(f.HostID))
+	w.Is("session_id", string(f.SessionID))
 	switch {
 	case f.Kind == "":
 	case strings.Contains(f.Kind, "."):
-		term(kind, f.Kind)
+		w.Is(kind, f.Kind)
 	default: // as in kindsOf
-		args = append(args, f.Kind, f.Kind+".", f.Kind+"/")
-		where += fmt.Sprintf("(%[1]s = $%[2]d OR (%[1]s >= $%[3]d AND %[1]s < $%[4]d)) AND ", kind, len(args)-2, len(args)-1, len(args))
+		n := len(w.Args) + 1
+		w.Args = append(w.Args, f.Kind, f.Kind+".", f.Kind+"/")
+		w.Text += fmt.Sprintf("(%[1]s = $%[2]d OR (%[1]s >= $%[3]d AND %[1]s < $%[4]d)) AND ", kind, n, n+1, n+2)
 	}
-	return where, args
+	return w.Text, w.Args
 }
 
 // ForgetHistory implements inventory.HistoryTx. After the sessions, it deletes what belonged to them. The limit bounds the time for which

@@ -12,12 +12,16 @@ import (
 	"slipway.dev/slipway/inventory/sqlstore/database"
 )
 
-const (
-	hostColumns = `id, name, state, state_reason, state_since_at, in_maintenance, is_protected, is_adopted, is_cordoned, is_retained,
-uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit, place_height, place_face,
-labels, facts, COALESCE(profile, ''), profile_revision, disk_boot, port, is_armed, taints, root_disk,
-keep_disks, is_dirty, failure_n, reuse_key, freed_at, COALESCE(claim_id, ''), machine, created_at, updated_at, last_seen_at,
-identified_at, version, refs`
+// hostNames are the columns that a host is read from.
+var hostNames = columns(`id name state state_reason state_since_at in_maintenance is_protected is_adopted is_cordoned is_retained
+uuid serial asset_tag manufacturer product arch firmware memory_mib site row rack unit place_height place_face
+labels facts profile profile_revision disk_boot port is_armed taints root_disk
+keep_disks is_dirty failure_n reuse_key freed_at claim_id machine created_at updated_at last_seen_at identified_at version refs`)
+
+var (
+	hostPlaces  = database.PlacesOf(hostNames)
+	hostColumns = strings.NewReplacer(" profile,", " COALESCE(profile, ''),", "claim_id", "COALESCE(claim_id, '')").
+			Replace(strings.Join(hostNames, ", "))
 
 	findHostSQL        = `SELECT ` + hostColumns + ` FROM hosts WHERE id = $1`
 	findHostByNameSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE name = $1`
@@ -25,9 +29,10 @@ identified_at, version, refs`
 	findHostByPortSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE port = $1 AND port <> ''`
 	findHostsByHintSQL = `SELECT ` + hostColumns + ` FROM hosts
 WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY state = 'discovered', name LIMIT 64`
-	listPlacesSQL = `SELECT id, name, site, row, rack, unit, place_height, place_face FROM hosts WHERE name > '' ORDER BY name`
-	hostKeysSQL   = `SELECT name, state, port, COALESCE(profile, ''), profile_revision, uuid, serial, rack, labels FROM hosts
-WHERE id = $1 AND version = $2`
+)
+
+const (
+	listPlacesSQL  = `SELECT id, name, site, row, rack, unit, place_height, place_face FROM hosts WHERE name > '' ORDER BY name`
 	hostVersionSQL = `SELECT version FROM hosts WHERE id = $1`
 	holderNameSQL  = `SELECT id FROM hosts WHERE name = $1`
 	holderMACSQL   = `SELECT hosts.id, hosts.name FROM nics JOIN hosts ON hosts.id = nics.host_id WHERE nics.mac = $1`
@@ -59,32 +64,51 @@ func readHost(s database.Scan) (h inventory.Host, err error) {
 
 // FindHost implements inventory.HostTx.
 func (t hostTx) FindHost(id inventory.HostID) (inventory.Host, error) {
-	t.Ahead(hostNICsSQL, string(id))
-	return t.findHost(findHostSQL, string(id))
+	if !hostPlaces.Is(t.lastHost.row, "id", string(id)) {
+		t.Ahead(hostNICsSQL, string(id))
+	}
+	return t.findHost("id", findHostSQL, string(id))
 }
 
 // FindHostByName implements inventory.HostTx.
 func (t hostTx) FindHostByName(name string) (inventory.Host, error) {
-	return t.findHost(findHostByNameSQL, name)
+	return t.findHost("name", findHostByNameSQL, name)
 }
 
 // FindHostByPort implements inventory.HostTx.
 func (t hostTx) FindHostByPort(port string) (inventory.Host, error) {
-	return t.findHost(findHostByPortSQL, port)
+	return t.findHost("port", findHostByPortSQL, port)
 }
 
 // FindHostByMAC implements inventory.HostTx.
 func (t hostTx) FindHostByMAC(mac inventory.MAC) (inventory.Host, error) {
-	return t.findHost(findHostByMACSQL, string(mac))
+	return t.findHost("", findHostByMACSQL, string(mac))
 }
 
-func (t hostTx) findHost(query, key string) (inventory.Host, error) {
-	h, err := find(t.tx, readHost, "host", key, query, key)
-	if err != nil {
-		return inventory.Host{}, err
+// lastHost is the host that a transaction has read or stored last, as a row: see findLast.
+type lastHost struct {
+	row  database.Row
+	nics []inventory.NIC
+}
+
+// findHost finds a host by a column, or "" for something else.
+func (t hostTx) findHost(column, query, key string) (h inventory.Host, err error) {
+	if key == "" || column == "" || !hostPlaces.Is(t.lastHost.row, column, key) {
+		row, err := t.One(query, key)
+		if err == nil && row == nil {
+			err = absent("host", key)
+		}
+		if err != nil {
+			return h, err
+		}
+		nics, err := t.hostNICs(inventory.HostID(hostPlaces.Text(row, "id")))
+		if err != nil {
+			return h, err
+		}
+		t.lastHost = lastHost{row, nics}
 	}
-	t.lastHost = h.Name
-	h.NICs, err = t.hostNICs(h.ID)
+	h, err = readHost(t.lastHost.row.Scan)
+	h.NICs = slices.Clone(t.lastHost.nics)
 	return h, err
 }
 
@@ -295,19 +319,13 @@ func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 // UpdateHost implements inventory.HostTx. It checks and writes name, MACs and port only if they have changed: they seldom
 // do, and the check needs further queries.
 func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
-	var has inventory.Host
-	var labels string
-	t.Ahead(hostNICsSQL, string(h.ID))
-	found, err := t.Row([]any{&has.Name, &has.State, &has.Port, &has.Profile, &has.ProfileRevision, &has.UUID, &has.Serial, &has.Place.Rack, &labels},
-		hostKeysSQL, string(h.ID), h.Version)
+	has, err := t.FindHost(h.ID)
 	if err != nil {
 		return err
 	}
-	if !found {
+	last := t.lastHost.row // what follows may read another one
+	if has.Version != h.Version {
 		return t.updated(0, nil, "host", string(h.ID), h.Version, hostVersionSQL, string(h.ID))
-	}
-	if has.NICs, err = t.hostNICs(h.ID); err != nil {
-		return err
 	}
 	if err := t.checkHost(h, &has); err != nil {
 		return err
@@ -317,9 +335,7 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if h.Name != has.Name {
-		t.lastHost = ""
-	}
+	t.lastHost = lastHost{}
 	update := &updateHostRow
 	switch {
 	case h.Name != has.Name || h.Port != has.Port || h.Profile != has.Profile || h.UUID != has.UUID || h.Serial != has.Serial || h.Place.Rack != has.Place.Rack:
@@ -338,9 +354,7 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 			return err
 		}
 	}
-	if text, err := column.JSONText(h.Labels); err != nil {
-		return err
-	} else if text != labels {
+	if !maps.Equal(has.Labels, h.Labels) {
 		if err := t.Later(nil, deleteHostLabelsSQL, string(h.ID)); err != nil {
 			return err
 		}
@@ -350,6 +364,15 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	}
 	h.UpdatedAt = now
 	h.Version++
+	if row := database.RowOf(args); row != nil && slices.Equal(has.NICs, h.NICs) {
+		for i, field := range hostFields {
+			if at, isRead := hostPlaces[field]; isRead {
+				last[at] = row[i]
+			}
+		}
+		hostPlaces.Set(last, map[string]any{"version": h.Version})
+		t.lastHost = lastHost{last, has.NICs}
+	}
 	return nil
 }
 
@@ -470,7 +493,7 @@ func (t hostTx) DeleteHost(id inventory.HostID) error {
 	if err := t.Later(nil, layerTable.delete, l.Key()); err != nil {
 		return err
 	}
-	t.lastHost = ""
+	t.lastHost = lastHost{}
 	n, err := t.Write(deleteHostSQL, string(id))
 	return changed(n, err, "host", string(id))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // hostFields are the columns of a host that callers set, in the order of hostArgs.
-var hostFields = columns(`name state state_reason state_since_at in_maintenance is_protected is_adopted
+var hostFields = strings.Fields(`name state state_reason state_since_at in_maintenance is_protected is_adopted
 uuid serial asset_tag manufacturer product arch firmware memory_mib site row rack unit labels facts profile
 profile_revision disk_boot is_armed taints root_disk keep_disks is_dirty failure_n reuse_key freed_at search_text
 is_cordoned is_retained place_height place_face port refs updated_at last_seen_at identified_at`)
@@ -23,18 +23,8 @@ var (
 	updateHostState = column.NewUpdate("hosts", hostFields, hostMark, hostKeys...)
 	updateHostRow   = column.NewUpdate("hosts", hostFields, hostMark, append([]string{"state"}, hostKeys...)...)
 
-	insertHostSQL = fmt.Sprintf(`INSERT INTO hosts (id, %s, created_at, version) VALUES (%s, 1)`,
-		strings.Join(hostFields, ", "), strings.Join(hostMarks(), ", "))
+	insertHostSQL = column.NewInsert("hosts", slices.Concat([]string{"id"}, hostFields, []string{"created_at"}), hostMark)
 )
-
-// hostMarks are the parameters of insertHostSQL.
-func hostMarks() (marks []string) {
-	marks = []string{"$1"}
-	for i, field := range append(slices.Clone(hostFields), "created_at") {
-		marks = append(marks, hostMark(field, i+2))
-	}
-	return marks
-}
 
 // hostMark is the parameter of a column; no profile is NULL.
 func hostMark(field string, n int) string {

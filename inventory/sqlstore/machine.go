@@ -57,9 +57,7 @@ func (t machineTx) all() records[inventory.Machine] {
 			m.Refs = refs
 		}
 		return t.checkMachine(m)
-	}, isRead: func(m *inventory.Machine) bool {
-		return t.lastMachine.Name == m.Name && t.lastMachine.Version == m.Version
-	}}
+	}, last: &t.lastMachine}
 }
 
 var (
@@ -81,32 +79,14 @@ UNION ALL SELECT 'owner', owner, name FROM machines WHERE owner = $2 AND owner <
 	inDefaultPool = `pool IN ('` + inventory.DefaultPool + `', '')`
 )
 
-// Expect implements inventory.MachineTx.
-func (t machineTx) Expect(all ...inventory.Holder) {
-	for _, x := range all {
-		if x.MachineUID != "" {
-			t.Ahead(findMachineByUIDSQL, x.MachineUID)
-			t.Ahead(machines.find, x.Machine)
-			t.Ahead(machineAllocationsSQL, x.MachineUID)
-		} else {
-			t.Ahead(findHostSQL, string(x.HostID))
-			t.Ahead(hostNICsSQL, string(x.HostID))
-			t.Ahead(hostAllocationsSQL, string(x.HostID))
-		}
-		t.Ahead(ownerHoldingsSQL, x.Key())
-	}
-}
-
 // FindMachine implements inventory.MachineTx.
 func (t machineTx) FindMachine(name string) (inventory.Machine, error) {
-	m, err := t.all().Find(name)
-	return m, t.readMachine(&m, err)
+	return machines.findLast(t.tx, &t.lastMachine, "name", name, machines.find)
 }
 
 // FindMachineByUID implements inventory.MachineTx.
 func (t machineTx) FindMachineByUID(uid string) (inventory.Machine, error) {
-	m, err := find(t.tx, machines.readOne, "machine", uid, findMachineByUIDSQL, uid)
-	return m, t.readMachine(&m, err)
+	return machines.findLast(t.tx, &t.lastMachine, "uid", uid, findMachineByUIDSQL)
 }
 
 // FindMachineByOwner implements inventory.MachineTx.
@@ -122,26 +102,20 @@ func (t machineTx) ListMachines(f inventory.MachineFilter, p inventory.Page) ([]
 
 // machinesSQL asks for filtered machines; the arguments that it leaves to the caller are the last two, after and limit.
 func machinesSQL(f inventory.MachineFilter) (query string, args []any) {
-	var where string
-	term := func(column, value string) {
-		if value != "" {
-			args = append(args, value)
-			where += fmt.Sprintf("%s = $%d AND ", column, len(args))
-		}
-	}
+	var w column.Where
 	if f.Pool == inventory.DefaultPool {
-		where += inDefaultPool + " AND "
+		w.Text += inDefaultPool + " AND "
 	} else {
-		term("pool", f.Pool)
+		w.Is("pool", f.Pool)
 	}
-	term("phase", string(f.Phase))
-	term("profile", f.Profile)
+	w.Is("phase", string(f.Phase))
+	w.Is("profile", f.Profile)
 	if f.OwnerPrefix != "" { // the range of all texts that begin like that; no text holds the last character of Unicode
-		args = append(args, f.OwnerPrefix, f.OwnerPrefix+"\U0010ffff")
-		where += fmt.Sprintf("owner >= $%d AND owner < $%d AND owner <> '' AND ", len(args)-1, len(args))
+		w.Args = append(w.Args, f.OwnerPrefix, f.OwnerPrefix+"\U0010ffff")
+		w.Text += fmt.Sprintf("owner >= $%d AND owner < $%d AND owner <> '' AND ", len(w.Args)-1, len(w.Args))
 	}
-	n := len(args)
-	return fmt.Sprintf(`%s WHERE %sname > $%d ORDER BY name LIMIT $%d`, machines.from, where, n+1, n+2), args
+	n := len(w.Args)
+	return fmt.Sprintf(`%s WHERE %sname > $%d ORDER BY name LIMIT $%d`, machines.from, w.Text, n+1, n+2), w.Args
 }
 
 // ListDueMachines implements inventory.MachineTx.
@@ -152,12 +126,12 @@ func (t machineTx) ListDueMachines(now time.Time, n int) ([]inventory.Machine, e
 // CreateMachine implements inventory.MachineTx.
 func (t machineTx) CreateMachine(m *inventory.Machine, now time.Time) error {
 	t.Ahead(sameMachineSQL, m.UID, m.Owner)
-	return t.readMachine(m, t.all().Create(m, now))
+	return t.all().Create(m, now)
 }
 
 // UpdateMachine implements inventory.MachineTx.
 func (t machineTx) UpdateMachine(m *inventory.Machine, now time.Time) error {
-	return t.readMachine(m, t.all().Update(m, now))
+	return t.all().Update(m, now)
 }
 
 // checkMachine refuses a profile, a revision of it, an image or a pool that is not stored, and a UID or owner that another machine
@@ -188,7 +162,8 @@ func (t machineTx) checkMachine(m *inventory.Machine) error {
 			return err
 		}
 	}
-	if has := &t.lastMachine; has.Name == m.Name && has.UID == m.UID && has.Owner == m.Owner { // they are its own
+	is := func(column, value string) bool { return machines.places.Is(t.lastMachine, column, value) }
+	if is("name", m.Name) && is("uid", m.UID) && is("owner", m.Owner) { // they are its own
 		return nil
 	}
 	return t.Each(func(s database.Scan) error {
@@ -211,7 +186,7 @@ func (t machineTx) DeleteMachine(name string) error {
 		return inventory.Errorf(inventory.Conflict, "machine %s still has host %s", name, inventory.HostRef(t.hostName(m.HostID))).
 			WithHint("release it first: slipway machine delete %s", name)
 	}
-	t.lastMachine = inventory.Machine{}
+	t.lastMachine = nil
 	return t.all().Delete(name)
 }
 
@@ -220,7 +195,6 @@ const (
 	findClaimOfHostSQL    = `SELECT id, machine_uid, machine, host_id, created_at FROM claims WHERE host_id = $1`
 	findClaimOfMachineSQL = `SELECT id, machine_uid, machine, host_id, created_at FROM claims WHERE machine_uid = $1`
 
-	// A host is taken in one statement: of two who want it, one meets no row.
 	claimHostSQL = `UPDATE hosts SET claim_id = $1, machine = $2, updated_at = $3, version = version + 1
 WHERE id = $4 AND claim_id IS NULL`
 	claimMachineSQL = `UPDATE machines SET claim_id = $1, host_id = $2, updated_at = $3, version = version + 1
@@ -261,10 +235,9 @@ func (t machineTx) FindClaimOfMachine(uid string) (inventory.Claim, error) {
 }
 
 // CreateClaim implements inventory.MachineTx. It changes the host and the machine, whose versions grow. All three rows are in
-// one transaction: after a crash there is the whole claim, or nothing of it.
+// one transaction: after a crash there is the whole claim, or nothing of it. Nobody else writes meanwhile, so that a host which is free
+// when it is read stays so. In any case the database refuses a second claim of a host or a machine.
 func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
-	// Before the host is touched, so that a caller may try another host after a Conflict.
-	t.Ahead(findClaimSQL, string(c.ID))
 	m, err := t.FindMachineByUID(c.MachineUID)
 	if err != nil {
 		return err
@@ -273,39 +246,30 @@ func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 		return inventory.Errorf(inventory.Conflict, "machine %s has host %s already", m.Name, inventory.HostRef(t.hostName(m.HostID))).
 			WithHint("a machine has one host at a time")
 	}
-	if _, err := t.FindClaim(c.ID); err == nil {
-		return taken("claim", string(c.ID))
-	} else if !inventory.IsKind(err, inventory.NotFound) {
+	h, err := t.hosts().FindHost(c.HostID)
+	if err != nil {
 		return err
+	}
+	if h.ClaimID != "" { // another claim was faster, in this commit or before
+		return inventory.Errorf(inventory.Conflict, "host %s is claimed by machine %s", h.Name, inventory.MachineRef(h.Machine)).
+			WithHint("a host has one machine at a time; it is free again once machine %s is deleted", h.Machine)
 	}
 	now = stamp(now)
-	n, err := t.Write(claimHostSQL, string(c.ID), m.Name, column.MS(now), string(c.HostID))
-	if err != nil {
+	id, ms := string(c.ID), column.MS(now)
+	// Its id is compared by the database, before the host is touched: after a Conflict a caller may try again.
+	if err := t.Later(ifTaken("claim", id), insertClaimSQL, id, m.UID, m.Name, string(h.ID), ms); err != nil {
 		return err
 	}
-	if n == 0 {
-		return t.claimed(c.HostID) // another claim was faster, in this commit or before
-	}
-	// It has no claim, as it was read above.
-	t.lastMachine.Version++
-	if err := t.Later(nil, claimMachineSQL, string(c.ID), string(c.HostID), column.MS(now), c.MachineUID); err != nil {
+	if err := t.Later(nil, claimHostSQL, id, m.Name, ms, string(h.ID)); err != nil {
 		return err
 	}
-	if err := t.Later(nil, insertClaimSQL, string(c.ID), c.MachineUID, m.Name, string(c.HostID), column.MS(now)); err != nil {
+	if err := t.Later(nil, claimMachineSQL, id, string(h.ID), ms, m.UID); err != nil {
 		return err
 	}
+	hostPlaces.Set(t.lastHost.row, map[string]any{"claim_id": id, "machine": m.Name, "updated_at": ms, "version": h.Version + 1})
+	machines.places.Set(t.lastMachine, map[string]any{"claim_id": id, "host_id": string(h.ID), "updated_at": ms, "version": m.Version + 1})
 	c.Machine, c.CreatedAt = m.Name, now
 	return nil
-}
-
-// claimed says whose a host is that could not be claimed; NotFound when there is no such host.
-func (t machineTx) claimed(id inventory.HostID) error {
-	h, err := t.hosts().FindHost(id)
-	if err != nil {
-		return err
-	}
-	return inventory.Errorf(inventory.Conflict, "host %s is claimed by machine %s", h.Name, inventory.MachineRef(h.Machine)).
-		WithHint("a host has one machine at a time; it is free again once machine %s is deleted", h.Machine)
 }
 
 // hostName returns a host's name for a message, or the id when there is no such host.
@@ -352,7 +316,7 @@ func (t machineTx) DeleteClaim(id inventory.ClaimID) error {
 	if err != nil {
 		return err
 	}
-	t.lastMachine = inventory.Machine{}
+	t.lastMachine, t.lastHost = nil, lastHost{}
 	if err := t.Later(nil, freeHostSQL, string(c.HostID), string(id)); err != nil {
 		return err
 	}

@@ -79,22 +79,16 @@ func (t operationTx) ListOperations(f inventory.OperationFilter, p inventory.Pag
 // operationsSQL asks for filtered operations; the arguments that it leaves to the caller are the last three: start and
 // id of the one that comes before the page, and the limit.
 func operationsSQL(f inventory.OperationFilter) (query string, args []any) {
-	var where string
-	term := func(column, value string) {
-		if value != "" {
-			args = append(args, value)
-			where += fmt.Sprintf("%s = $%d AND ", column, len(args))
-		}
-	}
-	term("host_id", string(f.HostID))
-	term("machine", f.Machine)
-	term("kind", string(f.Kind))
+	var w column.Where
+	w.Is("host_id", string(f.HostID))
+	w.Is("machine", f.Machine)
+	w.Is("kind", string(f.Kind))
 	if f.IsOpen {
-		where += "is_open = 1 AND "
+		w.Text += "is_open = 1 AND "
 	}
-	n := len(args)
+	n := len(w.Args)
 	return fmt.Sprintf(`SELECT %s FROM operations WHERE %s(started_at, id) < ($%d, $%d) ORDER BY started_at DESC, id DESC LIMIT $%d`,
-		operationColumns, where, n+1, n+2, n+3), args
+		operationColumns, w.Text, n+1, n+2, n+3), w.Args
 }
 
 // ListDueOperations implements inventory.OperationTx.
@@ -124,18 +118,10 @@ func (t operationTx) CountOpenOperations(pool string, kinds ...inventory.Operati
 		kinds = []inventory.OperationKind{""}
 	}
 	for _, kind := range kinds {
-		count, last, args := grantedSQL(pool, kind)
-		t.Ahead(count, args...)
-		t.Ahead(last, args...)
-	}
-	for _, kind := range kinds {
-		count, last, args := grantedSQL(pool, kind)
 		var more int
-		if _, err := t.Row([]any{&more}, count, args...); err != nil {
-			return 0, time.Time{}, err
-		}
 		var at time.Time
-		if _, err := t.Row([]any{column.Time(&at)}, last, args...); err != nil {
+		query, args := grantedSQL(pool, kind)
+		if _, err := t.Row([]any{&more, column.Time(&at)}, query, args...); err != nil {
 			return 0, time.Time{}, err
 		}
 		if n += more; at.After(lastAt) {
@@ -146,30 +132,20 @@ func (t operationTx) CountOpenOperations(pool string, kinds ...inventory.Operati
 }
 
 // grantedSQL counts operations that their budget has let go, and asks for the latest moment at which it did.
-func grantedSQL(pool string, kind inventory.OperationKind) (count, last string, args []any) {
-	var where string
-	term := func(column, value string) {
-		if value != "" {
-			args = append(args, value)
-			where += fmt.Sprintf("%s = $%d AND ", column, len(args))
-		}
-	}
-	term("kind", string(kind))
-	term("pool", pool)
-	return `SELECT COUNT(*) FROM operations WHERE ` + where + `is_open = 1 AND step <> 'budget'`,
-		`SELECT COALESCE(MAX(granted_at), 0) FROM operations WHERE ` + where + `granted_at > 0`, args
+func grantedSQL(pool string, kind inventory.OperationKind) (query string, args []any) {
+	var count column.Where
+	count.Is("kind", string(kind))
+	count.Is("pool", pool)
+	last := column.Where{Args: count.Args}
+	last.Is("kind", string(kind))
+	last.Is("pool", pool)
+	return `SELECT (SELECT COUNT(*) FROM operations WHERE ` + count.Text + `is_open = 1 AND step <> 'budget'),
+(SELECT COALESCE(MAX(granted_at), 0) FROM operations WHERE ` + last.Text + `granted_at > 0)`, last.Args
 }
 
 // CreateOperation implements inventory.OperationTx. After a restart, the engine knows an operation by its row alone, and goes on at its
 // step. So it writes the row before it acts.
 func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) error {
-	var version int64
-	t.Ahead(openOperationSQL, string(o.HostID))
-	if found, err := t.Row([]any{&version}, operationVersionSQL, o.ID); err != nil {
-		return err
-	} else if found {
-		return taken("operation", o.ID)
-	}
 	next := *o
 	now = stamp(now)
 	if next.StartedAt.IsZero() {
@@ -183,7 +159,7 @@ func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) erro
 		return err
 	}
 	t.idle = ""
-	if err := t.Later(nil, insertOperationSQL, append([]any{o.ID}, args...)...); err != nil {
+	if err := t.Later(ifTaken("operation", o.ID), insertOperationSQL, append([]any{o.ID}, args...)...); err != nil {
 		return err
 	}
 	next.Version = 1

@@ -1,7 +1,9 @@
 package sqlstore
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -17,6 +19,15 @@ func limit(n int) int64 {
 		return math.MaxInt64
 	}
 	return int64(n)
+}
+
+// marks are the places of n arguments.
+func marks(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("$%d", i+1)
+	}
+	return strings.Join(all, ", ")
 }
 
 // jsonTexts is column.JSONText for several values. It writes references with the pools of their things.

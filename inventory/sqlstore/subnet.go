@@ -199,6 +199,16 @@ func taken(noun, name string) error {
 		WithHint("choose another name, or change that one")
 }
 
+// ifTaken is the meaning of an error of an insert: see Tx.Later.
+func ifTaken(noun, name string) func(error) error {
+	return func(err error) error {
+		if inventory.IsKind(err, inventory.Conflict) {
+			return taken(noun, name)
+		}
+		return err
+	}
+}
+
 // outsideIPv4 is what an IPv6 network has for its first and last address as a number: no number lies between them.
 const outsideIPv4First, outsideIPv4Last = -1, -2
 

@@ -34,6 +34,8 @@ type table[R any] struct {
 	cells    func(*R) []column.Column // of fixed, then edited
 	complete func(*R)                 // fills in what follows from the columns; may be nil
 
+	places database.Places // of columns in a row that is read
+
 	queries
 }
 
@@ -46,6 +48,7 @@ type queries struct {
 func newTable[R any](n noun.Noun[R], t table[R]) *table[R] {
 	t.Noun, t.key = n, cmp.Or(t.key, "name")
 	columns := slices.Concat(t.fixed, t.edited)
+	t.places = database.PlacesOf(slices.Concat(columns, []string{"created_at", "updated_at", "version"}))
 	read := func(skip string) string {
 		var out []string
 		for _, c := range columns {
@@ -142,6 +145,22 @@ func (t *table[R]) stored(r *R, from int) (args []any, err error) {
 	return args, nil
 }
 
+// findLast is find with the row that a transaction has read or stored last: most ask for the same machine again and again, and nobody else
+// writes meanwhile. A kept row is read as if it came from the database, so that two records share nothing.
+func (t *table[R]) findLast(tx *tx, last *database.Row, column, key, query string) (r R, err error) {
+	if !t.places.Is(*last, column, key) {
+		row, err := tx.One(query, key)
+		if err != nil {
+			return r, err
+		}
+		if row == nil {
+			return r, absent(t.One, key)
+		}
+		*last = row
+	}
+	return t.readOne((*last).Scan)
+}
+
 // has reports whether there is a record.
 func (t *table[R]) has(tx *tx, key string) (bool, error) {
 	return tx.Row([]any{new(int64)}, t.version, key)
@@ -150,9 +169,8 @@ func (t *table[R]) has(tx *tx, key string) (bool, error) {
 // records are those of a plain noun, in a transaction. It implements inventory.Records.
 type records[R any] struct {
 	*table[R]
-	tx *tx
-	// isRead reports whether this transaction has read a record in this version; see tx.update. Nil has read none.
-	isRead func(*R) bool
+	tx   *tx
+	last *database.Row // see findLast; nil for a table whose rows are not kept
 	// may refuses what must not be stored; next is a copy with its new stamps, which it may change. leave looks at what is to be deleted, and takes
 	// along what goes with it. Both may be nil.
 	may   func(next *R, isNew bool) error
@@ -219,8 +237,12 @@ func (x records[R]) Create(r *R, now time.Time) error {
 	if x.isDerived {
 		args = append([]any{key}, args...)
 	}
-	if err := x.tx.Later(nil, x.insert, append(args, column.MS(now), column.MS(now))...); err != nil {
+	args = append(args, column.MS(now), column.MS(now))
+	if err := x.tx.Later(nil, x.insert, args...); err != nil {
 		return err
+	}
+	if x.last != nil {
+		*x.last = database.RowOf(append(args, 1))
 	}
 	*r = next
 	return nil
@@ -243,12 +265,27 @@ func (x records[R]) Update(r *R, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	isRead := x.isRead != nil && x.isRead(r)
+	isRead := x.last != nil && x.places.Is(*x.last, x.key, key) && x.places.Is(*x.last, "version", version)
 	if err := x.tx.update(isRead, x.One, key, version, x.update, x.version, append(args, column.MS(now), key, version)...); err != nil {
 		return err
 	}
+	if x.last != nil {
+		*x.last = x.after(*x.last, isRead, args, now)
+	}
 	*r = next
 	return nil
+}
+
+// after is what a row holds after an update of a record, nil if that is not known.
+func (x records[R]) after(row database.Row, isRead bool, edited []any, now time.Time) database.Row {
+	stored := database.RowOf(edited)
+	if !isRead || stored == nil {
+		return nil
+	}
+	n := len(row)
+	copy(row[len(x.fixed):], stored)
+	row[n-2], row[n-1] = column.MS(now), row[n-1].(int64)+1
+	return row
 }
 
 // revise is Update for a noun that keeps revisions. It looks at the version before one is kept.

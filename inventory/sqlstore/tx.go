@@ -12,18 +12,9 @@ type tx struct {
 	store *Store
 	idle  inventory.HostID // nothing was being done with this host when it was looked for
 
-	// What the transaction has read last or stored itself. Each event and each write of a machine asks for the pools of both.
-	lastHost      string            // of a host that there is; "" is not known
-	lastMachine   inventory.Machine // as it is stored; without a name it is not known
+	lastHost      lastHost
+	lastMachine   database.Row // see lastRow
 	lastOperation inventory.Operation
-}
-
-// readMachine notes a machine that was read or stored.
-func (t *tx) readMachine(m *inventory.Machine, err error) error {
-	if err == nil {
-		t.lastMachine = inventory.Machine{Name: m.Name, UID: m.UID, Owner: m.Owner, Pool: m.Pool, Version: m.Version}
-	}
-	return err
 }
 
 // readOperation notes an operation that was read or stored.
@@ -191,8 +182,8 @@ func (t *tx) pooled(refs []inventory.Ref) ([]inventory.Ref, error) {
 
 // MachinePool implements pooled.Store.
 func (s pooledStore) MachinePool(name string) (pool string, err error) {
-	if t := s.machineTx.tx; t.lastMachine.Name == name && name != "" {
-		return t.lastMachine.Pool, nil
+	if t := s.machineTx.tx; machines.places.Is(t.lastMachine, "name", name) {
+		return machines.places.Text(t.lastMachine, "pool"), nil
 	}
 	found, err := s.machineTx.Row([]any{&pool}, machinePoolSQL, name)
 	if err == nil && !found {
@@ -203,7 +194,7 @@ func (s pooledStore) MachinePool(name string) (pool string, err error) {
 
 // HasHost implements pooled.Store.
 func (s pooledStore) HasHost(name string) (bool, error) {
-	if name != "" && s.hostTx.lastHost == name {
+	if hostPlaces.Is(s.hostTx.lastHost.row, "name", name) {
 		return true, nil
 	}
 	var id string

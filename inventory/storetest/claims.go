@@ -330,7 +330,8 @@ func knownClaimable(t *testing.T, s inventory.Store) {
 			return err
 		})
 	}
-	same(t, "hosts, whether they have power and whether they are the known ones", []string{"host-00001 true false", "host-00009 false true", "z-again false false"}, have)
+	want := []string{"host-00001 true false", "host-00009 false true", "z-again false false"}
+	same(t, "hosts, whether they have power, and whether they are the known ones", want, have)
 }
 
 // hostsOfPool has a machine of no pool, one of the default pool and one of another, each with a host.

@@ -92,6 +92,7 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 		{"the audit is found, filtered and paged", audits},
 		{"a view is its owner's, or everybody's", views},
 		{"what other tables know of hosts is read with them", hostExtras},
+		{"a transaction reads what it has stored as others read it later", readsItsOwn},
 		{"a failed write leaves no trace", rollback},
 		{"a panicking write leaves no trace", panics},
 		{"failing writes do not take others along", rollbackInGroup},

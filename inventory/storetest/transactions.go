@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -239,4 +240,112 @@ func concurrentMAC(t *testing.T, s inventory.Store) {
 	all.Wait()
 	same(t, "winners", fmt.Sprint(1), fmt.Sprint(won.Load()))
 	same(t, "hosts", 1, countHosts(t, s))
+}
+
+// readsItsOwn changes a host and a machine, and reads them in the same transaction: they are as everybody reads them later. Texts that not
+// every database keeps byte for byte, times between two milliseconds and empty maps are among them. Nobody shares what others have read.
+func readsItsOwn(t *testing.T, s inventory.Store) {
+	createProfile(t, s)
+	createHosts(t, s, Host(1), Host(2))
+	createMachines(t, s, Machine(1))
+	for _, text := range []string{"plain", "a\x00b\xffc"} {
+		var host inventory.Host
+		var machine inventory.Machine
+		find := func(tx inventory.Tx) (h inventory.Host, m inventory.Machine) {
+			h, err := tx.FindHost(Host(1).ID)
+			if err != nil {
+				t.Error(err)
+			}
+			byName, err := tx.FindHostByName(h.Name)
+			if err != nil {
+				t.Error(err)
+			}
+			same(t, "host by name", h, byName)
+			if m, err = tx.FindMachineByUID(Machine(1).UID); err != nil {
+				t.Error(err)
+			}
+			again, err := tx.FindMachine(m.Name)
+			if err != nil {
+				t.Error(err)
+			}
+			same(t, "machine by name", m, again)
+			return h, m
+		}
+		change := func(what string, fn func(tx inventory.Tx, h *inventory.Host, m *inventory.Machine) error) {
+			write(t, s, func(tx inventory.Tx) error {
+				h, m := find(tx)
+				if _, err := tx.FindHost(Host(2).ID); err != nil { // another one comes between
+					return err
+				}
+				if err := fn(tx, &h, &m); err != nil {
+					return err
+				}
+				host, machine = find(tx)
+				spoiled, other := find(tx)
+				for i := range spoiled.NICs {
+					spoiled.NICs[i].Name = "spoiled"
+				}
+				for key := range spoiled.Labels {
+					spoiled.Labels[key] = "spoiled"
+				}
+				for i := range other.Hooks {
+					other.Hooks[i].Owner = "spoiled"
+				}
+				h, m = find(tx)
+				same(t, what+": host after a change of a copy", host, h)
+				same(t, what+": machine after a change of a copy", machine, m)
+				return nil
+			})
+			read(t, s, func(tx inventory.Tx) error {
+				h, m := find(tx)
+				same(t, what+": host", h, host)
+				same(t, what+": machine", m, machine)
+				return nil
+			})
+		}
+		later := Now.Add(time.Hour + 1234567)
+		change("update", func(tx inventory.Tx, h *inventory.Host, m *inventory.Machine) error {
+			h.AssetTag, h.FreedAt, h.Facts, h.Labels = text, later, map[string]string{}, map[string]string{"a": text}
+			h.Taints, h.NICs[0].Name = []inventory.Taint{{Key: "gpu"}}, text
+			m.Reason, m.NextAt, m.Parameters, m.KernelArgs = text, later, map[string]string{}, []string{text}
+			m.Hooks = []inventory.Hook{{Step: inventory.PreBoot, Owner: text, AckedAt: later}}
+			if err := tx.UpdateHost(h, later); err != nil {
+				return err
+			}
+			return tx.UpdateMachine(m, later)
+		})
+		change("again", func(tx inventory.Tx, h *inventory.Host, m *inventory.Machine) error {
+			for range 2 {
+				h.StateReason, m.Hint = h.StateReason+text, m.Hint+text
+				if err := tx.UpdateHost(h, later); err != nil {
+					return err
+				}
+				if err := tx.UpdateMachine(m, later); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		c := claim(1, Machine(1), Host(1))
+		change("claim", func(tx inventory.Tx, _ *inventory.Host, _ *inventory.Machine) error {
+			if err := tx.CreateClaim(&c, later); err != nil {
+				return err
+			}
+			h, m := find(tx)
+			h.FailureN, m.AttemptN = h.FailureN+1, m.AttemptN+1
+			if err := tx.UpdateHost(&h, later); err != nil {
+				return err
+			}
+			return tx.UpdateMachine(&m, later)
+		})
+		change("end of the claim", func(tx inventory.Tx, _ *inventory.Host, _ *inventory.Machine) error { return tx.DeleteClaim(c.ID) })
+		change("a new machine", func(tx inventory.Tx, _ *inventory.Host, m *inventory.Machine) error {
+			if err := tx.DeleteMachine(m.Name); err != nil {
+				return err
+			}
+			n := Machine(1)
+			n.Reason, n.NextAt, n.Parameters = text, later, map[string]string{"b": "c"}
+			return tx.CreateMachine(&n, later)
+		})
+	}
 }

@@ -123,9 +123,15 @@ func (f *free) forget(now time.Time) {
 	}
 }
 
+// stock is what placement remembers of hosts from one round to the next.
+type stock struct {
+	inspections inspections
+	free        free
+}
+
 // candidates are the hosts that may be claimed, with what they are made of.
-func (p *Placer) candidates(tx inventory.Tx, now time.Time) ([]placement.Candidate, error) {
-	hosts, err := p.free.list(tx, now)
+func (s *stock) candidates(tx inventory.Tx, now time.Time) ([]placement.Candidate, error) {
+	hosts, err := s.free.list(tx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +145,7 @@ func (p *Placer) candidates(tx inventory.Tx, now time.Time) ([]placement.Candida
 	}
 	all := make([]placement.Candidate, 0, len(hosts))
 	for _, h := range hosts {
-		one, i, err := p.inspections.candidate(tx, *h.Host, h.InspectionN)
+		one, i, err := s.inspections.candidate(tx, *h.Host, h.InspectionN)
 		if err != nil {
 			return nil, err
 		}

@@ -28,13 +28,12 @@ const (
 
 // Placer finds hosts for the machines that wait for one.
 type Placer struct {
-	cfg         *Config
-	inspections inspections
-	rejections  rejections
-	free        free        // the driver's own
-	forecast    forecast    // the driver's own
-	placeAfter  time.Time   // the driver's own
-	hasFreed    atomic.Bool // a host has become available since machines were placed
+	cfg        *Config
+	rejections rejections
+	stock      stock       // the driver's own
+	forecast   forecast    // the driver's own
+	placeAfter time.Time   // the driver's own
+	hasFreed   atomic.Bool // a host has become available since machines were placed
 }
 
 // MayPlace lets every machine that waits look for a host in the next round, because one may have become available.
@@ -66,19 +65,19 @@ func (p *Placer) Place(ctx context.Context) error {
 			due, err = tx.ListDueMachines(now, placeAtOnce)
 		}
 		if err != nil || len(due) == 0 {
-			p.free.forget(now)
+			p.stock.free.forget(now)
 			return err
 		}
 		demands, err := demandsOf(tx, due, now)
 		if err != nil {
 			return err
 		}
-		candidates, err := p.candidates(tx, now)
+		candidates, err := p.stock.candidates(tx, now)
 		if err != nil {
 			return err
 		}
 		choices = placement.Allocate(demands, candidates)
-		return p.forecast.outlook(tx, &p.inspections, demands, choices, now)
+		return p.forecast.outlook(tx, &p.stock.inspections, demands, choices, now)
 	})
 	if err != nil {
 		return err

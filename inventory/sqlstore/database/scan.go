@@ -4,6 +4,8 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"reflect"
+	"strings"
+	"unicode/utf8"
 )
 
 // Scan copies the columns of a row to where they belong. A destination is a pointer to a text, a number, a boolean or bytes, or reads
@@ -20,7 +22,64 @@ type Querier interface {
 type Rows interface {
 	// Next reads the next row, which replaces the one before. The Scan is nil after the last one.
 	Next() (Scan, error)
+	// Row is the row that Next has read, until the next one.
+	Row() Row
 	Close() error
+}
+
+// Row is a row as the database has it: texts, 64-bit integers, bytes and nil. They are in the order of the columns of the query.
+type Row []driver.Value
+
+// Scan copies the columns of the row to where they belong.
+func (r Row) Scan(dest ...any) error { return Columns(dest, r) }
+
+// RowOf is what a row holds after a statement with these arguments. It returns nil if a database may keep one of the texts in another way.
+func RowOf(args []any) Row {
+	row := make(Row, len(args))
+	for i, a := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(a)
+		if text, is := v.(string); err != nil || is && (strings.Contains(text, "\x00") || !utf8.ValidString(text)) {
+			return nil
+		}
+		row[i] = v
+	}
+	return row
+}
+
+// Places says where in a row the columns are.
+type Places map[string]int
+
+// PlacesOf are those of some columns in their order.
+func PlacesOf(columns []string) Places {
+	p := Places{}
+	for i, c := range columns {
+		p[c] = i
+	}
+	return p
+}
+
+// Text is a text in a row.
+func (p Places) Text(row Row, column string) string {
+	s, _ := row[p[column]].(string)
+	return s
+}
+
+// Number is a number in a row.
+func (p Places) Number(row Row, column string) int64 {
+	n, _ := row[p[column]].(int64)
+	return n
+}
+
+// Is reports whether a row is known, and has a value in a column.
+func (p Places) Is(row Row, column string, value any) bool {
+	return row != nil && row[p[column]] == value
+}
+
+// Set changes a row.
+func (p Places) Set(row Row, values map[string]any) {
+	for column, v := range values {
+		row[p[column]] = v
+	}
 }
 
 // Each runs a query and calls fn for every row, until there is none or fn fails.

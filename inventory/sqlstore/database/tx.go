@@ -2,6 +2,7 @@ package database
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -138,6 +139,25 @@ func (t *Tx) First(fn func(Scan) error, query string, args ...any) (found bool, 
 		return errEnough
 	}, query, args...)
 	return found, err
+}
+
+// One runs a query and returns its first row, nil if there is none.
+func (t *Tx) One(query string, args ...any) (row Row, err error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	rows, err := t.conn.Query(query, args)
+	if err != nil {
+		return nil, t.check(err)
+	}
+	scan, err := rows.Next()
+	if err == nil && scan != nil {
+		row = slices.Clone(rows.Row())
+	}
+	if closed := rows.Close(); err == nil {
+		err = closed
+	}
+	return row, t.check(err)
 }
 
 // Each runs a query and calls fn for every row. The rows are those of the transaction's snapshot. Fn may use its row until it returns:

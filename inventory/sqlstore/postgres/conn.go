@@ -324,6 +324,9 @@ func (r *rows) Next() (database.Scan, error) {
 
 func (r *rows) scan(dest ...any) error { return database.Columns(dest, r.row) }
 
+// Row implements database.Rows.
+func (r *rows) Row() database.Row { return r.row }
+
 // Close implements database.Rows.
 func (r *rows) Close() error { return nil }
 

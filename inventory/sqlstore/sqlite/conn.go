@@ -190,6 +190,9 @@ func (r *rows) Next() (database.Scan, error) {
 	return r.scan, nil
 }
 
+// Row implements database.Rows.
+func (r *rows) Row() database.Row { return r.columns }
+
 // Close implements database.Rows.
 func (r *rows) Close() error {
 	clear(r.columns)
