@@ -323,3 +323,34 @@ func TestOfTheLifeWrongRequestsSayWhatToDo(t *testing.T) {
 		})
 	}
 }
+
+// fading is a store whose database goes away for readers as soon as something is so.
+type fading struct {
+	inventory.Store
+	isSo func(inventory.Tx) bool
+}
+
+// Read implements inventory.Store.
+func (f fading) Read(ctx context.Context, fn func(inventory.Tx) error) error {
+	return f.Store.Read(ctx, func(tx inventory.Tx) error {
+		if f.isSo(tx) {
+			return inventory.Errorf(inventory.Unavailable, "the database cannot be reached")
+		}
+		return fn(tx)
+	})
+}
+
+// A history of whole servers found this: a machine was deleted, the database went away, and the answer said that it cannot be reached.
+func TestADeletionIsToldAlsoWhenTheDatabaseGoesAwayAfterIt(t *testing.T) {
+	wasThere := false
+	r := newRig(t, func(c *Config) {
+		c.Store = fading{c.Store, func(tx inventory.Tx) bool {
+			_, err := tx.FindMachine("old-1")
+			wasThere = wasThere || err == nil
+			return wasThere && err != nil
+		}}
+	})
+	r.seed()
+	r.adopted()
+	r.must(204, nil, "DELETE", "/api/v1/machines/old-1", "")
+}

@@ -30,6 +30,7 @@ type state struct {
 	holder string // who has the thing; for a register, the instance that wrote last
 	epoch  int64
 	value  string
+	isOver bool // all answers were given
 }
 
 // model is what one program alone would do: pure, one request after the other, for one key. It returns the next state, and whether the
@@ -70,7 +71,7 @@ func holding(again bool) model {
 			return s, s.holder != r.Who
 		case a.Is == Refused: // it names who has the thing at that moment
 			return s, a.Holder == s.holder
-		case can: // nobody knows. If it has changed nothing, its moment is after all others
+		case can: // nobody knows
 			return next, true
 		}
 		return s, true
@@ -106,8 +107,8 @@ func once(s state, r Request, a Answer) (state, bool) {
 // before it, when, and what. An epoch belongs to one instance, and never comes again after a later one: that is what fences are for. A read
 // by any instance says what was written last, and not what it remembers.
 func register(s state, r Request, a Answer) (state, bool) {
-	sawLast := state{a.Holder, a.Epoch, a.Value} == s
-	next := state{r.Who, r.Epoch, r.Value}
+	sawLast := state{holder: a.Holder, epoch: a.Epoch, value: a.Value} == s
+	next := state{holder: r.Who, epoch: r.Epoch, value: r.Value}
 	can := r.Epoch > s.epoch || r.Epoch == s.epoch && r.Who == s.holder
 	switch {
 	case r.Do == Read:
@@ -162,6 +163,9 @@ func (s state) text() string {
 
 // text says, for people, what was asked and answered.
 func text(r Request, a Answer) string {
+	if r.Do == end {
+		return "the end"
+	}
 	asked := r.Who + ": " + string(r.Do) + " " + r.Key
 	switch {
 	case r.Do == Write && r.Model == Versions:
@@ -173,7 +177,7 @@ func text(r Request, a Answer) string {
 	}
 	heard := " -> " + string(a.Is)
 	if r.Do == Read || a.Holder != "" || a.Value != "" {
-		heard += ", " + state{a.Holder, a.Epoch, a.Value}.text()
+		heard += ", " + state{holder: a.Holder, epoch: a.Epoch, value: a.Value}.text()
 	}
 	return asked + heard
 }

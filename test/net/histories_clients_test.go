@@ -45,7 +45,7 @@ func (p *past) asker(name string) *asker {
 func (p *past) ask() {
 	p.began = time.Now()
 	for n, mac := range machineMACs() {
-		m := &machine{asker: p.asker(fmt.Sprint("machine-", n)), mac: mac, may: map[string]bool{}}
+		m := &machine{asker: p.asker(fmt.Sprint("machine-", n)), mac: mac, isPatient: n%2 == 0, may: map[string]bool{}}
 		p.repeat(m.asker, m.live)
 	}
 	for kind, do := range map[string]struct {

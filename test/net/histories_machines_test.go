@@ -17,7 +17,7 @@ import (
 // There are fewer addresses than machines, so that they meet.
 const (
 	addressN = 4
-	machineN = 6
+	machineN = 8
 )
 
 func addressOf(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 1, byte(1 + n)}) }
@@ -30,9 +30,11 @@ func machineMACs() (all []inventory.MAC) {
 }
 
 const (
-	offerFor = time.Second             // a machine waits for an offer
-	ackFor   = 1500 * time.Millisecond // and for an acknowledgement, before it begins again
-	lateFor  = 15 * time.Second        // an acknowledgement counts, however late it comes
+	offerFor   = time.Second             // a machine waits for an offer
+	ackFor     = 1500 * time.Millisecond // and for an acknowledgement, before it begins again
+	patientFor = 14 * time.Second        // or, if it is patient, as long as the client of an operating system
+	lateFor    = 16 * time.Second        // an acknowledgement counts, however late it comes
+	holdFor    = 2 * time.Second         // at most, before it renews or releases its address
 )
 
 // air is the network of the machines: one socket for all, and for each question where its answer goes.
@@ -88,8 +90,10 @@ func (w *air) send(m *dhcpv4.DHCPv4) (answers <-chan *dhcpv4.DHCPv4, forget func
 type machine struct {
 	*asker
 	mac inventory.MAC
-	may map[string]bool // addresses that may be its own, as far as it knows
-	has string          // the address of the last acknowledgement
+	// isPatient says that it waits for the server that has made the offer. Others ask all servers again soon, so that addresses are taken.
+	isPatient bool
+	may       map[string]bool // addresses that may be its own, as far as it knows
+	has       string          // the address of the last acknowledgement
 }
 
 func (m *machine) message(kind dhcpv4.MessageType, more ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
@@ -99,10 +103,13 @@ func (m *machine) message(kind dhcpv4.MessageType, more ...dhcpv4.Modifier) *dhc
 
 // live is one of the things that a machine does.
 func (m *machine) live() {
-	switch {
-	case m.has == "":
+	if m.has == "" {
 		m.boot()
-	case m.dice.IntN(3) == 0:
+		return
+	}
+	time.Sleep(time.Duration(m.dice.Int64N(int64(holdFor))))
+	switch {
+	case m.dice.IntN(2) == 0:
 		m.renew()
 	default:
 		m.release()
@@ -180,8 +187,15 @@ func (m *machine) take(at string, isOwn bool, request *dhcpv4.DHCPv4) {
 		if a.Is == history.Done {
 			m.has = at
 		}
-	case <-time.After(ackFor):
+	case <-time.After(m.patience()):
 	}
+}
+
+func (m *machine) patience() time.Duration {
+	if m.isPatient && m.ctx.Err() == nil {
+		return patientFor
+	}
+	return ackFor
 }
 
 // release gives an address back. Nobody acknowledges that, so the machine reads whether a server has heard it.

@@ -34,6 +34,7 @@ type past struct {
 	dice    *rand.Rand // orders the faults
 	dir     string     // of the journals
 	air     *air
+	network string // the duty to answer the machines
 	began   time.Time
 	rounds  int
 	work    sync.WaitGroup
@@ -71,7 +72,9 @@ func newPast(t *testing.T, seed uint64, last time.Duration) *past {
 		if t.Failed() {
 			t.Logf("the seed is %d", seed)
 			for i := range p.servers {
-				t.Logf("%s said at last:\n%s", p.name(i), lastLines(p.process(i).Text(), 40))
+				if is := p.process(i); is != nil {
+					t.Logf("%s said at last:\n%s", p.name(i), lastLines(is.Text(), 40))
+				}
 			}
 		}
 	})
@@ -126,8 +129,8 @@ func (p *past) signal(i int, s syscall.Signal) {
 	}
 }
 
-// leader is the server with the engine, and the epoch, once that is later than the one before.
-func (p *past) leader(before int64) (int, int64) {
+// holder is the server with a duty, and the epoch, once that is later than the one before.
+func (p *past) holder(duty string, before int64) (int, int64) {
 	p.T.Helper()
 	var seen []inventory.Duty
 	for until := time.Now().Add(45 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
@@ -137,7 +140,7 @@ func (p *past) leader(before int64) (int, int64) {
 		}
 		seen = all
 		for _, d := range all {
-			if d.Name != inventory.DutyEngine || d.Epoch <= before {
+			if d.Name != duty || d.Epoch <= before {
 				continue
 			}
 			if i := slices.IndexFunc(p.servers, func(a *appliance) bool {
@@ -148,43 +151,44 @@ func (p *past) leader(before int64) (int, int64) {
 			}
 		}
 	}
-	p.T.Fatalf("nobody has the engine after epoch %d: %+v", before, seen)
+	p.T.Fatalf("nobody has %s after epoch %d: %+v", duty, before, seen)
 	return 0, 0
 }
 
-// The faults. Each ends with all servers and lines as they were before.
+// duty is one that a fault hits.
+func (p *past) duty() string {
+	if p.dice.IntN(2) == 0 {
+		return p.network
+	}
+	return inventory.DutyEngine
+}
 
-// pauses stops the leader, whose line is slow so that it waits for the database at that moment, until another server leads. It wakes up, and
-// does what it was about to do.
-func (p *past) pauses() {
-	i, epoch := p.leader(0)
-	p.T.Logf("%s leads, and is paused", p.name(i))
+// The faults. Each ends with all lines as they were before, and with a server that runs or starts again.
+
+// pauses stops the holder of a duty, whose line is slow so that it waits for the database at that moment, until another server has the duty.
+// It wakes up, and does what it was about to do.
+func (p *past) pauses(duty string) {
+	i, epoch := p.holder(duty, 0)
+	p.T.Logf("%s has %s, and is paused", p.name(i), duty)
 	p.slowed(i)
 	time.Sleep(2 * time.Second)
 	p.signal(i, syscall.SIGSTOP)
-	p.leader(epoch)
+	p.holder(duty, epoch)
 	time.Sleep(time.Second)
 	p.signal(i, syscall.SIGCONT)
 	time.Sleep(time.Second)
 	p.lines[i].Mend(p.T.Context())
 }
 
-// kills ends the leader at once, when it waits for the database as well.
-func (p *past) kills() {
-	i, epoch := p.leader(0)
-	p.T.Logf("%s leads, and is killed", p.name(i))
+// kills ends the holder of a duty at once, when it waits for the database as well.
+func (p *past) kills(duty string) {
+	i, epoch := p.holder(duty, 0)
+	p.T.Logf("%s has %s, and is killed", p.name(i), duty)
 	p.slowed(i)
 	time.Sleep(2 * time.Second)
 	p.signal(i, syscall.SIGKILL)
 	p.lines[i].Mend(p.T.Context())
-	p.leader(epoch)
-}
-
-// killsOne ends a server, which may lead or not.
-func (p *past) killsOne() {
-	i := p.dice.IntN(len(p.servers))
-	p.T.Logf("%s is killed", p.name(i))
-	p.signal(i, syscall.SIGKILL)
+	p.holder(duty, epoch)
 }
 
 // cuts ends the connections of a server to the database, and lets it make none for a while.
@@ -196,11 +200,11 @@ func (p *past) cuts() {
 	p.lines[i].Join(p.T)
 }
 
-// swallows loses the answers of the database to the leader, also those to COMMIT. The connections stay open.
-func (p *past) swallows() {
-	i, _ := p.leader(0)
+// swallows loses the answers of the database to the holder of a duty, also those to COMMIT. The connections stay open.
+func (p *past) swallows(duty string) {
+	i, _ := p.holder(duty, 0)
 	by := p.some(2*time.Second, 6*time.Second)
-	p.T.Logf("%s leads, and hears no answers of the database for %s", p.name(i), by)
+	p.T.Logf("%s has %s, and hears no answers of the database for %s", p.name(i), duty, by)
 	p.lines[i].Swallow(p.T, line.Answers)
 	time.Sleep(by)
 	p.lines[i].Mend(p.T.Context())
@@ -215,11 +219,11 @@ func (p *past) resets() {
 	p.lines[i].Mend(p.T.Context())
 }
 
-// slows delays what the leader and the database say.
-func (p *past) slows() {
-	i, _ := p.leader(0)
+// slows delays the answers of the database to the holder of a duty.
+func (p *past) slows(duty string) {
+	i, _ := p.holder(duty, 0)
 	by := p.some(4*time.Second, 10*time.Second)
-	p.T.Logf("%s leads, and its line is slow for %s", p.name(i), by)
+	p.T.Logf("%s has %s, and its line is slow for %s", p.name(i), duty, by)
 	p.slowed(i)
 	time.Sleep(by)
 	p.lines[i].Mend(p.T.Context())
@@ -227,7 +231,7 @@ func (p *past) slows() {
 
 func (p *past) slowed(i int) {
 	p.T.Helper()
-	p.lines[i].Slow(p.T, line.Answers, 200*time.Millisecond, 100*time.Millisecond)
+	p.lines[i].Slow(p.T, line.Answers, 300*time.Millisecond, 100*time.Millisecond)
 }
 
 func (p *past) name(i int) string { return "server " + string(rune('a'+i)) }
@@ -249,6 +253,7 @@ func (p *past) fill() {
 		t.Fatalf("%+v: %v", subnets, err)
 	}
 	subnet := subnets.Items[0]
+	p.network = inventory.NetworkDuty(subnet.Name)
 	subnet.Ranges = []inventory.Range{{First: netip.MustParseAddr("10.77.1.1"), Last: addressOf(addressN - 1)}}
 	if _, err := api.Subnets.Put(ctx, subnet.Name, subnet); err != nil {
 		t.Fatal(err)
@@ -295,7 +300,7 @@ func thing(kind string, round, k int) string { return fmt.Sprintf("%s-%d-%d", ki
 func (p *past) judge() {
 	t := p.T
 	t.Helper()
-	p.leader(0)
+	p.holder(inventory.DutyEngine, 0)
 	time.Sleep(2 * time.Second)
 	p.end()
 	p.work.Wait()
@@ -326,12 +331,14 @@ func (p *past) judge() {
 	t.Logf("answers that were no:\n%s", strings.Join(noes, "\n"))
 }
 
-// TestPostgreSQLServersAnswerAsOneWould asks three whole servers at once, while the leader is paused and wakes up.
+// TestPostgreSQLServersAnswerAsOneWould asks three whole servers at once, while the one that answers DHCP and then the leader are paused and
+// wake up.
 func TestPostgreSQLServersAnswerAsOneWould(t *testing.T) {
 	p := newPast(t, 1, 40*time.Second)
 	p.ask()
 	time.Sleep(2 * time.Second)
-	p.pauses()
+	p.pauses(p.network)
+	p.pauses(inventory.DutyEngine)
 	p.judge()
 }
 
@@ -359,7 +366,10 @@ func TestPostgreSQLLongHistoriesOfServers(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p := newPast(t, seed, last+time.Minute)
 			p.ask()
-			faults := []func(){p.pauses, p.kills, p.killsOne, p.cuts, p.swallows, p.resets, p.slows}
+			faults := []func(){
+				func() { p.pauses(p.network) }, func() { p.pauses(inventory.DutyEngine) }, func() { p.kills(p.network) },
+				func() { p.kills(inventory.DutyEngine) }, func() { p.swallows(p.duty()) }, func() { p.slows(p.duty()) }, p.cuts, p.resets,
+			}
 			for began := time.Now(); time.Since(began) < last; {
 				p.dice.Shuffle(len(faults), func(i, k int) { faults[i], faults[k] = faults[k], faults[i] })
 				for _, f := range faults {

@@ -245,25 +245,25 @@ func (s *Server) deleteMachine(req *rest.Request, in *deleteMachineInput) (*rest
 	}
 	req.Trail.Concern(m.HostID)
 	rest.Edited(req, "machine", m.Name, inventory.AuditDelete, m, nil, 0)
-	req.Trail.Lastly(func(tx inventory.Tx) error {
-		_, err := tx.FindMachineByUID(m.UID)
-		if inventory.IsKind(err, inventory.NotFound) {
+	// The answer is read in the transaction of the deletion. Afterwards the database may be gone, and a refusal would say that the machine is
+	// still there.
+	var left inventory.Machine
+	isGone := false
+	req.Trail.Lastly(func(tx inventory.Tx) (err error) {
+		left, err = tx.FindMachineByUID(m.UID)
+		if isGone = inventory.IsKind(err, inventory.NotFound); isGone {
 			req.Trail.Succeeds(http.StatusNoContent)
 			return nil
 		}
 		return err
 	})
-	if m, err = s.cfg.Engine.DeleteMachine(req, in.Name, in.Force, s.rest.Asker(req)); err != nil {
+	if _, err := s.cfg.Engine.DeleteMachine(req, in.Name, in.Force, s.rest.Asker(req)); err != nil {
 		return nil, err
 	}
-	err = s.rest.Store.Read(req, func(tx inventory.Tx) error {
-		m, err = tx.FindMachineByUID(m.UID)
-		return err
-	})
-	if inventory.IsKind(err, inventory.NotFound) {
+	if isGone {
 		return &rest.Written{Status: http.StatusNoContent}, nil
 	}
-	return machineWritten(nil, m, false, http.StatusAccepted), err
+	return machineWritten(nil, left, false, http.StatusAccepted), nil
 }
 
 func (in *deleteMachineInput) Asked() string {
