@@ -2,7 +2,6 @@ package net_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,9 +14,7 @@ import (
 // TestPostgreSQLFailsOverInSeconds kills the leader ten times, and measures how long machines wait for an address, and people for an
 // answer. The leader answers DHCP, too. So each time both have to move.
 func TestPostgreSQLFailsOverInSeconds(t *testing.T) {
-	if os.Getenv("SLIPWAY_LONG") == "" {
-		t.Skip("takes three minutes; run: make test-long RUN=TestPostgreSQLFailsOverInSeconds")
-	}
+	needsLong(t, "three minutes")
 	both := newInstances(t, "a", "b")
 	leads, other := both[0], both[1]
 	leads.Start()

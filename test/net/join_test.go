@@ -160,9 +160,9 @@ func (j *joining) refused(what string, a joinAll, want string) {
 	}
 }
 
-func (j *joining) invite(name string) wire.NewInvitation {
+func (j *joining) invite(w client.InvitationWish) wire.NewInvitation {
 	j.t.Helper()
-	made, err := j.first.API.Instances.Invite(j.t.Context(), name)
+	made, err := j.first.API.Instances.Invite(j.t.Context(), w)
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -173,12 +173,12 @@ func (j *joining) invite(name string) wire.NewInvitation {
 // is killed.
 func TestPostgreSQLANewMachineJoins(t *testing.T) {
 	j := newJoining(t)
-	made := j.invite("")
+	made := j.invite(client.InvitationWish{})
 	at := strings.Join(made.Addresses, ",")
 	if at != "10.77.0.1:8069" || made.Command != "sudo slipway instance join "+at {
 		t.Errorf("%+v", made)
 	}
-	old := j.invite("c")
+	old := j.invite(client.InvitationWish{Name: "c"})
 	if err := j.first.API.Instances.Withdraw(t.Context(), old.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestPostgreSQLANewMachineJoins(t *testing.T) {
 	j.first.awaits(t, 5*time.Second, "a alive leads, b alive")
 
 	// The new instance passes on what a third machine asks, and both are named.
-	third := j.invite("c")
+	third := j.invite(client.InvitationWish{Name: "c"})
 	if got := strings.Join(third.Addresses, ","); got != "10.77.0.1:8069,10.77.0.2:8069" {
 		t.Errorf("the addresses are %s", got)
 	}
@@ -250,5 +250,30 @@ func TestPostgreSQLANewMachineJoins(t *testing.T) {
 	}
 	if !strings.Contains(events, "the machine at 10.77.0.2 was handed secret.key") {
 		t.Errorf("no event says that the key was handed over:\n%s", events)
+	}
+}
+
+// TestPostgreSQLALateMachineIsRefused shows a code after its end. A machine that has used it in time, and then failed a check, is refused, too.
+func TestPostgreSQLALateMachineIsRefused(t *testing.T) {
+	needsLong(t, "a minute")
+	j := newJoining(t)
+	_, err := j.first.API.Instances.Invite(t.Context(), client.InvitationWish{For: inventory.Duration(time.Second)})
+	if !inventory.IsKind(err, inventory.Invalid) {
+		t.Errorf("an invitation for a second: %v", err)
+	}
+	minute := client.InvitationWish{For: inventory.Duration(time.Minute)}
+	made, used := j.invite(minute), j.invite(minute)
+	at := strings.Join(made.Addresses, ",")
+	ahead := joinAll{Addresses: at, Code: used.Code, Name: "b", Ahead: time.Hour}
+	j.refused("a wrong clock", ahead, "the clock of this machine is 1h ahead of")
+	time.Sleep(time.Until(used.ExpiresAt) + time.Second)
+	j.refused("the machine that has used it", joinAll{Addresses: at, Code: used.Code, Name: "b"}, "the code has expired: it was good until")
+	if err := os.Remove(filepath.Join(j.second.Data, "join.proof")); err != nil {
+		t.Fatal(err)
+	}
+	j.refused("a late machine", joinAll{Addresses: at, Code: made.Code, Name: "b"}, "the code has expired: it was good until")
+	all, err := j.first.API.Instances.Invitations(t.Context())
+	if err != nil || len(all) != 2 || all[0].State != "used" || all[1].State != "expired" {
+		t.Errorf("the invitations are %+v, %v", all, err)
 	}
 }

@@ -3,6 +3,7 @@
 package net_test
 
 import (
+	"os"
 	"testing"
 
 	"slipway.dev/slipway/test/netlab"
@@ -29,6 +30,14 @@ func newLab(t *testing.T, programs ...string) *lab {
 // of returns the same namespaces for a test of their test.
 func (l *lab) of(t *testing.T) *lab {
 	return &lab{&netlab.Lab{T: t, Prefix: l.Prefix, Dir: l.Dir}}
+}
+
+// needsLong skips a test that takes some time, where nobody wants those.
+func needsLong(t *testing.T, takes string) {
+	t.Helper()
+	if os.Getenv("SLIPWAY_LONG") == "" {
+		t.Skipf("takes %s; run: make test-long RUN=%s", takes, t.Name())
+	}
 }
 
 type process = netlab.Process

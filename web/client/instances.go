@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/wire"
 )
 
@@ -23,12 +24,15 @@ func (i Instances) Undrain(ctx context.Context, name string) (is wire.Instance, 
 	return is, i.c.call(ctx, http.MethodPost, i.at(name)+"/undrain", nil, nil, &is)
 }
 
-// Invite makes an invitation for a machine to become an instance. Name is what that one must be called, "" leaves it to the machine.
-func (i Instances) Invite(ctx context.Context, name string) (made wire.NewInvitation, err error) {
-	body := struct {
-		Name string `json:"name,omitempty"`
-	}{name}
-	return made, i.c.call(ctx, http.MethodPost, invitations, nil, body, &made)
+// InvitationWish is what an admin wants of an invitation.
+type InvitationWish struct {
+	Name string             `json:"name,omitempty"` // what the new instance must be called; "" leaves it to the machine
+	For  inventory.Duration `json:"for,omitempty"`  // how long its code is good; 0 is 15 minutes
+}
+
+// Invite makes an invitation for a machine to become an instance.
+func (i Instances) Invite(ctx context.Context, w InvitationWish) (made wire.NewInvitation, err error) {
+	return made, i.c.call(ctx, http.MethodPost, invitations, nil, w, &made)
 }
 
 // Invitations lists them, the newest first.

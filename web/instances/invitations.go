@@ -2,6 +2,7 @@ package instances
 
 import (
 	"net/http"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/rest"
@@ -14,8 +15,8 @@ func (s *Server) addInvitations() {
 	rest.Register(s.rest, rest.Operation{
 		Method: http.MethodPost, Path: path, ID: "create-invitation", Tag: tag, Summary: "Invite a machine to become an instance",
 		Needs: inventory.Admin,
-		About: "The answer has the command for the new machine, with a code that is shown only once. The code is good for 15 minutes, " +
-			"for one machine. " +
+		About: "The answer has the command for the new machine, with a code that is shown only once. The code is good for one machine, " +
+			"for 15 minutes or the time in the request. " +
 			"Anybody with this code gets secret.key and the password of the database.",
 		Status: http.StatusCreated, Errors: []int{http.StatusConflict},
 	}, s.invite)
@@ -40,7 +41,8 @@ func (s *Server) addInvitations() {
 
 type invitationInput struct {
 	Body struct {
-		Name string `json:"name,omitempty" doc:"What the new instance must be called; without it, the new machine chooses" maxLength:"63"`
+		Name string             `json:"name,omitempty" doc:"What the new instance is called; absent: the new machine chooses" maxLength:"63"`
+		For  inventory.Duration `json:"for,omitempty" doc:"How long the code is good, 1m to 1h; 15m when it is left out"`
 	}
 }
 
@@ -56,7 +58,7 @@ func (s *Server) invite(req *rest.Request, in *invitationInput) (*rest.One[wire.
 	if err != nil {
 		return nil, err
 	}
-	made, err := to.Invite(req, in.Body.Name, req.By())
+	made, err := to.Invite(req, in.Body.Name, req.By(), time.Duration(in.Body.For))
 	if err != nil {
 		return nil, err
 	}

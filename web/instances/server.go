@@ -2,6 +2,7 @@ package instances
 
 import (
 	"context"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/duty"
@@ -18,7 +19,7 @@ type Config struct {
 
 // Inviter lets machines become instances.
 type Inviter interface {
-	Invite(ctx context.Context, name, by string) (wire.NewInvitation, error)
+	Invite(ctx context.Context, name, by string, life time.Duration) (wire.NewInvitation, error)
 	Invitations() []wire.Invitation
 	Withdraw(ctx context.Context, id string) (wire.Invitation, error)
 }

@@ -106,7 +106,7 @@ func TestFilesOfSharedSettingsMove(t *testing.T) {
 
 func TestAServerOnSQLiteHandsNothingOver(t *testing.T) {
 	a := &appliance{cfg: Default(), log: slog.New(slog.DiscardHandler)}
-	made, err := a.newBook().Invite(t.Context(), "", "alice")
+	made, err := a.newBook().Invite(t.Context(), "", "alice", 0)
 	if !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(err.Error(), "file of SQLite") ||
 		!strings.Contains(inventory.HintOf(err), "slipway database move") || made.Code != "" {
 		t.Errorf("%+v, %v", made, err)

@@ -1,7 +1,7 @@
 // Package column says how the database keeps the fields of a record. A time is milliseconds since 1970. A list is JSON, and an empty list
 // is the empty text. A Column is made for one field of one record. It reads the column into the field, and says what to store for it.
 //
-// Nothing is guessed: a value that does not fit into the field is an error.
+// Nothing is guessed: a value that does not fit into the field is an error, unless the field is Edited.
 package column
 
 import (

@@ -9,17 +9,19 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/cmd/slipway/newcomer"
 	"slipway.dev/slipway/cmd/slipway/serve/invite"
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 	"slipway.dev/slipway/web/wire"
 )
 
 type instanceInvite struct {
-	Name string `help:"Name that the new instance must have (default: the new machine chooses)." placeholder:"NAME"`
+	Name string        `help:"Name that the new instance must have (default: the new machine chooses)." placeholder:"NAME"`
+	For  time.Duration `default:"15m" help:"How long the code works, 1m to 1h." placeholder:"DURATION"`
 }
 
 // Help says what the code is worth.
 func (*instanceInvite) Help() string {
-	return "Run the command that it prints on the new machine, within 15 minutes, and give it the code in the line below. " +
+	return "Run the command that it prints on the new machine, within 15 minutes or the time of --for, and give it the code in the line below. " +
 		"It works for one machine. " +
 		"Anybody with the code gets secret.key and the password of the database: send it only where you would send these."
 }
@@ -27,7 +29,7 @@ func (*instanceInvite) Help() string {
 // Run makes an invitation. Standard output has the command and the code, each on a line, so that a script can send both to the other
 // machine. The code is no part of the command: every user of that machine could read it in the list of processes.
 func (c *instanceInvite) Run(s *cli.Session, api *client.Client) error {
-	made, err := api.Instances.Invite(s.Ctx, c.Name)
+	made, err := api.Instances.Invite(s.Ctx, client.InvitationWish{Name: c.Name, For: inventory.Duration(c.For)})
 	if err != nil {
 		return err
 	}

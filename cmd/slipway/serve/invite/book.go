@@ -77,8 +77,13 @@ func (b *Book) keep(ctx context.Context, note *Note) error {
 	return nil
 }
 
-// Invite makes an invitation. Name is what the new instance must be called, "" leaves that to the new machine.
-func (b *Book) Invite(ctx context.Context, name, by string) (out wire.NewInvitation, err error) {
+// Invite makes an invitation. Name is what the new instance must be called, "" leaves that to the new machine. The code is good for life:
+// 0 is 15 minutes.
+func (b *Book) Invite(ctx context.Context, name, by string, life time.Duration) (out wire.NewInvitation, err error) {
+	if life = cmp.Or(life, lives); life < livesLeast || life > livesMost {
+		return out, inventory.Errorf(inventory.Invalid, "an invitation cannot be good for %s", inventory.Duration(life)).At("for").
+			WithHint("choose between %s and %s", inventory.Duration(livesLeast), inventory.Duration(livesMost))
+	}
 	if _, err := b.cfg.Pack(); err != nil {
 		return out, err
 	}
@@ -96,7 +101,7 @@ func (b *Book) Invite(ctx context.Context, name, by string) (out wire.NewInvitat
 		return out, err
 	}
 	now := b.cfg.Now().UTC().Round(0)
-	i := &invitation{id: code.ID(), hash: code.hash(), name: name, by: by, madeAt: now, expiresAt: now.Add(lives)}
+	i := &invitation{id: code.ID(), hash: code.hash(), name: name, by: by, madeAt: now, expiresAt: now.Add(life)}
 	if err := b.add(i, now); err != nil {
 		return out, err
 	}

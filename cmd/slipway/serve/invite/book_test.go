@@ -67,7 +67,7 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) invite(name string) Code {
 	r.t.Helper()
-	made, err := r.book.Invite(r.t.Context(), name, "user alice")
+	made, err := r.book.Invite(r.t.Context(), name, "user alice", 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -188,8 +188,36 @@ func TestAnInvitationForANameIsForThatName(t *testing.T) {
 	r.refused("a bad name", err, "is not a name for an instance")
 	h, err = r.show(c, near, "b", "node4") // nothing of this has used it up
 	r.given("a good name", h, err, "node4")
-	_, err = r.book.Invite(t.Context(), "node1", "alice")
+	_, err = r.book.Invite(t.Context(), "node1", "alice", 0)
 	r.refused("an invitation for one that runs", err, "an instance with the name node1 runs")
+}
+
+// TestAnInvitationLivesAsLongAsAnAdminWants makes invitations for several times, and shows each code before and after its end.
+func TestAnInvitationLivesAsLongAsAnAdminWants(t *testing.T) {
+	for life, isGood := range map[time.Duration]bool{
+		time.Minute: true, 20 * time.Minute: true, time.Hour: true,
+		-time.Minute: false, time.Second: false, time.Minute - 1: false, time.Hour + 1: false, 1 << 62: false,
+	} {
+		r := newRig(t)
+		made, err := r.book.Invite(t.Context(), "", "alice", life)
+		if !isGood {
+			r.refused(life.String(), err, "an invitation cannot be good for")
+			continue
+		}
+		if err != nil || !made.ExpiresAt.Equal(r.now.Add(life)) {
+			t.Errorf("%s: until %s, %v", life, made.ExpiresAt, err)
+		}
+		c, err := ParseCode(made.Code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.now = r.now.Add(life - 1)
+		h, err := r.show(c, near, "a", "node2")
+		r.given(life.String(), h, err, "node2")
+		r.now = r.now.Add(1)
+		_, err = r.show(c, near, "a", "node2")
+		r.refused(life.String(), err, "the code has expired")
+	}
 }
 
 // TestWhatCanBeMendedDoesNotUseTheCodeUp refuses for reasons that an admin mends at the instance.
@@ -199,7 +227,7 @@ func TestWhatCanBeMendedDoesNotUseTheCodeUp(t *testing.T) {
 	r.pack = inventory.Errorf(inventory.Conflict, "the inventory is in a file of SQLite").WithHint("move it")
 	_, err := r.show(c, near, "a", "node2")
 	r.refused("no package", err, "SQLite")
-	_, err = r.book.Invite(t.Context(), "", "alice")
+	_, err = r.book.Invite(t.Context(), "", "alice", 0)
 	r.refused("no package to invite to", err, "SQLite")
 	r.pack, r.note = nil, errors.New("the database is away")
 	if h, err := r.show(c, near, "a", "node2"); err == nil || h.Key != "" {
@@ -258,7 +286,7 @@ func TestTheMemoryOfWrongCodesIsBounded(t *testing.T) {
 	for range mostOpen {
 		r.invite("")
 	}
-	_, err := r.book.Invite(t.Context(), "", "alice")
+	_, err := r.book.Invite(t.Context(), "", "alice", 0)
 	r.refused("one more", err, "16 invitations are open")
 	for range 20 {
 		r.now = r.now.Add(lives)
@@ -386,7 +414,7 @@ func TestANewLeaderKnowsTheInvitations(t *testing.T) {
 func TestAnInvitationThatCannotBeStoredIsNone(t *testing.T) {
 	r := newRig(t)
 	r.note = errors.New("the database is away")
-	if _, err := r.book.Invite(t.Context(), "", "user alice"); err == nil || len(r.book.Invitations()) > 0 {
+	if _, err := r.book.Invite(t.Context(), "", "user alice", 0); err == nil || len(r.book.Invitations()) > 0 {
 		t.Errorf("%v: %+v", err, r.book.Invitations())
 	}
 }

@@ -81,12 +81,13 @@ const (
 )
 
 const (
-	lives     = 15 * time.Minute
-	keepsFor  = 24 * time.Hour // so that a late machine learns why it is refused
-	mostOpen  = 16
-	mostKept  = 128
-	mostWrong = 10 // tries with the id of an invitation and another secret
-	mostGiven = 20 // times that one machine is handed the same
+	lives                 = 15 * time.Minute // unless an admin wants another time
+	livesLeast, livesMost = time.Minute, time.Hour
+	keepsFor              = 24 * time.Hour // so that a late machine learns why it is refused
+	mostOpen              = 16
+	mostKept              = 128
+	mostWrong             = 10 // tries with the id of an invitation and another secret
+	mostGiven             = 20 // times that one machine is handed the same
 )
 
 // invitation is one as the Book has it.

@@ -55,6 +55,11 @@ func pinOf(c *x509.Certificate) [sha256.Size]byte { return sha256.Sum256(c.RawSu
 // errStranger is why a handshake fails with anybody else.
 var errStranger = errors.New("the other end has another key: secret.key must be the same on all instances")
 
+// errGuestHTTP2 is why a handshake without a certificate fails. One connection of HTTP/2 has thousands of requests, and its other end says
+// how much of each answer it takes. Whoever takes nothing would fill our memory with answers. The limits of package door are for
+// connections, so strangers get one request at a time on each.
+var errGuestHTTP2 = errors.New("only instances speak HTTP/2 here")
+
 // IsStranger reports whether a call failed because somebody without the key has answered. Such a caller has sent nothing.
 func IsStranger(err error) bool { return errors.Is(err, errStranger) }
 
@@ -76,10 +81,13 @@ func (i Identity) serverTLS() *tls.Config {
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.certificate}, ClientAuth: tls.RequestClientCert,
 		NextProtos: []string{"h2", "http/1.1"},
 		VerifyConnection: func(s tls.ConnectionState) error {
-			if len(s.PeerCertificates) == 0 {
-				return nil
+			switch {
+			case len(s.PeerCertificates) > 0:
+				return check(i.pin, s)
+			case s.NegotiatedProtocol == "h2":
+				return errGuestHTTP2
 			}
-			return check(i.pin, s)
+			return nil
 		},
 	}
 }

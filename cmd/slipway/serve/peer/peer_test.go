@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,33 @@ func TestAMachineWithoutAKeyMayAskOnlyWhatAllMay(t *testing.T) {
 	}
 	if _, err := NewGuest("1234"); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("a short pin: %v", err)
+	}
+}
+
+// One connection of HTTP/2 carries thousands of requests. Strangers get none.
+func TestStrangersSpeakNoHTTP2(t *testing.T) {
+	ours := identity(t, "k")
+	at := serve(t, ours)
+	for name, c := range map[string]struct {
+		tls    *tls.Config
+		speaks bool
+	}{"an instance": {ours.clientTLS(), true}, "a stranger": {pinnedTLS(ours.pin), false}} {
+		over := transport(c.tls)
+		over.Protocols = new(http.Protocols)
+		over.Protocols.SetHTTP2(true)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+at+"/join", strings.NewReader("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set(versionHeader, strconv.Itoa(Version))
+		answer, err := over.RoundTrip(r)
+		if speaks := err == nil && answer.ProtoMajor == 2; speaks != c.speaks {
+			t.Errorf("%s over HTTP/2: %v", name, err)
+		}
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		over.CloseIdleConnections()
 	}
 }
 

@@ -1,0 +1,54 @@
+package column
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Edited is a field of a row that other servers read all the time, and that somebody may have edited by hand. It reads what fits, and leaves
+// out the rest: the other servers print such texts and connect to such addresses, and all of them would stop if one row were an error.
+type Edited struct{ read func(text string) }
+
+// Read reads a column of text.
+func (e Edited) Read(v any) error {
+	s, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("it holds %T, not text", v)
+	}
+	e.read(s)
+	return nil
+}
+
+const (
+	wordsAtMost  = 500 // bytes
+	placesAtMost = 64
+)
+
+// Name reads a name. Another text becomes a name that resembles it.
+func Name(p *string) Edited {
+	return Edited{func(s string) {
+		if *p = s; inventory.CheckName("name", s) != nil {
+			name := inventory.NameFrom(inventory.Clean(s, 200), "unreadable")
+			*p = strings.Trim(name[:min(len(name), 63)], "-")
+		}
+	}}
+}
+
+// Words reads a sentence for people.
+func Words(p *string) Edited {
+	return Edited{func(s string) { *p = inventory.Clean(s, wordsAtMost) }}
+}
+
+// Places reads a list of addresses. It leaves out those that parse refuses.
+func Places[T any](p *[]string, parse func(string) (T, error)) Edited {
+	return Edited{func(s string) {
+		var all []string
+		_ = json.Unmarshal([]byte(s), &all) // an empty text is an empty list, and what is no list has no address
+		all = slices.DeleteFunc(all, func(place string) bool { _, err := parse(place); return err != nil })
+		*p = all[:min(len(all), placesAtMost)]
+	}}
+}
