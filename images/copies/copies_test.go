@@ -585,12 +585,20 @@ func TestMissingAndDamagedFilesComeFromOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.place("a", bytes.Repeat([]byte{7}, size), f)
-	faults := []images.Fault{{Digest: f.Digest, Problem: "damaged"}, {Digest: gone.Digest, Problem: "missing"}}
+	faults := []images.Fault{{Digest: f.Digest, Problem: "damaged"}, {Digest: gone.Digest, Problem: "missing", Hint: "import it"}}
 	left := s.nodes["a"].Mend(t.Context(), faults)
-	if len(left) != 1 || left[0].Digest != gone.Digest {
+	if want := "start the instance that has it, if there is one; else import it"; len(left) != 1 || left[0].Digest != gone.Digest ||
+		left[0].Hint != want {
 		t.Errorf("left: %+v", left)
 	}
 	if got, err := s.nodes["a"].opened(f.Digest); err != nil || got != string(content) {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	// An import would help no instance that cannot fetch or keep a file that another one has.
+	s.dead["b"] = true
+	left = s.nodes["a"].Mend(t.Context(), faults[1:])
+	if len(left) != 1 || !strings.HasPrefix(left[0].Hint, "it is fetched from another instance again and again, and the last time: ") ||
+		strings.Contains(left[0].Hint, "import") {
+		t.Errorf("left: %+v", left)
 	}
 }

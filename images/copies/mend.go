@@ -33,7 +33,23 @@ func (c *Copies) Mend(ctx context.Context, faults []images.Fault) (left []images
 		if ctx.Err() == nil && !inventory.IsKind(err, inventory.NotFound) {
 			c.cfg.Log.Warn("file of an image not fetched from another instance", "digest", f.Digest, "problem", f.Problem, "err", err)
 		}
+		if err != nil && ctx.Err() == nil {
+			f.Hint = hintOf(f, err)
+		}
 		left = append(left, f)
 	}
 	return left
+}
+
+// hintOf says what an admin can do about a file that does not come. Another instance may have it that does not run, or this one has no room
+// for it: then an import would not help.
+func hintOf(f images.Fault, err error) string {
+	if inventory.IsKind(err, inventory.NotFound) {
+		return "start the instance that has it, if there is one; else " + f.Hint
+	}
+	hint := "it is fetched from another instance again and again, and the last time: " + err.Error()
+	if h := inventory.HintOf(err); h != "" {
+		hint += "; " + h
+	}
+	return hint
 }

@@ -146,3 +146,10 @@ func (o *outlet) awaits(t *testing.T, want string) {
 		}
 	}
 }
+
+// forget drops the orders that were given.
+func (o *outlet) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.orders = nil
+}

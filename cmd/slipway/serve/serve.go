@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -34,11 +35,12 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer unlock()
 	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: trouble.NewAlarms()}
-	a.reserve = trouble.OpenReserve(cfg.DataDir, a.log)
 	// The gates exist before the listeners: they raise the limit of open files, and each listener gets its share of it.
-	isInstance := a.isInstanceAt
-	if !cfg.storage().IsServer() {
-		isInstance = nil
+	var isInstance func(netip.Addr) bool
+	if cfg.storage().IsServer() {
+		isInstance, a.reserve = a.isInstanceAt, trouble.NoReserve(cfg.DataDir, a.log)
+	} else {
+		a.reserve = trouble.OpenReserve(cfg.DataDir, a.log)
 	}
 	a.gates = trouble.NewGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt, isInstance, cfg.proxies())
 	// The policy reads the port of the admin listener when it is asked, since that port is known only once it is open.

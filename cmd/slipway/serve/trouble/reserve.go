@@ -2,6 +2,7 @@ package trouble
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -43,6 +44,15 @@ func OpenReserve(dir string, log *slog.Logger) *Reserve {
 	}
 	disk := doctor.ReadDisk(dir)
 	r.take(min(int64(min(disk.FreeBytes, 1<<50))/reservePart, reserveBytes)) //#nosec G115 -- at most 1 << 50
+	return r
+}
+
+// NoReserve is for a server whose database is on another machine: its leases need no room here. A move from SQLite may have left a reserve.
+func NoReserve(dir string, log *slog.Logger) *Reserve {
+	r := &Reserve{path: filepath.Join(dir, "reserve"), log: log}
+	if err := os.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("the reserve of the time with SQLite stays on the disk", "err", err)
+	}
 	return r
 }
 

@@ -50,6 +50,21 @@ func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgain(t *testing.T) {
 	}
 }
 
+func TestADatabaseElsewhereNeedsNoReserve(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, "reserve")
+	if err := os.WriteFile(left, make([]byte, reserveLeast), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r := NoReserve(dir, slog.New(slog.DiscardHandler))
+		r.Release() // the disk of the database is full, and that is not this one
+		if _, err := os.Stat(left); err == nil || r.GivenUp() != 0 {
+			t.Errorf("a reserve is there: %v, %d bytes of it were given up", err, r.GivenUp())
+		}
+	}
+}
+
 func TestWhatIsShedIsSaidForAWhile(t *testing.T) {
 	a, now := NewAlarms(), time.Unix(1_000_000, 0)
 	if shed, at := a.NoteShed(strangers.Shed{}, now); !at.IsZero() || shed != (strangers.Shed{}) {
