@@ -253,7 +253,8 @@ func TestPostgreSQLANewMachineJoins(t *testing.T) {
 	}
 }
 
-// TestPostgreSQLALateMachineIsRefused shows a code after its end. A machine that has used it in time, and then failed a check, is refused, too.
+// TestPostgreSQLALateMachineIsRefused shows a code after its end. A machine that has used it in time, and then failed a check, is also
+// refused.
 func TestPostgreSQLALateMachineIsRefused(t *testing.T) {
 	needsLong(t, "a minute")
 	j := newJoining(t)

@@ -41,7 +41,7 @@ func (s *Server) addInvitations() {
 
 type invitationInput struct {
 	Body struct {
-		Name string             `json:"name,omitempty" doc:"What the new instance is called; absent: the new machine chooses" maxLength:"63"`
+		Name string             `json:"name,omitempty" doc:"What the new instance is called; absent: its machine chooses" maxLength:"63"`
 		For  inventory.Duration `json:"for,omitempty" doc:"How long the code is good, 1m to 1h; 15m when it is left out"`
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Edited is a field of a row that other servers read all the time, and that somebody may have edited by hand. It reads what fits, and leaves
-// out the rest: the other servers print such texts and connect to such addresses, and all of them would stop if one row were an error.
+// Edited is a field of a row that other servers read all the time, and that somebody may have edited by hand. It reads what fits, and
+// leaves out the rest. The other servers print such texts, and connect to such addresses. If one row were an error, all of them would stop.
 type Edited struct{ read func(text string) }
 
 // Read reads a column of text.

@@ -21,8 +21,8 @@ type instanceInvite struct {
 
 // Help says what the code is worth.
 func (*instanceInvite) Help() string {
-	return "Run the command that it prints on the new machine, within 15 minutes or the time of --for, and give it the code in the line below. " +
-		"It works for one machine. " +
+	return "Run the command that it prints on the new machine, and give it the code in the line below. " +
+		"The code works for one machine, for 15 minutes or the time of --for. " +
 		"Anybody with the code gets secret.key and the password of the database: send it only where you would send these."
 }
 
