@@ -1,9 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
-	"net/netip"
-	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -15,9 +12,10 @@ const (
 	instanceColumns = `id, name, run, addresses, program, heartbeat_n, is_drained, started_at, seen_at, drained_at, links,
 cut_off, cut_off_at`
 
-	findInstanceSQL  = `SELECT ` + instanceColumns + ` FROM instances WHERE id = $1`
-	listInstancesSQL = `SELECT ` + instanceColumns + ` FROM instances ORDER BY name`
-	saveInstanceSQL  = `INSERT INTO instances (` + instanceColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+	findInstanceSQL       = `SELECT ` + instanceColumns + ` FROM instances WHERE id = $1`
+	findInstanceByNameSQL = `SELECT ` + instanceColumns + ` FROM instances WHERE name = $1`
+	listInstancesSQL      = `SELECT ` + instanceColumns + ` FROM instances ORDER BY name`
+	saveInstanceSQL       = `INSERT INTO instances (` + instanceColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, run = excluded.run, addresses = excluded.addresses, program = excluded.program,
 heartbeat_n = excluded.heartbeat_n, is_drained = excluded.is_drained, started_at = excluded.started_at, seen_at = excluded.seen_at,
 drained_at = excluded.drained_at, links = excluded.links, cut_off = excluded.cut_off, cut_off_at = excluded.cut_off_at`
@@ -35,9 +33,9 @@ former = excluded.former`
 )
 
 func readInstance(s database.Scan) (i inventory.Instance, err error) {
-	err = s(&i.ID, column.Name(&i.Name), &i.Run, column.Places(&i.Addresses, netip.ParseAddr), column.Words(&i.Version), &i.HeartbeatN,
+	err = s(&i.ID, column.Name(&i.Name), &i.Run, column.Addresses(&i.Addresses), column.Words(&i.Version), &i.HeartbeatN,
 		column.Bool(&i.IsDrained), column.Time(&i.StartedAt), column.Time(&i.SeenAt), column.Time(&i.DrainedAt),
-		column.Places(&i.Links, netip.ParseAddrPort), column.Words(&i.CutOff), column.Time(&i.CutOffAt))
+		column.Links(&i.Links), column.Words(&i.CutOff), column.Time(&i.CutOffAt))
 	return i, err
 }
 
@@ -57,13 +55,9 @@ func (t instanceTx) FindInstance(id string) (inventory.Instance, error) {
 	return find(t.tx, readInstance, "instance", id, findInstanceSQL, id)
 }
 
-// FindInstanceByName implements inventory.InstanceTx. A row whose name is none is found by what column.Name makes of it.
+// FindInstanceByName implements inventory.InstanceTx.
 func (t instanceTx) FindInstanceByName(name string) (inventory.Instance, error) {
-	all, err := t.ListInstances()
-	if n := slices.IndexFunc(all, func(i inventory.Instance) bool { return i.Name == name }); err == nil && n >= 0 {
-		return all[n], nil
-	}
-	return inventory.Instance{}, cmp.Or(err, absent("instance", name))
+	return find(t.tx, readInstance, "instance", name, findInstanceByNameSQL, name)
 }
 
 // ListInstances implements inventory.InstanceTx.

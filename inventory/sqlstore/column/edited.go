@@ -3,6 +3,7 @@ package column
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -43,8 +44,14 @@ func Words(p *string) Edited {
 	return Edited{func(s string) { *p = inventory.Clean(s, wordsAtMost) }}
 }
 
-// Places reads a list of addresses. It leaves out those that parse refuses.
-func Places[T any](p *[]string, parse func(string) (T, error)) Edited {
+// Addresses reads a list of addresses of IP.
+func Addresses(p *[]string) Edited { return places(p, netip.ParseAddr) }
+
+// Links reads a list of addresses of IP with ports.
+func Links(p *[]string) Edited { return places(p, netip.ParseAddrPort) }
+
+// places leaves out what parse refuses.
+func places[T any](p *[]string, parse func(string) (T, error)) Edited {
 	return Edited{func(s string) {
 		var all []string
 		_ = json.Unmarshal([]byte(s), &all) // an empty text is an empty list, and what is no list has no address
