@@ -1,8 +1,9 @@
 // Several real servers on one PostgreSQL, each in a network namespace of its own, with machines and a browser on the same bridge. Nothing
 // in stories about them is faked. A server that ends by itself is started again, as systemd does.
+import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { appendFile, chmod, copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -19,25 +20,26 @@ export const installed = existsSync(versions)
       .find((bin) => existsSync(join(bin, 'initdb')))
   : undefined
 
-// Postgres is a server of Debian's package. It listens on a Unix socket only, because the servers are in other namespaces.
+// Postgres is a server of Debian's package, in the namespace of its own that inside names.
 class Postgres {
   // start makes an empty database in a folder. PostgreSQL refuses to run as root.
-  static async start(dir) {
+  static async start(dir, address, inside) {
     const pg = new Postgres()
-    pg.dir = dir
+    Object.assign(pg, { dir, inside })
     await mkdir(dir)
     await run('chown', ['postgres', dir])
     pg.data = join(dir, 'data')
     await pg.as('initdb', '--pgdata', pg.data, '--username', 'slipway', '--auth', 'trust', '--encoding', 'UTF8', '--locale', 'C.UTF-8', '--no-sync')
-    await pg.as('pg_ctl', '-D', pg.data, '-w', '-l', join(dir, 'log'), '-o', `-k ${dir} -c listen_addresses=`, 'start')
+    await appendFile(join(pg.data, 'pg_hba.conf'), 'host all all 10.77.0.0/16 trust\n')
+    await pg.as('pg_ctl', '-D', pg.data, '-w', '-l', join(dir, 'log'), '-o', `-k ${dir} -c listen_addresses=${address}`, 'start')
     await pg.as('createdb', '-h', dir, '-U', 'slipway', 'slipway')
-    pg.url = `postgres://slipway@/slipway?host=${dir}&sslmode=disable`
+    pg.url = `postgres://slipway@${address}/slipway?sslmode=disable`
     return pg
   }
 
-  args = (program, ...args) => ['-u', 'postgres', '--', join(installed, program), ...args]
-  as = (...args) => run('runuser', this.args(...args), { cwd: '/' })
-  stop = () => ['runuser', this.args('pg_ctl', '-D', this.data, '-m', 'immediate', 'stop'), { cwd: '/', stdio: 'ignore' }]
+  args = (program, ...args) => this.inside('runuser', '-u', 'postgres', '--', join(installed, program), ...args)
+  as = (...args) => run(...this.args(...args), { cwd: '/' })
+  stop = () => [...this.args('pg_ctl', '-D', this.data, '-m', 'immediate', 'stop'), { cwd: '/', stdio: 'ignore' }]
 }
 
 // Member is one of the servers. Its token is that of the first start.
@@ -49,11 +51,26 @@ class Member extends Rack {
     Object.assign(this, { fleet, member: name, address, data: join(fleet.dir, name), url: `https://${address}:8067` })
   }
 
+  // flags are those of its server.
+  flags = () => ['--interface', 'vs', '--data-dir', this.data, '--database', this.fleet.postgres.url, '--instance', this.member]
+
+  // accept runs the command of an invitation, and gives it the code in standard input, as a person would. From then on its server takes
+  // what the command has written.
+  async accept(command, code) {
+    const config = join(this.data, 'config.yaml')
+    const [sudo, program, ...args] = command.split(' ')
+    assert.deepEqual([sudo, program], ['sudo', 'slipway'])
+    const [cmd, all] = this.fleet.inside(this.member, slipway, ...args, '--config', config, '--data-dir', join(this.data, 'data'))
+    const joining = run(cmd, all)
+    joining.child.stdin.end(`${code}\n`)
+    await joining
+    this.flags = () => ['--config', config]
+  }
+
   // serve starts the server, once more after it was killed, and waits until it says so.
   async serve(ready = /API on /) {
     this.isOver = false
-    const [cmd, args] = this.fleet.inside(this.member, slipway, 'serve', '--interface', 'vs', '--data-dir', this.data, '--database', this.fleet.postgres.url,
-      '--instance', this.member, '--admin-listen', '0.0.0.0:8067', '--mode', 'full', '--unknown', 'wait')
+    const [cmd, args] = this.fleet.inside(this.member, slipway, 'serve', ...this.flags(), '--admin-listen', '0.0.0.0:8067', '--mode', 'full', '--unknown', 'wait')
     this.server = spawn(cmd, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     let said = ''
     await new Promise((isReady, failed) => {
@@ -82,18 +99,19 @@ class Member extends Rack {
   page = (path, options) => super.page(path, { ignoreHTTPSErrors: true, token: this.fleet.token, ...options })
 }
 
-// Fleet has the servers. Its own namespace, for the machines and the browser, is the one that Rack calls the server's.
+// Fleet has the servers, and machines that have none yet. Its own namespace, for the machines and the browser, is the one that Rack calls the server's.
 export class Fleet extends Rack {
-  static async start(names) {
+  // start makes a machine for each name, and starts a server on the first ones.
+  static async start(names, servers) {
     const fleet = new Fleet()
     fleet.name = `slipway-fleet-${process.pid}`
     fleet.data = fleet.dir = await mkdtemp(join(tmpdir(), 'slipway-fleet-'))
     await chmod(fleet.dir, 0o755)
     process.once('exit', fleet.drop)
     try {
-      fleet.postgres = await Postgres.start(join(fleet.dir, 'postgres'))
       await fleet.wire(names)
-      for (const m of fleet.members) await fleet.join(m)
+      fleet.postgres = await Postgres.start(join(fleet.dir, 'postgres'), '10.77.0.99', (...args) => fleet.inside('pg', ...args))
+      for (const m of fleet.members.slice(0, servers)) await fleet.join(m)
     } catch (err) {
       await fleet.end()
       throw err
@@ -111,19 +129,19 @@ export class Fleet extends Rack {
     await this.netns(name, 'link', 'set', 'lo', 'up')
   }
 
-  // wire makes a bridge, and a cable from it to each server, to the machines and to the browser.
+  // wire makes a bridge, and a cable from it to each server, to the machines, the browser and the database.
   async wire(names) {
     await this.space('hub')
     await this.netns('hub', 'link', 'add', 'bridge', 'type', 'bridge', 'forward_delay', '0', 'mcast_snooping', '0')
     await this.netns('hub', 'link', 'set', 'bridge', 'up')
-    const ends = [...names.map((name) => [name, 'vs']), ['cli', 'vc'], ['srv', 'web']]
+    const ends = [...names.map((name) => [name, 'vs']), ['cli', 'vc'], ['srv', 'web'], ['pg', 'db']]
     for (const [at, [name, device]] of ends.entries()) {
       await this.space(name)
       await this.netns('hub', 'link', 'add', `port${at}`, 'type', 'veth', 'peer', 'name', device, 'netns', `${this.name}-${name}`)
       await this.netns('hub', 'link', 'set', `port${at}`, 'master', 'bridge', 'up')
       await this.netns(name, 'link', 'set', device, 'up')
       if (device === 'vc') continue
-      await this.netns(name, 'address', 'add', `10.77.0.${at + 1}/16`, 'dev', device)
+      await this.netns(name, 'address', 'add', `10.77.0.${device === 'db' ? 99 : at + 1}/16`, 'dev', device)
       if (device === 'vs') this.members.push(new Member(this, name, `10.77.0.${at + 1}`))
     }
     await this.netns('cli', 'route', 'add', '10.77.0.0/16', 'dev', 'vc')

@@ -2,6 +2,7 @@
 // pages follow what happens at the leader, survive its death, and take instances out for maintenance.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Fleet, installed } from './fleet.mjs'
@@ -58,11 +59,12 @@ const two = { skip: installed ? false : 'PostgreSQL is not installed; run: apt-g
 let fleet
 let a
 let b
+let c // a machine without a server
 before(async () => {
   if (!installed) return
-  fleet = await Fleet.start(['a', 'b'])
+  fleet = await Fleet.start(['a', 'b', 'c'], 2)
   ends.push(() => fleet.end())
-  ;[a, b] = fleet.members
+  ;[a, b, c] = fleet.members
 })
 
 const row = (page, name) => page.getByRole('grid', { name: 'Instances' }).getByRole('row').filter({ has: page.getByRole('button', { name: `Delete ${name}` }) })
@@ -229,5 +231,39 @@ test('an instance that is gone is deleted, and one is drained for its update', t
   await sound(page, 'drained')
   await confirm(page, 'b', 'Undrain')
   await row(page, 'b').getByText('drained').waitFor({ state: 'detached' })
+  await page.context().close()
+})
+
+test('an admin invites a machine, and it becomes an instance; an invitation that is withdrawn lets none in', two, async () => {
+  const page = await b.page('/instances')
+  const invite = async (name) => {
+    await page.getByRole('button', { name: 'Invite a machine' }).click()
+    const ask = page.getByRole('dialog')
+    await ask.getByRole('textbox', { name: 'Name of the new instance' }).fill(name)
+    await ask.getByRole('button', { name: 'Invite', exact: true }).click()
+    const made = page.getByRole('dialog').filter({ hasText: 'Run this on the new machine' })
+    const [command, code] = await Promise.all(['Command', 'Code'].map((what) => made.getByRole('textbox', { name: `${what} for the new machine` }).inputValue()))
+    await sound(page, `invitation-${name}`)
+    await made.getByRole('button', { name: 'Done' }).click()
+    await made.waitFor({ state: 'detached' })
+    assert.ok(!command.includes(code) && !(await page.content()).includes(code))
+    return [command, code]
+  }
+  const invitation = (name) => page.getByRole('grid', { name: 'Invitations' }).getByRole('row').filter({ hasText: name })
+
+  const [never, lost] = await invite('nobody')
+  await invitation('nobody').getByRole('button', { name: /^Withdraw/ }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Withdraw', exact: true }).click()
+  await invitation('nobody').getByText('withdrawn').waitFor()
+  await mkdir(c.data)
+  await assert.rejects(c.accept(never, lost), /withdrawn/)
+
+  const [command, code] = await invite('c')
+  await c.accept(command, code)
+  await invitation('c').getByText('used', { exact: true }).waitFor()
+  await c.serve(/this one serves on its behalf/)
+  await row(page, 'c').getByText('alive').waitFor()
+  await sound(page, 'three')
+  assert.deepEqual(page.errors, [])
   await page.context().close()
 })

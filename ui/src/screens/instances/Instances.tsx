@@ -10,6 +10,7 @@ import { Rows } from '../../parts/Rows'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
 import { InstanceTable } from './InstanceTable'
+import { Invitations } from './Invitations'
 import { Invite } from './Invite'
 import { dutiesOf, inviteNot, isAlone, type OneDuty } from './words'
 
@@ -39,6 +40,7 @@ export function Instances() {
             )}
             <Invite why={why ?? inviteNot(database.data?.kind)} />
             <InstanceTable instances={all} why={why} />
+            {!why && database.data?.kind === 'postgresql' && <Invitations />}
             <Duties duties={dutiesOf(all)} />
           </>
         )}

@@ -16,7 +16,7 @@ import { Add } from '../../parts/Act'
 import { Ask } from '../../parts/Ask'
 import { When } from '../../parts/When'
 
-// Invite makes the command that makes a new machine an instance. Why says why the user, or this database, cannot.
+// Invite makes a command and a code, with which a new machine becomes an instance. Why says why the user, or this database, cannot.
 export function Invite({ why }: { why: string | undefined }) {
   const [asks, setAsks] = useState(false)
   const [name, setName] = useState('')
@@ -35,8 +35,8 @@ export function Invite({ why }: { why: string | undefined }) {
           done={setMade}
         >
           <p>
-            The answer is a command for the new machine. It works once, for 15 minutes. Anybody who has it gets
-            secret.key and the password of the database.
+            You get a command for the new machine, and a code that the command asks for. The code works for one machine,
+            for 15 minutes. Anybody who has the code gets secret.key and the password of the database.
           </p>
           <Form onSubmit={(e) => e.preventDefault()}>
             <FormGroup label="Name of the new instance (empty: the new machine chooses)" fieldId="invite-name">
@@ -64,7 +64,7 @@ function Made({ invitation, close }: { invitation: Schemas['NewInvitation']; clo
           {invitation.code}
         </ClipboardCopy>
         <p>
-          It works for one machine, until <When at={invitation.expiresAt} />.
+          It works for one machine, and expires <When at={invitation.expiresAt} />.
         </p>
       </ModalBody>
       <ModalFooter>

@@ -46,3 +46,7 @@ export function deleteNot(i: Instance): string | undefined {
 
 // placesOf are the addresses by which people reach an instance. Those of one link (fe80::) say nothing to them.
 export const placesOf = (i: Instance) => (i.addresses ?? []).filter((a) => !a.startsWith('fe80:')).join(', ')
+
+// becameOf is which instance a machine became with an invitation, and from which address it asked.
+export const becameOf = (i: Schemas['Invitation']) =>
+  [i.usedAs && `by ${i.usedAs}`, i.usedFrom && `from ${i.usedFrom}`].filter(Boolean).join(' ')
