@@ -277,7 +277,7 @@ type HistoryTx interface {
 	// then, and returns how many rows went. The newest event stays, so that ids never repeat.
 	ForgetHistory(before time.Time, limit int) (n int, err error)
 
-	// OpenIssue opens the issue, or counts it as seen again if one with its Key is open; it reports which.
+	// OpenIssue opens the issue, or counts it as seen again if one with its Key is open; it reports which. ID comes before Write returns.
 	OpenIssue(i *Issue, now time.Time) (opened bool, err error)
 	// CloseIssue closes the open issue with that key; closed is false if there is none.
 	CloseIssue(key string, now time.Time) (closed bool, err error)

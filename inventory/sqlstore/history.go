@@ -90,6 +90,14 @@ func (t historyTx) SaveSession(b inventory.BootSession) error {
 	if err != nil {
 		return err
 	}
+	save := func() error {
+		return t.Later(nil, saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), column.AddressText(b.Address),
+			string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile, b.Image, string(b.Config), b.Step, string(b.Outcome),
+			column.MS(b.StartedAt), column.MS(b.LastAt), column.MS(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0])
+	}
+	if t.store.server() != nil { // PostgreSQL looks at the values to see which indexes to write, and nobody waits
+		return save()
+	}
 	args := []any{
 		column.AddressText(b.Address), string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile,
 		b.Image, b.Step, column.MS(b.LastAt), column.MS(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0],
@@ -102,9 +110,7 @@ func (t historyTx) SaveSession(b inventory.BootSession) error {
 	if err != nil || n > 0 {
 		return err
 	}
-	return t.Later(nil, saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), column.AddressText(b.Address),
-		string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile, b.Image, string(b.Config), b.Step, string(b.Outcome),
-		column.MS(b.StartedAt), column.MS(b.LastAt), column.MS(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof), refs[0])
+	return save()
 }
 
 const (
@@ -238,35 +244,13 @@ func (t historyTx) kindsOf(part string) (kinds []string, err error) {
 
 // eventsSQL asks for filtered events; the arguments that it leaves to the caller are the last two, after and limit.
 func eventsSQL(f inventory.EventFilter) (query string, args []any) {
-	where, args := eventWhere(f)
+	where, args := column.EventWhere(f)
 	if f.Before > 0 {
 		args = append(args, f.Before)
 		return fmt.Sprintf(`SELECT %s FROM events WHERE %sid < $%d AND id > $%d ORDER BY id DESC LIMIT $%d`,
 			eventColumns, where, len(args), len(args)+1, len(args)+2), args
 	}
 	return fmt.Sprintf(`SELECT %s FROM events WHERE %sid > $%d ORDER BY id LIMIT $%d`, eventColumns, where, len(args)+1, len(args)+2), args
-}
-
-// eventWhere writes a filter as terms, each followed by AND, with its arguments. Of one host or session the kind is looked
-// at in each event; it must not lead to the index of kinds, which has those of all hosts.
-func eventWhere(f inventory.EventFilter) (where string, args []any) {
-	var w column.Where
-	kind := "kind"
-	if f.HostID != "" || f.SessionID != "" {
-		kind = "kind || ''"
-	}
-	w.Is("host_id", string(f.HostID))
-	w.Is("session_id", string(f.SessionID))
-	switch {
-	case f.Kind == "":
-	case strings.Contains(f.Kind, "."):
-		w.Is(kind, f.Kind)
-	default: // as in kindsOf
-		n := len(w.Args) + 1
-		w.Args = append(w.Args, f.Kind, f.Kind+".", f.Kind+"/")
-		w.Text += fmt.Sprintf("(%[1]s = $%[2]d OR (%[1]s >= $%[3]d AND %[1]s < $%[4]d)) AND ", kind, n, n+1, n+2)
-	}
-	return w.Text, w.Args
 }
 
 // ForgetHistory implements inventory.HistoryTx. After the sessions, it deletes what belonged to them. The limit bounds the time for which
@@ -308,13 +292,11 @@ func (t historyTx) LastEventID() (id int64, err error) {
 const (
 	issueColumns = `id, key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs, instance`
 
-	// One statement opens an issue or finds it open: of two that see the same at once, neither makes a second one.
+	openOfKeySQL = `SELECT id, opened_at, seen_n, host_ids FROM issues WHERE key = $1 AND closed_at = 0`
 	openIssueSQL = `INSERT INTO issues (key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at, refs,
-instance) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, 0, $10, $11)
-ON CONFLICT (key) WHERE closed_at = 0 DO UPDATE SET severity = excluded.severity, host_ids = excluded.host_ids,
-subnet = excluded.subnet, cause = excluded.cause, hint = excluded.hint, refs = excluded.refs, seen_at = excluded.seen_at,
-instance = excluded.instance, seen_n = issues.seen_n + 1
-RETURNING id, opened_at, seen_n`
+instance) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, 0, $10, $11)`
+	seeIssueSQL = `UPDATE issues SET severity = $1, host_ids = $2, subnet = $3, cause = $4, hint = $5, refs = $6, seen_at = $7,
+instance = $8, seen_n = seen_n + 1 WHERE key = $9 AND closed_at = 0`
 	closeIssueSQL     = `UPDATE issues SET closed_at = $1 WHERE key = $2 AND closed_at = 0`
 	findIssueSQL      = `SELECT ` + issueColumns + ` FROM issues WHERE id = $1`
 	listIssuesSQL     = `SELECT ` + issueColumns + ` FROM issues ORDER BY id DESC`
@@ -322,8 +304,7 @@ RETURNING id, opened_at, seen_n`
 	hostIssuesSQL     = `SELECT ` + issueColumns + ` FROM issues WHERE id IN (SELECT issue_id FROM issue_hosts WHERE host_id = $1) ORDER BY id DESC`
 	openHostIssuesSQL = `SELECT ` + issueColumns + ` FROM issues WHERE id IN (SELECT issue_id FROM issue_hosts WHERE host_id = $1) AND closed_at = 0 ORDER BY id DESC`
 
-	issueHostsSQL       = `SELECT host_id FROM issue_hosts WHERE issue_id = $1 ORDER BY host_id`
-	insertIssueHostSQL  = `INSERT INTO issue_hosts (issue_id, host_id) VALUES ($1, $2)`
+	insertIssueHostSQL  = `INSERT INTO issue_hosts (issue_id, host_id) SELECT id, $1 FROM issues WHERE key = $2 AND closed_at = 0`
 	deleteIssueHostsSQL = `DELETE FROM issue_hosts WHERE issue_id = $1`
 )
 
@@ -344,41 +325,50 @@ func (t historyTx) OpenIssue(i *inventory.Issue, now time.Time) (bool, error) {
 		return false, err
 	}
 	now = stamp(now)
-	found, err := t.Row([]any{&i.ID, column.Time(&i.OpenedAt), &i.SeenN}, openIssueSQL, i.Key, i.Type, string(i.Severity),
-		texts[0], i.Subnet, i.Cause, i.Hint, column.MS(now), column.MS(now), texts[1], i.Instance)
+	var is inventory.Issue
+	var has string
+	isOpen, err := t.Row([]any{&is.ID, column.Time(&is.OpenedAt), &is.SeenN, &has}, openOfKeySQL, i.Key)
 	if err != nil {
 		return false, err
 	}
-	if !found {
-		return false, fmt.Errorf("open issue %s: no row came back", i.Key)
+	if i.ID = is.ID; isOpen {
+		err = t.Later(nil, seeIssueSQL, string(i.Severity), texts[0], i.Subnet, i.Cause, i.Hint, texts[1], column.MS(now), i.Instance, i.Key)
+	} else {
+		is.OpenedAt = now
+		err = t.Insert(func(id int64) { i.ID = id }, openIssueSQL, i.Key, i.Type, string(i.Severity), texts[0], i.Subnet, i.Cause, i.Hint,
+			column.MS(now), column.MS(now), texts[1], i.Instance)
 	}
-	i.HostIDs, i.SeenAt, i.ClosedAt = hosts, now, time.Time{}
-	return i.SeenN == 1, t.saveIssueHosts(i)
+	if err != nil {
+		return false, err
+	}
+	i.HostIDs, i.OpenedAt, i.SeenAt, i.SeenN, i.ClosedAt = hosts, is.OpenedAt, now, is.SeenN+1, time.Time{}
+	if isOpen && has == texts[0] { // an issue is seen again and again with the same hosts
+		return false, nil
+	}
+	return !isOpen, t.saveIssueHosts(i, isOpen)
 }
 
-func (t historyTx) saveIssueHosts(i *inventory.Issue) error {
-	has, err := list(t.tx, func(s database.Scan) (id inventory.HostID, err error) {
-		err = s(&id)
-		return id, err
-	}, issueHostsSQL, i.ID)
-	if err != nil || slices.Equal(has, i.HostIDs) { // an issue is seen again and again with the same hosts
-		return err
-	}
-	if err := t.Later(nil, deleteIssueHostsSQL, i.ID); err != nil {
-		return err
+func (t historyTx) saveIssueHosts(i *inventory.Issue, hasOthers bool) error {
+	if hasOthers {
+		if err := t.Later(nil, deleteIssueHostsSQL, i.ID); err != nil {
+			return err
+		}
 	}
 	for _, id := range i.HostIDs {
-		if err := t.Later(nil, insertIssueHostSQL, i.ID, string(id)); err != nil {
+		if err := t.Later(nil, insertIssueHostSQL, string(id), i.Key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// CloseIssue implements inventory.HistoryTx.
+// CloseIssue implements inventory.HistoryTx. Most boots close an issue that nobody has opened.
 func (t historyTx) CloseIssue(key string, now time.Time) (bool, error) {
-	n, err := t.Write(closeIssueSQL, column.MS(now), key)
-	return n > 0, err
+	isOpen, err := t.Row([]any{new(int64), new(int64), new(int64), new(string)}, openOfKeySQL, key)
+	if err != nil || !isOpen {
+		return false, err
+	}
+	return true, t.Later(nil, closeIssueSQL, column.MS(now), key)
 }
 
 // FindIssue implements inventory.HistoryTx.

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,19 +24,20 @@ var (
 	hostColumns = strings.NewReplacer(" profile,", " COALESCE(profile, ''),", "claim_id", "COALESCE(claim_id, '')").
 			Replace(strings.Join(hostNames, ", "))
 
-	findHostSQL        = `SELECT ` + hostColumns + ` FROM hosts WHERE id = $1`
-	findHostByNameSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE name = $1`
-	findHostByMACSQL   = `SELECT ` + hostColumns + ` FROM hosts WHERE id = (SELECT host_id FROM nics WHERE mac = $1)`
-	findHostByPortSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE port = $1 AND port <> ''`
-	findHostsByHintSQL = `SELECT ` + hostColumns + ` FROM hosts
-WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY state = 'discovered', name LIMIT 64`
+	findHostSQL       = `SELECT ` + hostColumns + ` FROM hosts WHERE id = $1`
+	findHostByNameSQL = `SELECT ` + hostColumns + ` FROM hosts WHERE name = $1`
+	findHostByMACSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE id = (SELECT host_id FROM nics WHERE mac = $1)`
+	findHostByPortSQL = `SELECT ` + hostColumns + ` FROM hosts WHERE port = $1 AND port <> ''`
 )
 
 const (
+	hostsOfUUIDSQL   = `SELECT id FROM hosts WHERE uuid = $1 AND uuid <> '' ORDER BY state = 'discovered', name LIMIT 64`
+	hostsOfSerialSQL = `SELECT id FROM hosts WHERE serial = $1 AND serial <> '' ORDER BY state = 'discovered', name LIMIT 64`
+
 	listPlacesSQL  = `SELECT id, name, site, row, rack, unit, place_height, place_face FROM hosts WHERE name > '' ORDER BY name`
 	hostVersionSQL = `SELECT version FROM hosts WHERE id = $1`
 	holderNameSQL  = `SELECT id FROM hosts WHERE name = $1`
-	holderMACSQL   = `SELECT hosts.id, hosts.name FROM nics JOIN hosts ON hosts.id = nics.host_id WHERE nics.mac = $1`
+	holderMACSQL   = `SELECT host_id FROM nics WHERE mac = $1`
 	holderPortSQL  = `SELECT id, name FROM hosts WHERE port = $1 AND port <> ''`
 	hasProfileSQL  = `SELECT name FROM profiles WHERE name = $1`
 
@@ -82,7 +84,15 @@ func (t hostTx) FindHostByPort(port string) (inventory.Host, error) {
 
 // FindHostByMAC implements inventory.HostTx.
 func (t hostTx) FindHostByMAC(mac inventory.MAC) (inventory.Host, error) {
-	return t.findHost("", findHostByMACSQL, string(mac))
+	if t.IsRead() && !t.Asks() || t.store.server() == nil {
+		return t.findHost("", findHostByMACSQL, string(mac))
+	}
+	// A change of another host leaves these answers as they are.
+	var id inventory.HostID
+	if found, err := t.Row([]any{&id}, holderMACSQL, string(mac)); err != nil || !found {
+		return inventory.Host{}, cmp.Or(err, absent("host", string(mac)))
+	}
+	return t.FindHost(id)
 }
 
 // lastHost is the host that a transaction has read or stored last, as a row: see findLast.
@@ -125,13 +135,31 @@ func (t hostTx) IsPortShared(port string, h inventory.HostID) (bool, error) {
 	return t.Row([]any{&mac}, sharedPortSQL, port, string(h))
 }
 
-// FindHostsByHint implements inventory.HostTx.
-func (t hostTx) FindHostsByHint(uuid, serial string) ([]inventory.Host, error) {
-	hosts, err := list(t.tx, readHost, findHostsByHintSQL, uuid, serial)
+// FindHostsByHint implements inventory.HostTx. Nearly always there are none, or the one that asks.
+func (t hostTx) FindHostsByHint(uuid, serial string) (hosts []inventory.Host, err error) {
+	var ids []inventory.HostID
+	t.Ahead(hostsOfSerialSQL, serial)
+	for _, by := range [][2]string{{hostsOfUUIDSQL, uuid}, {hostsOfSerialSQL, serial}} {
+		err := t.Each(func(s database.Scan) error {
+			var id inventory.HostID
+			err := s(&id)
+			ids = append(ids, id)
+			return err
+		}, by[0], by[1])
+		if err != nil {
+			return nil, err
+		}
+	}
+	all, err := t.readHosts(ids)
 	if err != nil {
 		return nil, err
 	}
-	return hosts, t.attachNICs(hosts)
+	for _, h := range all {
+		hosts = append(hosts, *h)
+	}
+	isLast := func(h inventory.Host) int { return column.Bit(h.State == inventory.Discovered) }
+	slices.SortFunc(hosts, func(a, b inventory.Host) int { return cmp.Or(isLast(a)-isLast(b), cmp.Compare(a.Name, b.Name)) })
+	return hosts[:min(len(hosts), 64)], nil
 }
 
 // ListHosts implements inventory.HostTx.
@@ -199,49 +227,9 @@ func hostWhere(f inventory.HostFilter) (where string, args []any) {
 		term(poolHosts+`pool = $%d))`, f.Pool)
 	}
 	if f.Search != "" {
-		term(`search_text LIKE $%d ESCAPE '\'`, searchPattern(f.Search))
+		term(`search_text LIKE $%d ESCAPE '\'`, column.SearchPattern(f.Search))
 	}
 	return where, args
-}
-
-var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
-
-// searchPattern finds the words anywhere; a whole MAC is found in any spelling.
-func searchPattern(words string) string {
-	if m, err := inventory.ParseMAC(words); err == nil {
-		words = string(m)
-	}
-	return "%" + likeEscaper.Replace(strings.ToLower(words)) + "%"
-}
-
-// searchText is what HostFilter.Search looks at; the line ends keep a match within one field.
-func searchText(h *inventory.Host) string {
-	fields := []string{h.Name, h.Serial, h.UUID, h.Manufacturer, h.Product}
-	for _, n := range h.NICs {
-		fields = append(fields, string(n.MAC))
-	}
-	return strings.ToLower(strings.Join(fields, "\n"))
-}
-
-// hostsPerQuery is of how many hosts one query reads something.
-const hostsPerQuery = 100
-
-// inParts calls fn with the ids of some hosts at a time, as arguments of a statement. There are two numbers of them only, so that the
-// statements stay prepared; a short rest repeats its last id.
-func inParts(ids []inventory.HostID, fn func(args []any) error) error {
-	for part := range slices.Chunk(ids, hostsPerQuery) {
-		args := make([]any, hostsPerQuery)
-		if len(part) <= 10 {
-			args = args[:10]
-		}
-		for i := range args {
-			args[i] = string(part[min(i, len(part)-1)])
-		}
-		if err := fn(args); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // hostsByIDSQL asks for n hosts, and nicsSQL for the NICs of n hosts.
@@ -256,7 +244,7 @@ func nicsSQL(n int) string {
 // readHosts reads hosts by their ids.
 func (t hostTx) readHosts(ids []inventory.HostID) (map[inventory.HostID]*inventory.Host, error) {
 	all := make(map[inventory.HostID]*inventory.Host, len(ids))
-	return all, inParts(ids, func(args []any) error {
+	return all, column.InParts(ids, func(args []any) error {
 		t.Ahead(nicsSQL(len(args)), args...)
 		err := t.Each(func(s database.Scan) error {
 			h, err := readHost(s)
@@ -276,7 +264,7 @@ func (t hostTx) attachNICs(hosts []inventory.Host) error {
 	for i := range hosts {
 		ids[i], at[hosts[i].ID] = hosts[i].ID, &hosts[i]
 	}
-	return inParts(ids, func(args []any) error { return t.readNICs(at, args) })
+	return column.InParts(ids, func(args []any) error { return t.readNICs(at, args) })
 }
 
 func (t hostTx) readNICs(of map[inventory.HostID]*inventory.Host, ids []any) error {
@@ -311,6 +299,7 @@ func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 	if err := t.insertLabels(h); err != nil {
 		return err
 	}
+	t.idle, t.newHost = h.ID, h.Name
 	h.ClaimID, h.Machine = "", ""
 	h.CreatedAt, h.UpdatedAt, h.Version = now, now, 1
 	return nil
@@ -335,7 +324,7 @@ func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	t.lastHost = lastHost{}
+	t.lastHost, t.newHost = lastHost{}, ""
 	update := &updateHostRow
 	switch {
 	case h.Name != has.Name || h.Port != has.Port || h.Profile != has.Profile || h.UUID != has.UUID || h.Serial != has.Serial || h.Place.Rack != has.Place.Rack:
@@ -387,7 +376,7 @@ func (t hostTx) hostArgs(h *inventory.Host, now time.Time) ([]any, error) {
 		column.Bit(h.IsAdopted), h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product, string(h.Arch), string(h.Firmware),
 		h.MemoryMiB, h.Place.Site, h.Place.Row, h.Place.Rack, h.Place.Unit, texts[0], texts[1], h.Profile,
 		h.ProfileRevision, string(h.DiskBoot), column.Bit(h.IsArmed), texts[2], texts[3], texts[4], column.Bit(h.IsDirty),
-		h.FailureN, h.ReuseKey, column.MS(h.FreedAt), searchText(h), column.Bit(h.IsCordoned), column.Bit(h.IsRetained),
+		h.FailureN, h.ReuseKey, column.MS(h.FreedAt), column.SearchText(h), column.Bit(h.IsCordoned), column.Bit(h.IsRetained),
 		h.Place.Height, string(h.Place.Face), h.Port, texts[5], column.MS(now), column.MS(h.LastSeenAt), column.MS(h.IdentifiedAt),
 	}, nil
 }
@@ -410,13 +399,17 @@ func (t hostTx) checkHost(h, has *inventory.Host) error {
 		if slices.ContainsFunc(has.NICs, func(own inventory.NIC) bool { return own.MAC == n.MAC }) {
 			continue
 		}
-		found, err := t.Row([]any{&id, &name}, holderMACSQL, string(n.MAC))
+		found, err := t.Row([]any{&id}, holderMACSQL, string(n.MAC))
 		if err != nil {
 			return err
 		}
 		if found && id != h.ID {
-			return inventory.Errorf(inventory.Conflict, "MAC %s belongs to host %s", n.MAC, inventory.HostRef(name)).
-				WithHint("a MAC identifies one host: take it away from %s first, or delete that host", name)
+			other, err := t.FindHost(id)
+			if err != nil {
+				return err
+			}
+			return inventory.Errorf(inventory.Conflict, "MAC %s belongs to host %s", n.MAC, inventory.HostRef(other.Name)).
+				WithHint("a MAC identifies one host: take it away from %s first, or delete that host", other.Name)
 		}
 	}
 	if h.Port != has.Port {
@@ -493,7 +486,7 @@ func (t hostTx) DeleteHost(id inventory.HostID) error {
 	if err := t.Later(nil, layerTable.delete, l.Key()); err != nil {
 		return err
 	}
-	t.lastHost = lastHost{}
+	t.lastHost, t.newHost = lastHost{}, ""
 	n, err := t.Write(deleteHostSQL, string(id))
 	return changed(n, err, "host", string(id))
 }

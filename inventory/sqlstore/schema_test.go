@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore/column"
 	"slipway.dev/slipway/inventory/sqlstore/database"
 	"slipway.dev/slipway/migrations"
 )
@@ -93,9 +94,9 @@ func TestEveryTableIsStrict(t *testing.T) {
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{
-		"10 hosts": hostsByIDSQL(10), "100 hosts": hostsByIDSQL(hostsPerQuery),
-		"nics of 10 hosts": nicsSQL(10), "nics of 100 hosts": nicsSQL(hostsPerQuery),
-		"extras of 10 hosts": extrasSQL(10), "extras of 100 hosts": extrasSQL(hostsPerQuery),
+		"10 hosts": hostsByIDSQL(10), "100 hosts": hostsByIDSQL(column.HostsPerQuery),
+		"nics of 10 hosts": nicsSQL(10), "nics of 100 hosts": nicsSQL(column.HostsPerQuery),
+		"extras of 10 hosts": extrasSQL(10), "extras of 100 hosts": extrasSQL(column.HostsPerQuery),
 	}
 	for i := range 128 {
 		f := inventory.HostFilter{}

@@ -18,6 +18,7 @@ import (
 	"log/slog"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ahead"
 	"slipway.dev/slipway/inventory/sqlstore/database"
 	"slipway.dev/slipway/inventory/sqlstore/hint"
 	"slipway.dev/slipway/inventory/sqlstore/moving"
@@ -58,7 +59,7 @@ type Store struct {
 	hints    *hint.Leases    // nil on PostgreSQL, which has an index in their place
 }
 
-var _ inventory.Store = (*Store)(nil)
+var _ ahead.Store = (*Store)(nil)
 
 // Open opens the database, brings its schema up to date, and starts the writer. Close ends the writer. Errors are those of sqlite.Open and
 // postgres.Open.
@@ -128,16 +129,30 @@ func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 	return s.DB.Write(ctx, func(t *database.Tx) error { return fn((&tx{Tx: t, store: s}).rooms()) })
 }
 
+// WriteAhead implements ahead.Store. A file has nothing to gain.
+func (s *Store) WriteAhead(ctx context.Context, expect func(inventory.Tx), fn func(inventory.Tx) error) error {
+	if s.server() == nil {
+		return s.Write(ctx, fn)
+	}
+	rooms := func(t *database.Tx) *whole { return (&tx{Tx: t, store: s}).rooms() }
+	return s.server().WriteExpecting(ctx, func(t *database.Tx) { expect(rooms(t)) }, func(t *database.Tx) error { return fn(rooms(t)) })
+}
+
+// server is the database if it is behind a network, and nil if it is a file.
+func (s *Store) server() *postgres.DB {
+	server, _ := s.DB.(*postgres.DB)
+	return server
+}
+
 // Check reads a database file from end to end and reports damage, and a database that is not Slipway's. The file must not be in use.
 func Check(ctx context.Context, path string) error { return sqlite.Check(ctx, path, "hosts") }
 
 // Health asks the PostgreSQL server. With SQLite isServer is false: that file has no server.
 func (s *Store) Health(ctx context.Context) (h postgres.Health, isServer bool, err error) {
-	db, isServer := s.DB.(*postgres.DB)
-	if !isServer {
+	if s.server() == nil {
 		return h, false, nil
 	}
-	h, err = db.Health(ctx)
+	h, err = s.server().Health(ctx)
 	return h, true, err
 }
 

@@ -12,6 +12,7 @@ type tx struct {
 	store *Store
 	idle  inventory.HostID // nothing was being done with this host when it was looked for
 
+	newHost       string // that the transaction has created
 	lastHost      lastHost
 	lastMachine   database.Row // see lastRow
 	lastOperation inventory.Operation
@@ -194,7 +195,7 @@ func (s pooledStore) MachinePool(name string) (pool string, err error) {
 
 // HasHost implements pooled.Store.
 func (s pooledStore) HasHost(name string) (bool, error) {
-	if hostPlaces.Is(s.hostTx.lastHost.row, "name", name) {
+	if hostPlaces.Is(s.hostTx.lastHost.row, "name", name) || name != "" && name == s.hostTx.newHost {
 		return true, nil
 	}
 	var id string

@@ -107,7 +107,7 @@ FROM hosts LEFT JOIN bmcs ON bmcs.host_id = hosts.id WHERE hosts.id IN (` + mark
 // HostExtras implements inventory.ViewTx.
 func (t viewTx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]inventory.HostExtra, error) {
 	all := make(map[inventory.HostID]inventory.HostExtra, len(ids))
-	return all, inParts(ids, func(args []any) error {
+	return all, column.InParts(ids, func(args []any) error {
 		err := t.Each(func(s database.Scan) error {
 			var (
 				id inventory.HostID

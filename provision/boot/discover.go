@@ -25,7 +25,7 @@ type Registry struct {
 // takes milliseconds.
 func (r *Registry) discover(c pxe.Client) {
 	// The table of sessions has the owner at once. The next packet, some milliseconds later, then begins no second host.
-	h := r.newHost(c)
+	h := r.newHost(c, r.newID())
 	r.Sessions.SetHost(h.ID, c.MAC)
 	r.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		err := r.discoverHost(tx, &h, c)
@@ -38,10 +38,10 @@ func (r *Registry) discover(c pxe.Client) {
 }
 
 // newHost is the host that one packet of an unknown machine tells about.
-func (r *Registry) newHost(c pxe.Client) inventory.Host {
+func (r *Registry) newHost(c pxe.Client, id inventory.HostID) inventory.Host {
 	now := r.Now()
 	return inventory.Host{
-		ID: r.newID(), Name: strangers.NameOf(c.MAC), State: inventory.Discovered, StateSinceAt: now,
+		ID: id, Name: strangers.NameOf(c.MAC), State: inventory.Discovered, StateSinceAt: now,
 		StateReason: strangers.HeardFirst, Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
 		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: r.vendor(c.MAC), IsBoot: true, Port: accessPort(c.Port)}}, Facts: withPort(nil, c),
 	}
@@ -50,6 +50,10 @@ func (r *Registry) newHost(c pxe.Client) inventory.Host {
 // discoverHost stores a new host with the event and the issues that it brings, and accepts it if a rule says so.
 func (r *Registry) discoverHost(tx inventory.Tx, h *inventory.Host, c pxe.Client) error {
 	now := r.Now()
+	others, err := r.hinted(tx, h)
+	if err != nil {
+		return err
+	}
 	if err := tx.CreateHost(h, now); err != nil {
 		return err
 	}
@@ -61,7 +65,7 @@ func (r *Registry) discoverHost(tx inventory.Tx, h *inventory.Host, c pxe.Client
 		return err
 	}
 	// A rule may accept a machine that claims the serial of another. The issue about both is open before that.
-	if err := r.CheckHints(tx, h); err != nil {
+	if err := r.openAll(tx, others); err != nil {
 		return err
 	}
 	rule, err := ruleFor(tx, h)
@@ -248,9 +252,18 @@ func (r *Registry) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) (
 // CheckHints opens an issue for each other host that has the same UUID or serial. Which host boots is decided by MAC
 // alone, so nothing moves; a person finds out which of the two is wrong.
 func (r *Registry) CheckHints(tx inventory.Tx, h *inventory.Host) error {
+	issues, err := r.hinted(tx, h)
+	if err != nil {
+		return err
+	}
+	return r.openAll(tx, issues)
+}
+
+// hinted returns the issues of CheckHints.
+func (r *Registry) hinted(tx inventory.Tx, h *inventory.Host) (issues []inventory.Issue, err error) {
 	others, err := tx.FindHostsByHint(h.UUID, h.Serial)
 	if err != nil {
-		return fmt.Errorf("read hosts with the hints of %s: %w", h.Name, err)
+		return nil, fmt.Errorf("read hosts with the hints of %s: %w", h.Name, err)
 	}
 	for _, o := range others {
 		if o.ID == h.ID {
@@ -260,11 +273,9 @@ func (r *Registry) CheckHints(tx inventory.Tx, h *inventory.Host) error {
 		if h.UUID != "" && h.UUID == o.UUID {
 			what = "UUID " + h.UUID
 		}
-		if err := r.Ledger.OpenIssue(tx, conflict(h, &o, what)); err != nil {
-			return err
-		}
+		issues = append(issues, conflict(h, &o, what))
 	}
-	return nil
+	return issues, nil
 }
 
 // conflict is the issue that two hosts claim the same thing; its key does not depend on which of them came first.

@@ -26,10 +26,11 @@ const (
 	// startsOverWithin is how long after its last sign a boot that never reported up may be repeated: firmware, installers and
 	// first boots fail and begin anew. After that its system counts as running, because not all systems report.
 	startsOverWithin = 15 * time.Minute
-	// sessionsLooked, bootsLooked and powersLooked bound how far back a host's boots and changes of power are looked at.
+	// These bound how far back a host's boots, changes of power and orders of it are looked at.
 	sessionsLooked = 8
 	bootsLooked    = 500
 	powersLooked   = 20
+	ordersLooked   = 3
 
 	// onsetWithin is how long after a host was seen on again a boot counts as the one that it began.
 	onsetWithin = 20 * time.Minute
@@ -184,12 +185,38 @@ func (j *Judge) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSessi
 	return err
 }
 
+// expect calls what judge reads of a host; see package ahead.
+func (j *Judge) expect(tx inventory.Tx, h inventory.HostID, port string) {
+	_, _ = tx.FindOpenOperation(h)
+	_, _ = tx.ListEvents(confirmations(h), 0, 1)
+	_, _ = tx.ListOperations(powerOperations(h), inventory.Page{Limit: ordersLooked})
+	if port != "" {
+		_, _ = tx.IsPortShared(port, h)
+		_, _ = tx.FindInspection(h, 0)
+	}
+	_, _ = tx.FindBMC(h)
+	_, _ = tx.ListEvents(powerChanges(h), 0, powersLooked)
+}
+
+// The filters of what proves a boot.
+func confirmations(h inventory.HostID) inventory.EventFilter {
+	return inventory.EventFilter{HostID: h, Kind: inventory.EventHostConfirmed, Before: math.MaxInt64}
+}
+
+func powerChanges(h inventory.HostID) inventory.EventFilter {
+	return inventory.EventFilter{HostID: h, Kind: inventory.EventPower, Before: math.MaxInt64}
+}
+
+func powerOperations(h inventory.HostID) inventory.OperationFilter {
+	return inventory.OperationFilter{HostID: h, Kind: inventory.OpPower}
+}
+
 // isConfirmed reports whether a person said beforehand that the next boot of a host is its own. The word counts once.
 func (j *Judge) isConfirmed(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) (bool, error) {
 	if s.Proof == inventory.ProofPerson {
 		return true, nil
 	}
-	words, err := tx.ListEvents(inventory.EventFilter{HostID: h.ID, Kind: inventory.EventHostConfirmed, Before: math.MaxInt64}, 0, 1)
+	words, err := tx.ListEvents(confirmations(h.ID), 0, 1)
 	// A word for one boot is used up by it. One that is older than an hour, or younger than this boot, counts for none.
 	if err != nil || len(words) == 0 || words[0].SessionID != "" || j.Now().Sub(words[0].At) > ConfirmedFor || s.StartedAt.Before(words[0].At) {
 		return false, err
@@ -210,7 +237,7 @@ func (j *Judge) isOrdered(tx inventory.Tx, h *inventory.Host, s *inventory.BootS
 	if h.IsArmed || op.ID != "" && op.Kind != inventory.OpRotate && !isRunningAt(op.Step) {
 		return true, nil
 	}
-	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: h.ID, Kind: inventory.OpPower}, inventory.Page{Limit: 3})
+	ops, err := tx.ListOperations(powerOperations(h.ID), inventory.Page{Limit: ordersLooked})
 	if err != nil {
 		return false, fmt.Errorf("read operations of %s: %w", h.Name, err)
 	}
@@ -235,7 +262,7 @@ func wasOff(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, b *inv
 	if b.Power == inventory.PowerOff && b.PowerAt.After(h.StateSinceAt) {
 		return operation.Follows(tx, h.ID, s.StartedAt, b.PowerAt, startsOverWithin)
 	}
-	changes, err := tx.ListEvents(inventory.EventFilter{HostID: h.ID, Kind: inventory.EventPower, Before: math.MaxInt64}, 0, powersLooked)
+	changes, err := tx.ListEvents(powerChanges(h.ID), 0, powersLooked)
 	if err != nil {
 		return false, fmt.Errorf("read power of %s: %w", h.Name, err)
 	}

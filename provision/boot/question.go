@@ -14,6 +14,7 @@ type question struct {
 
 	before, session inventory.BootSession // as it was, and with what the request says
 	host            inventory.Host
+	newID           inventory.HostID // of the host that an unknown machine becomes; "" before it is drawn
 	verdict         identity.Verdict // whether the client is that host
 	plan            pxe.Plan
 	news            news

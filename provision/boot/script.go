@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ahead"
 	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/operation"
@@ -100,7 +101,7 @@ func (s *Scripts) repeat(ctx context.Context, q question) (a answer, isRepeat bo
 // answer decides in one transaction, and stores the decision with what the machine says. If the decision needs a rendering
 // that may not be made here, the answer says so; what the machine says is stored even then.
 func (s *Scripts) answer(ctx context.Context, q question, mayRender bool) (a answer, err error) {
-	err = s.Store.Write(ctx, func(tx inventory.Tx) error {
+	err = ahead.Write(ctx, s.Store, s.expecting(&q), func(tx inventory.Tx) error {
 		q := q
 		if err := s.find(tx, &q); err != nil {
 			return err
@@ -123,6 +124,38 @@ func (s *Scripts) answer(ctx context.Context, q question, mayRender bool) (a ans
 		return s.decisions.store(tx, &q, &a)
 	})
 	return a, err
+}
+
+// expecting calls what the transaction of an answer reads, see package ahead. A test in test/instances counts the ways that this saves.
+func (s *Scripts) expecting(q *question) func(inventory.Tx) {
+	c, h := &q.c, s.Sessions.HostOf(q.c.MAC)
+	port := c.Port
+	if running, ok := s.Sessions.Of(c.MAC); ok {
+		port = running.Port
+	}
+	return func(tx inventory.Tx) {
+		_, _ = tx.FindHostByMAC(c.MAC)
+		if h == "" {
+			said := pxe.Identity{UUID: c.UUID}
+			if c.Identity != nil {
+				said = *c.Identity
+			}
+			for _, m := range said.MACs {
+				_, _ = tx.FindHostByMAC(m)
+			}
+			_ = tx.CreateHost(&inventory.Host{Name: strangers.NameOf(c.MAC)}, s.Now())
+			_, _ = tx.FindHostsByHint(said.UUID, said.Serial)
+			q.newID = s.registry.newID()
+			_, _ = tx.CloseIssue(operation.BootRefused(q.newID, "", pxe.Decision{}).Key, s.Now())
+			return
+		}
+		_, _ = tx.FindHost(h)
+		s.judge.expect(tx, h, port)
+		s.decider.configurer.Expect(tx, h)
+		for _, issue := range []inventory.Issue{operation.BootRefused(h, "", pxe.Decision{}), unconfirmed(&inventory.Host{ID: h})} {
+			_, _ = tx.CloseIssue(issue.Key, s.Now())
+		}
+	}
 }
 
 // render makes the rendering that a decision needs. An address that it asks for is kept first.
@@ -230,7 +263,10 @@ func (s *Scripts) add(tx inventory.Tx, q *question) error {
 		return inventory.Errorf(inventory.Unavailable, "too many unknown machines asked at once: this one is not listed yet").
 			WithHint("it is listed when it asks again in some minutes; or add it: slipway host create --mac %s", q.c.MAC)
 	}
-	q.host = s.registry.newHost(q.c)
+	if q.newID == "" {
+		q.newID = s.registry.newID()
+	}
+	q.host = s.registry.newHost(q.c, q.newID)
 	l, err := s.registry.identify(tx, &q.host, q.c)
 	if err == nil {
 		err = s.registry.openAll(tx, l.conflicts)

@@ -100,6 +100,15 @@ func (c *Configurer) Given(tx inventory.Tx, h *inventory.Host, p pxe.Plan, r *Re
 	return p, r, nil
 }
 
+// Expect calls what ConfigAtHand and NoteRendering read of a host that no machine has; see package ahead.
+func (c *Configurer) Expect(tx inventory.Tx, h inventory.HostID) {
+	if d := c.Rendered.of(h); d != "" {
+		_, _ = tx.ListAllocations(inventory.AddressFilter{Owner: inventory.Holder{HostID: h}.Key()})
+		_, _ = tx.HasRendering(h, d)
+		_ = tx.SaveRendering(inventory.Rendering{HostID: h})
+	}
+}
+
 // NoteRendering keeps what a session was given; a repeat of it costs nothing.
 func (c *Configurer) NoteRendering(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, r *Rendered) error {
 	if r == nil || s.Config == r.Digest {

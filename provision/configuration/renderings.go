@@ -115,6 +115,16 @@ const (
 	MaxDocuments = 500
 )
 
+// of returns what was rendered for a host last, "" if that is not known.
+func (c *Renderings) of(h inventory.HostID) inventory.Digest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.byHost[h]; r != nil {
+		return r.Digest
+	}
+	return ""
+}
+
 // get returns the rendering of a host, nil when it was made from something else, and whether its documents are available.
 func (c *Renderings) get(h inventory.HostID, key string) (r *Rendered, isWhole bool) {
 	c.mu.Lock()

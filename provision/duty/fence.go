@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ahead"
 )
 
 // Under returns the store for work that belongs to a duty, in the epoch in which the instance has it now. It is a Conflict if the instance
@@ -33,12 +34,21 @@ type fenced struct {
 // Write implements inventory.Store. It needs no clock. Writes of all instances come one after the other, so that the row is true until this
 // one ends.
 func (f fenced) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	return f.Store.Write(ctx, func(tx inventory.Tx) error {
+	return f.Store.Write(ctx, f.checked(fn))
+}
+
+// WriteAhead implements ahead.Store.
+func (f fenced) WriteAhead(ctx context.Context, expect func(inventory.Tx), fn func(inventory.Tx) error) error {
+	return ahead.Write(ctx, f.Store, expect, f.checked(fn))
+}
+
+func (f fenced) checked(fn func(inventory.Tx) error) func(inventory.Tx) error {
+	return func(tx inventory.Tx) error {
 		if err := f.keeper.Check(tx, f.duty, f.epoch); err != nil {
 			return err
 		}
 		return fn(tx)
-	})
+	}
 }
 
 // Check is a Conflict unless this instance has a duty in an epoch, as a transaction shows it. It is for a transaction with works of several

@@ -25,7 +25,11 @@ func (l *Ledger) End(s inventory.BootSession, outcome inventory.Outcome, why str
 			outcome = inventory.OutcomeDisk
 		}
 	}
-	l.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+	expect := func(tx inventory.Tx) {
+		_, _ = tx.FindSession(s.ID)
+		_, _ = tx.FindHost(s.HostID)
+	}
+	l.cfg.Recorder.Take(recorder.Note{Expect: expect, Do: func(tx inventory.Tx) error {
 		if s.HostID == "" {
 			s.HostID = l.cfg.Sessions.HostOf(s.MAC)
 		}

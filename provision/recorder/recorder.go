@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ahead"
 )
 
 // Recorder writes notes behind the packets: taking one never blocks, and many share one commit. Data that must be on disk
@@ -30,6 +31,7 @@ type Note struct {
 	Event   inventory.Event
 	Session inventory.BootSession // written when it has an ID
 	Do      func(inventory.Tx) error
+	Expect  func(inventory.Tx) // calls what Do reads; nil if nobody knows. See package ahead
 }
 
 const (
@@ -110,7 +112,16 @@ func (r *Recorder) write(ctx context.Context, batch []Note) {
 }
 
 func (r *Recorder) commit(ctx context.Context, batch []Note) error {
-	return r.Store.Write(ctx, func(tx inventory.Tx) error {
+	expect := func(tx inventory.Tx) {
+		for i := range batch {
+			if n := &batch[i]; n.Expect != nil {
+				n.Expect(tx)
+			} else if n.Session.ID != "" {
+				_, _ = tx.FindSession(n.Session.ID)
+			}
+		}
+	}
+	return ahead.Write(ctx, r.Store, expect, func(tx inventory.Tx) error {
 		latest := map[inventory.SessionID]inventory.BootSession{}
 		for _, n := range batch {
 			if n.Session.ID != "" {

@@ -30,7 +30,7 @@ var floors = map[string]int{
 	"hardware": 1, "hardware/identity": 1, "hardware/placement": 1, "hardware/rootdisk": 1, "hardware/acceptance": 1, "provision/proof": 1, "bmc": 1, "provision/foresight": 1,
 	"machineconfig/reference": 1, "machineconfig/address": 1, "machineconfig/late": 0, "machineconfig/pointer": 0, "machineconfig/layer": 1,
 	"machineconfig/template": 1, "machineconfig/validation": 1,
-	"inventory/sqlstore": 2, "inventory/sqlstore/column": 1, "inventory/sqlstore/hint": 1, "inventory/sqlstore/sqlite": 2, "inventory/sqlstore/database": 2, "inventory/sqlstore/copying": 1, "inventory/sqlstore/moving": 2, "inventory/sqlstore/postgres": 2,
+	"inventory/sqlstore": 2, "inventory/sqlstore/column": 1, "inventory/sqlstore/hint": 1, "inventory/ahead": 1, "inventory/sqlstore/sqlite": 2, "inventory/sqlstore/database": 2, "inventory/sqlstore/copying": 1, "inventory/sqlstore/moving": 2, "inventory/sqlstore/postgres": 2,
 	"agent": 2, "agent/host": 2, "agent/inspect": 2, "agent/burn": 2, "agent/disk": 2, "agent/wipe": 2, "agent/write": 2, "agent/efi": 2, "agent/seed": 2, "agent/kexec": 2, "agent/disk/fat": 2, "agent/write/fetch": 2, "agent/write/qcow2": 1,
 	"images/ramdisk": 3, "images/agentimage": 3, "pxe/ear": 3, "pxe/door": 3, "pxe/metric": 3, "inventory/logbook": 4, "provision/allowance": 1,
 	"provision": 3, "provision/session": 3, "provision/recorder": 3, "bmc/trial": 3, "images": 3, "images/authenticode": 3, "inventory/live": 3, "web/proxy": 3, "web/weak": 1, "web/scoped": 3, "web/totp": 3, "web/securitykey": 3, "web/wire": 3,

@@ -118,8 +118,9 @@ func (p *process) cpuTime() time.Duration {
 }
 
 // cpuExact is the processor time of all threads of the process and its children, in nanoseconds and not in ticks.
-func (p *process) cpuExact() (sum time.Duration) {
-	pid := p.cmd.Process.Pid
+func (p *process) cpuExact() time.Duration { return cpuOf(p.cmd.Process.Pid) }
+
+func cpuOf(pid int) (sum time.Duration) {
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	var files []string
 	for _, id := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {

@@ -185,92 +185,6 @@ func (e *Env) scriptRun(ctx context.Context, n *simulate.Net, hosts int) (got *s
 	return got, nil
 }
 
-// moreMemory is by how many megabytes a server may be larger with PostgreSQL than with SQLite.
-const moreMemory = 30.0
-
-// databaseFigures compare a server with SQLite and one with PostgreSQL after the same boots.
-type databaseFigures struct {
-	rate   [2]float64 // scripts per second: with SQLite, with PostgreSQL
-	moreMB float64    // of resident memory with PostgreSQL
-}
-
-// withDatabases measures boot scripts with both databases. The benchmarks of a run share the measurement.
-func withDatabases(f Figure, figure func(d *databaseFigures) (ours, peer float64)) func(context.Context, *Env) (Figure, error) {
-	return func(ctx context.Context, e *Env) (Figure, error) {
-		if e.Slipway == "" {
-			return f, skipped("has no peer")
-		}
-		if e.databases == nil {
-			d, err := e.compareDatabases(ctx)
-			if err != nil {
-				return f, err
-			}
-			e.databases = d
-		}
-		f.Ours, f.Peer = figure(e.databases)
-		return f, nil
-	}
-}
-
-func (e *Env) compareDatabases(ctx context.Context) (*databaseFigures, error) {
-	n, err := bootNet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer n.Close()
-	d := &databaseFigures{}
-	var memory [2]float64
-	for i, name := range []string{"sqlite", "postgresql"} {
-		dir, err := e.freshDir("script-" + name)
-		if err != nil {
-			return nil, err
-		}
-		at, flags := inFolder(dir), []string(nil)
-		if name == "postgresql" {
-			at = sqlstore.Config{URL: e.Postgres()}
-			if flags, err = databaseFlags(at.URL, dir); err != nil {
-				return nil, err
-			}
-		}
-		if d.rate[i], memory[i], err = e.scriptRate(ctx, n, name, dir, at, flags); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	d.moreMB = memory[1] - memory[0]
-	return d, nil
-}
-
-// scriptRate is the rate that benchmark script measures, with any database, and the memory of the server after it.
-func (e *Env) scriptRate(ctx context.Context, n *simulate.Net, name, dir string, at sqlstore.Config, flags []string) (rate, memory float64, err error) {
-	known, err := scriptHosts(ctx, dir, at, e.samples(scriptFleet))
-	if err != nil {
-		return 0, 0, err
-	}
-	known = known[:min(len(known), e.samples(6000))]
-	p, err := e.startBootServer(ctx, n, dir, flags...)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer p.stop()
-	time.Sleep(scriptSettles)
-	r := &scriptRig{env: e, net: n, server: p}
-	if _, err := r.round(ctx, known, scriptClients, 0); err != nil {
-		return 0, 0, fmt.Errorf("first boots: %w", err)
-	}
-	var rates []float64
-	for range e.repeats() {
-		o, err := r.round(ctx, r.withStrangers(known), scriptClients, 0)
-		if err != nil {
-			return 0, 0, err
-		}
-		e.say("%s, a third strangers, %d at a time: %s", name, scriptClients, r.last)
-		rates = append(rates, scriptsOfBoot*o.rate())
-	}
-	time.Sleep(scriptRests)
-	e.say("%s: %.1f MB of its own, %.1f MB with what is mapped of its file", name, p.ownMB(), p.residentMB())
-	return median(rates), p.residentMB(), nil
-}
-
 // bootKind is what a machine is there for, and so what its decision has to be.
 type bootKind int
 
@@ -381,6 +295,8 @@ type scriptRig struct {
 	server  *process
 	strange int // strangers so far
 	last    string
+	// database is the process of the database beside the server, 0 for none.
+	database int
 }
 
 // withStrangers adds to machines half as many that nobody knows: one after two of the others.
@@ -461,12 +377,14 @@ func (r *scriptRig) round(ctx context.Context, machines []scriptMachine, clients
 	}
 	ready.Wait() // to make 1,000 threads takes as long as some hundred boots, which would be asked for together
 	before, began = r.server.cpuExact(), time.Now()
+	beforeIn := cpuOf(r.database)
 	if every > 0 { // and to wake them
 		began = began.Add(500 * time.Millisecond)
 	}
 	close(start)
 	wait.Wait()
 	o.elapsed, o.cpu = time.Since(began), r.server.cpuExact()-before
+	inDatabase := cpuOf(r.database) - beforeIn
 	if first == nil {
 		first = ctx.Err()
 	}
@@ -479,5 +397,8 @@ func (r *scriptRig) round(ctx context.Context, machines []scriptMachine, clients
 	slices.Sort(o.tookMS)
 	r.last = fmt.Sprintf("%d boots, %.0f/s, decision p50 %.2f ms, p99 %.2f ms, %d us CPU each", len(machines), o.rate(),
 		percentile(o.tookMS, .5), percentile(o.tookMS, .99), int(o.cpu/time.Microsecond)/len(machines))
+	if r.database != 0 {
+		r.last += fmt.Sprintf(", and %d us in the database", int(inDatabase/time.Microsecond)/len(machines))
+	}
 	return o, nil
 }

@@ -27,8 +27,8 @@ const bootsAtOnce = 16
 
 // What a boot may cost.
 const (
-	mostWays       = 12.5
-	mostStatements = 17.0
+	mostWays       = 1.0
+	mostStatements = 13.5
 )
 
 // fleet is an engine on PostgreSQL with machines of three kinds, as benchmark pg-script has them.

@@ -40,6 +40,7 @@ const (
 type Tx struct {
 	conn   Conn
 	isRead bool
+	asks   bool // see Expect
 	wakes  bool // its commit calls those of OnCommit
 	loss   Loss
 	broken error // more than a statement is lost with it; nothing more can be done
@@ -52,8 +53,19 @@ func Read(conn Conn, fn func(*Tx) error) error {
 	return fn(t)
 }
 
+// Expect runs fn in a transaction that only asks: its queries go ahead, and find nothing. The same queries of later transactions of this
+// connection then need no way of their own.
+func Expect(conn Conn, fn func(*Tx)) {
+	t := &Tx{conn: conn, isRead: true, asks: true}
+	defer func() { t.conn = nil }()
+	fn(t)
+}
+
 // IsRead reports whether the transaction is one of Read, which cannot write.
 func (t *Tx) IsRead() bool { return t.isRead }
+
+// Asks reports whether the transaction is one of Expect, which finds nothing.
+func (t *Tx) Asks() bool { return t.asks }
 
 // Wake makes the commit of this transaction call those who have registered with OnCommit.
 func (t *Tx) Wake() { t.wakes = true }
@@ -61,7 +73,7 @@ func (t *Tx) Wake() { t.wakes = true }
 // Changes returns the count of changes to the watched tables at the snapshot of this transaction. The transaction may use rows that
 // somebody read at the same count. If ok is false, it has to read them itself.
 func (t *Tx) Changes() (count uint64, ok bool) {
-	if t.usable() != nil {
+	if t.asks || t.usable() != nil {
 		return 0, false
 	}
 	return t.conn.Changes()
@@ -69,7 +81,7 @@ func (t *Tx) Changes() (count uint64, ok bool) {
 
 // Now returns when the transaction had its turn, by the clock of the database. If that is a file, it is the time of this machine.
 func (t *Tx) Now() (time.Time, error) {
-	if err := t.usable(); err != nil {
+	if err := t.usable(); err != nil || t.asks {
 		return time.Time{}, err
 	}
 	now, err := t.conn.Now()
@@ -78,7 +90,7 @@ func (t *Tx) Now() (time.Time, error) {
 
 // Run executes a statement and returns how many rows it changed.
 func (t *Tx) Run(query string, args ...any) (int64, error) {
-	if err := t.usable(); err != nil {
+	if err := t.usable(); err != nil || t.asks {
 		return 0, err
 	}
 	n, err := t.conn.Exec(query, args)
@@ -146,6 +158,10 @@ func (t *Tx) One(query string, args ...any) (row Row, err error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
+	if t.asks {
+		t.conn.Ahead(query, args)
+		return nil, nil
+	}
 	rows, err := t.conn.Query(query, args)
 	if err != nil {
 		return nil, t.check(err)
@@ -165,6 +181,10 @@ func (t *Tx) One(query string, args ...any) (row Row, err error) {
 func (t *Tx) Each(fn func(Scan) error, query string, args ...any) error {
 	if err := t.usable(); err != nil {
 		return err
+	}
+	if t.asks {
+		t.conn.Ahead(query, args)
+		return nil
 	}
 	err := Each(t.conn, fn, query, args)
 	if errors.Is(err, errEnough) {

@@ -100,10 +100,11 @@ func (w *Writer) Committed() {
 // request is one caller's write on its way through the queue. Exactly one side wins taken. The writer then runs fn
 // and answers; the caller then has given up, and its fn never runs.
 type request struct {
-	fn    func(*Tx) error
-	taken atomic.Bool // by the writer, which then answers; or by the caller, who then has given up
-	err   error
-	done  chan error // takes one answer
+	fn     func(*Tx) error
+	expect func(*Tx)   // nil: nobody knows what fn asks
+	taken  atomic.Bool // by the writer, which then answers; or by the caller, who then has given up
+	err    error
+	done   chan error // takes one answer
 }
 
 // Write runs fn in a transaction, and returns once the disk has it. Waiting for the disk is the expensive part. So
@@ -115,7 +116,12 @@ type request struct {
 // When ctx ends before fn's turn, fn does not run and the error is Unavailable. Once fn runs, Write waits for the
 // commit: a caller must never believe that a write failed which is on disk.
 func (w *Writer) Write(ctx context.Context, fn func(*Tx) error) error {
-	r := &request{fn: fn, done: make(chan error, 1)}
+	return w.WriteExpecting(ctx, nil, fn)
+}
+
+// WriteExpecting is Write for a caller that knows what fn is going to ask. Expect runs before the first fn of a commit, see Expect.
+func (w *Writer) WriteExpecting(ctx context.Context, expect func(*Tx), fn func(*Tx) error) error {
+	r := &request{fn: fn, expect: expect, done: make(chan error, 1)}
 	// Checked by itself: with a place in the queue, the select below could still choose that after Close.
 	select {
 	case <-w.closing:
@@ -258,6 +264,11 @@ func (w *Writer) transact(live []*request) (wakes bool, err error) {
 			_ = w.frame.Rollback() // the database may have done it already
 		}
 	}()
+	for _, r := range live {
+		if r.expect != nil {
+			_ = guard(func(*Tx) error { Expect(w.frame, r.expect); return nil }, nil) // what goes wrong shows in fn
+		}
+	}
 	for _, r := range live {
 		n, err := w.apply(r, len(live) == 1)
 		if err != nil {

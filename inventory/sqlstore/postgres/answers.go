@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"database/sql/driver"
 	"fmt"
 	"maps"
 	"regexp"
@@ -15,13 +14,6 @@ import (
 type answers struct {
 	kept map[*shape]map[string]*answer // by query, and by the key of its arguments
 	key  []byte                        // used again for each key
-}
-
-// answer is one of them. It has no rows before it came.
-type answer struct {
-	args []any
-	rows [][]driver.Value
-	came bool
 }
 
 // answerRows bounds the memory: longer lists are asked for once.
@@ -67,8 +59,6 @@ func (a *answers) keyOf(args []any) []byte {
 	return a.key
 }
 
-func (x *answer) come(rows [][]driver.Value) { x.rows, x.came = rows, true }
-
 // drop forgets what a statement may change.
 func (a *answers) drop(query string, args []any, mayCascade func(table string) bool) {
 	if len(a.kept) == 0 || isQuery(query) {
@@ -81,7 +71,7 @@ func (a *answers) drop(query string, args []any, mayCascade func(table string) b
 	}
 	for of, all := range a.kept {
 		if s.mayChange(of) {
-			maps.DeleteFunc(all, func(_ string, x *answer) bool { return !s.misses(args, of, x.args) })
+			maps.DeleteFunc(all, func(_ string, x *answer) bool { return !s.misses(args, of, x) })
 		}
 	}
 }

@@ -173,10 +173,15 @@ func (d *DB) Read(ctx context.Context, fn func(*database.Tx) error) (err error) 
 
 // Write is that of database.Writer. While the server cannot be reached, it returns that error at once, and stores nothing.
 func (d *DB) Write(ctx context.Context, fn func(*database.Tx) error) error {
+	return d.WriteExpecting(ctx, nil, fn)
+}
+
+// WriteExpecting is that of database.Writer; see Write.
+func (d *DB) WriteExpecting(ctx context.Context, expect func(*database.Tx), fn func(*database.Tx) error) error {
 	if err := d.noWriter.lately(); err != nil {
 		return err
 	}
-	return d.noWriter.instead(d.Writer.Write(ctx, fn))
+	return d.noWriter.instead(d.Writer.WriteExpecting(ctx, expect, fn))
 }
 
 // connected makes a connection for a reader, unless one could not be made just now.

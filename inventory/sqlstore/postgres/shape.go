@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"database/sql/driver"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,27 +17,40 @@ type shape struct {
 	sets     []string // the columns that an UPDATE changes: it adds and removes no row. Nil for another statement
 	readsAll bool     // also columns that it does not name
 	pins     []pin
+	joins    bool // other tables only add to the rows of its own
 }
 
-// pin is a column that equals an argument in each row of the table that is read or changed.
+// pin is a column that equals one of these arguments in each row of the table that is read or changed.
 type pin struct {
 	column string
-	arg    int // from 0
+	args   []int // from 0
 }
+
+// answer is what the server answers to a query. It has no rows before it came.
+type answer struct {
+	args []any
+	rows [][]driver.Value
+	came bool
+}
+
+func (x *answer) come(rows [][]driver.Value) { x.rows, x.came = rows, true }
 
 var (
 	wordRule    = regexp.MustCompile(`\w+`)
 	literalRule = regexp.MustCompile(`'[^']*'`)
 	callRule    = regexp.MustCompile(`\w+\([^()]*\)`)
 	innerRule   = regexp.MustCompile(`\([^()]*\)`)
-	insertRule  = regexp.MustCompile(`^INSERT INTO \w+ \(([^()]*)\) VALUES \(([^()]*)\)(?: ON CONFLICT \(([^()]*)\) DO UPDATE SET .*| RETURNING id)?$`)
-	updateRule  = regexp.MustCompile(`^UPDATE (\w+) SET (.*?) WHERE (.*)$`)
-	deleteRule  = regexp.MustCompile(`^DELETE FROM (\w+) WHERE (.*)$`)
-	queryRule   = regexp.MustCompile(`^SELECT .*? FROM (\w+) WHERE (.*?)(?: ORDER BY .*| LIMIT .*)?$`)
-	setRule     = regexp.MustCompile(`(\w+) =`)
-	pinRule     = regexp.MustCompile(`^(\w+) = \$(\d+)$`)
-	valueRule   = regexp.MustCompile(`^()\$(\d+)$`)
-	shapes      sync.Map // by statement: there are some hundred
+	insertRule  = regexp.MustCompile(`^INSERT INTO \w+ \(([^()]*)\) VALUES \((.*?)\)` +
+		`(?: ON CONFLICT \(([^()]*)\) DO UPDATE SET .*| RETURNING id)?$`)
+	updateRule = regexp.MustCompile(`^UPDATE (\w+) SET (.*?) WHERE (.*)$`)
+	deleteRule = regexp.MustCompile(`^DELETE FROM (\w+) WHERE (.*)$`)
+	queryRule  = regexp.MustCompile(`^SELECT .*? FROM (\w+) WHERE (.*?)(?: ORDER BY .*| LIMIT .*)?$`)
+	joinRule   = regexp.MustCompile(`^SELECT .*? FROM (\w+) AS (\w+)(?: LEFT JOIN \w+ AS \w+ ON \S+ = \S+)+` +
+		` WHERE (\w+)\.(\w+ = \$\d+)(?: ORDER BY .*)?$`)
+	setRule   = regexp.MustCompile(`(\w+) =`)
+	pinRule   = regexp.MustCompile(`^(\w+) = \$(\d+)$`)
+	valueRule = regexp.MustCompile(`^\$(\d+)$`)
+	shapes    sync.Map // by statement: there are some hundred
 )
 
 // shapeOf returns the shape of a statement.
@@ -48,7 +62,7 @@ func shapeOf(query string) *shape {
 	s.table, s.isDelete = changedBy(s.words)
 	flat := replaced(callRule, strings.Join(strings.Fields(literalRule.ReplaceAllString(query, "text")), " "))
 	if m := insertRule.FindStringSubmatch(flat); m != nil {
-		s.insert(strings.Split(m[1], ", "), strings.Split(m[2], ", "), m[3])
+		s.insert(strings.Split(m[1], ", "), strings.Split(m[2], "), ("), m[3])
 	}
 	flat = replaced(innerRule, flat) // what stands in parentheses may be about other rows
 	if m := updateRule.FindStringSubmatch(flat); m != nil {
@@ -60,6 +74,9 @@ func shapeOf(query string) *shape {
 		s.where(m[1], m[2])
 	} else if m = queryRule.FindStringSubmatch(flat); m != nil {
 		s.where(m[1], m[2])
+	} else if m = joinRule.FindStringSubmatch(flat); m != nil && m[2] == m[3] {
+		s.joins = true
+		s.where(m[1], m[4])
 	}
 	shapes.Store(query, s)
 	return s
@@ -73,16 +90,26 @@ func replaced(rule *regexp.Regexp, text string) string {
 	return text
 }
 
-// insert pins the values of a new row. If there may be a row already, only the columns that it is found by are known.
-func (s *shape) insert(columns, values []string, foundBy string) {
-	if len(columns) != len(values) {
-		return
-	}
+// insert pins the values of new rows. If there may be a row already, only the columns that it is found by are known.
+func (s *shape) insert(columns, rows []string, foundBy string) {
 	for i, column := range columns {
-		if foundBy == "" || slices.Contains(strings.Split(foundBy, ", "), column) {
-			s.pin(column, valueRule.FindStringSubmatch(values[i]))
+		p := pin{column: column}
+		for _, row := range rows {
+			values := strings.Split(row, ", ")
+			if m := valueRule.FindStringSubmatch(values[min(i, len(values)-1)]); m != nil && len(values) == len(columns) {
+				p.args = append(p.args, argument(m[1]))
+			}
+		}
+		if len(p.args) == len(rows) && (foundBy == "" || slices.Contains(strings.Split(foundBy, ", "), column)) {
+			s.pins = append(s.pins, p)
 		}
 	}
+}
+
+// argument is which one a mark such as $1 names, from 0.
+func argument(n string) int {
+	i, _ := strconv.Atoi(n)
+	return i - 1
 }
 
 // where pins the columns of a condition. A statement that names its table twice, or another one beside it, reads further rows.
@@ -94,15 +121,8 @@ func (s *shape) where(table, condition string) {
 	}
 	for term := range strings.SplitSeq(condition, " AND ") {
 		if m := pinRule.FindStringSubmatch(term); m != nil && !slices.Contains(s.sets, m[1]) {
-			s.pin(m[1], m)
+			s.pins = append(s.pins, pin{m[1], []int{argument(m[2])}})
 		}
-	}
-}
-
-func (s *shape) pin(column string, m []string) {
-	if m != nil {
-		n, _ := strconv.Atoi(m[2])
-		s.pins = append(s.pins, pin{column, n - 1})
 	}
 }
 
@@ -127,14 +147,16 @@ func (s *shape) mayChange(query *shape) bool {
 	return s.sets == nil || query.readsAll || slices.ContainsFunc(s.sets, func(c string) bool { return slices.Contains(query.words, c) })
 }
 
-// misses reports whether a statement, with its arguments, is about other rows than a query with its own.
-func (s *shape) misses(args []any, query *shape, asked []any) bool {
+// misses reports whether a statement, with its arguments, is about other rows than those of an answer.
+func (s *shape) misses(args []any, query *shape, x *answer) bool {
 	if query.table != s.table {
-		return false
+		return query.joins && x.came && len(x.rows) == 0 // there is nothing to add to
 	}
 	for _, p := range s.pins {
 		for _, q := range query.pins {
-			if p.column == q.column && p.arg < len(args) && q.arg < len(asked) && differ(args[p.arg], asked[q.arg]) {
+			if p.column == q.column && !slices.ContainsFunc(p.args, func(i int) bool {
+				return i >= len(args) || q.args[0] >= len(x.args) || !differ(args[i], x.args[q.args[0]])
+			}) {
 				return true
 			}
 		}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"database/sql/driver"
 	"slices"
 	"testing"
 )
@@ -25,6 +26,9 @@ func TestAChangeOfOtherRowsLeavesAnAnswer(t *testing.T) {
 		insertTwo = `INSERT INTO hosts (id, name) VALUES ($1, $2), ($3, $4)`
 		upsert    = `INSERT INTO hosts (id, name) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET name = excluded.name`
 		insertNIC = `INSERT INTO nics (mac, host_id) VALUES ($1, $2)`
+		kept      = `SELECT a.address, COALESCE(h.state, '') FROM kept AS a
+LEFT JOIN hosts AS h ON h.id = COALESCE(a.host_id, a.other) WHERE a.host_id = $1 ORDER BY a.address`
+		keep      = `INSERT INTO kept (address, host_id) VALUES ($1, $2)`
 		deleteOf  = `DELETE FROM nics WHERE host_id = $1`
 		deleteAll = `DELETE FROM nics`
 	)
@@ -46,7 +50,11 @@ func TestAChangeOfOtherRowsLeavesAnAnswer(t *testing.T) {
 		{find, args("a"), insert, args("b", "y", "active", ""), true, "another id"},
 		{named, args("x"), insert, args("b", "y", "active", ""), true, "another name"},
 		{named, args("y"), insert, args("b", "y", "active", ""), false, "the same name"},
-		{named, args("x"), insertTwo, args("b", "y", "c", "x"), false, "two rows"},
+		{named, args("x"), insertTwo, args("b", "y", "c", "x"), false, "the second row has that name"},
+		{named, args("x"), insertTwo, args("b", "y", "c", "z"), true, "two rows with other names"},
+		{kept, args("a"), update, args("active", "a", int64(1)), true, "nothing is kept for that host"},
+		{kept, args("a"), keep, args("10.0.0.1", "b"), true, "it is kept for another host"},
+		{kept, args("a"), keep, args("10.0.0.1", "a"), false, "it is kept for that host"},
 		{named, args("x"), upsert, args("b", "y"), false, "the row may have had that name"},
 		{find, args("a"), upsert, args("b", "y"), true, "a row with another id"},
 		{ofMAC, args("m"), update, args("active", "b", int64(1)), false, "the host of a MAC is not known"},
@@ -65,10 +73,15 @@ func TestAChangeOfOtherRowsLeavesAnAnswer(t *testing.T) {
 		{find, args("a"), update, args("active", nil, int64(1)), false, "nobody knows"},
 	} {
 		change, query := shapeOf(c.change), shapeOf(c.query)
-		isTrue := !change.mayChange(query) || change.misses(c.args, query, c.asked)
+		x := &answer{args: c.asked, came: true}
+		isTrue := !change.mayChange(query) || change.misses(c.args, query, x)
 		if isTrue != c.isTrue {
 			t.Errorf("%s %v\nafter %s %v: it is %v that the answer stays, want %v: %s", c.query, c.asked, c.change, c.args, isTrue, c.isTrue, c.because)
 		}
+	}
+	isKept := &answer{args: args("a"), came: true, rows: [][]driver.Value{{"10.0.0.1", "active"}}}
+	if shapeOf(update).misses(args("active", "a", int64(1)), shapeOf(kept), isKept) {
+		t.Error("an answer with a row of another table stays when that changes")
 	}
 	if s := shapeOf(update); s.table != "hosts" || !slices.Equal(s.sets, []string{"state", "version"}) {
 		t.Errorf("%s: it changes %s of %s", update, s.sets, s.table)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ahead"
 	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/provision/duty"
 )
@@ -66,13 +67,18 @@ type ledStore struct {
 
 // Write implements inventory.Store.
 func (l *ledStore) Write(ctx context.Context, fn func(inventory.Tx) error) error {
+	return l.WriteAhead(ctx, func(inventory.Tx) {}, fn)
+}
+
+// WriteAhead implements ahead.Store.
+func (l *ledStore) WriteAhead(ctx context.Context, expect func(inventory.Tx), fn func(inventory.Tx) error) error {
 	s := l.fenced.Load()
 	if s == nil {
 		return inventory.Errorf(inventory.Unavailable, "this instance does not have the engine").
 			WithHint("slipway instance list shows which instance has it")
 	}
 	mayWrite := false
-	err := (*s).Write(ctx, func(tx inventory.Tx) error {
+	err := ahead.Write(ctx, *s, expect, func(tx inventory.Tx) error {
 		mayWrite = true
 		return fn(tx)
 	})
