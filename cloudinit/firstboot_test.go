@@ -14,14 +14,19 @@ import (
 // TestAReportWaitsForTheServer runs the last step of the first boot while the server refuses for a while, as it does when it restarts, or
 // another one takes its work over. A host whose report is lost would fail a quarter of an hour later, although all is well.
 func TestAReportWaitsForTheServer(t *testing.T) {
+	const gone = "http://127.0.0.1:1/report" // nothing listens there
 	for _, c := range []struct {
-		name    string
-		refused int32
-		wants   int32 // requests
+		name          string
+		refused       int32
+		wants         int32 // requests
+		before, after string
 	}{
-		{"at once", 0, 1},
-		{"after a while", 8, 9},
-		{"never", 1000, 20},
+		{name: "at once", wants: 1},
+		{name: "after a while", refused: 8, wants: 9},
+		{name: "never", refused: 1000, wants: 20},
+		{name: "another instance, when that of the boot is gone for good", wants: 1, before: gone + " "},
+		{name: "no other instance, when that of the boot answers", wants: 1, after: " " + gone},
+		{name: "another instance after a while", refused: 3, wants: 4, before: gone + " ", after: " " + gone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked atomic.Int32
@@ -37,7 +42,7 @@ func TestAReportWaitsForTheServer(t *testing.T) {
 			dir := t.TempDir()
 			// The pauses are the only thing that differs on a machine.
 			script := strings.NewReplacer("/run/slipway", dir, "sleep 5", "sleep 0").Replace(firstBootScript)
-			for name, text := range map[string]string{"first-boot.sh": script, "report-url": server.URL + "/report"} {
+			for name, text := range map[string]string{"first-boot.sh": script, "report-url": c.before + server.URL + "/report" + c.after} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}

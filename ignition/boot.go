@@ -290,7 +290,7 @@ ExecStart=/bin/bash ` + r.reportTool() + ` failed %i
 const reportScript = `#!/bin/bash
 # Tells Slipway how the first boot went: report.sh STEP [DETAIL]
 set -u
-read -r url < REPORT-URL || exit 0
+read -ra urls < REPORT-URL || exit 0 # one for each instance of Slipway: that of this boot may be gone for good
 query="?step=$1"
 [ -z "${2-}" ] || query="$query&detail=$2"
 log=/dev/null
@@ -301,11 +301,13 @@ case "${2-}" in
 	;;
 esac
 for ((i = 0; i < 120; i++)); do
-	if command -v curl > /dev/null; then
-		printf 'url = "%s"\n' "$url$query" | curl --config - --data-binary @"$log" --fail --silent --show-error --max-time 30 --output /dev/null && exit 0
-	else
-		printf '%s\n' "$url$query" | wget --post-file="$log" --quiet --timeout=30 --tries=1 --output-document=/dev/null --input-file=- && exit 0
-	fi
+	for url in "${urls[@]}"; do
+		if command -v curl > /dev/null; then
+			printf 'url = "%s"\n' "$url$query" | curl --config - --data-binary @"$log" --fail --silent --show-error --connect-timeout 5 --max-time 30 --output /dev/null && exit 0
+		else
+			printf '%s\n' "$url$query" | wget --post-file="$log" --quiet --timeout=30 --tries=1 --output-document=/dev/null --input-file=- && exit 0
+		fi
+	done
 	sleep 5
 done
 echo "Slipway did not take the report" >&2

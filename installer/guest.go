@@ -146,18 +146,6 @@ func HasControl(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f })
 }
 
-// ReportURL is where the machine reports a step of its boot.
-func ReportURL(c *machineconfig.Config, step string) string {
-	if c.PhoneHome.URL == "" || c.PhoneHome.Enabled != nil && !*c.PhoneHome.Enabled {
-		return ""
-	}
-	sep := "?"
-	if strings.Contains(c.PhoneHome.URL, "?") {
-		sep = "&"
-	}
-	return c.PhoneHome.URL + sep + "step=" + step
-}
-
 // GrubWithout is the line of a file under /etc/default/grub.d that takes arguments out of the kernel's.
 func GrubWithout(args []string) string {
 	return "for a in " + Words(args) + `; do for v in GRUB_CMDLINE_LINUX GRUB_CMDLINE_LINUX_DEFAULT; do eval "c=\" \$$v \""; ` +

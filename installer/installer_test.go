@@ -1,9 +1,13 @@
 package installer
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"slipway.dev/slipway/machineconfig"
@@ -98,19 +102,47 @@ func TestGuestTargets(t *testing.T) {
 	}
 }
 
-func TestReportURL(t *testing.T) {
+func TestWhoDoesNotReportHasNoCommand(t *testing.T) {
 	no := false
-	for _, c := range []struct {
-		p    machineconfig.PhoneHome
-		want string
-	}{
-		{machineconfig.PhoneHome{}, ""},
-		{machineconfig.PhoneHome{URL: "u"}, "u?step=up"},
-		{machineconfig.PhoneHome{URL: "u?a=b"}, "u?a=b&step=up"},
-		{machineconfig.PhoneHome{URL: "u", Enabled: &no}, ""},
-	} {
-		if got := ReportURL(&machineconfig.Config{PhoneHome: c.p}, "up"); got != c.want {
-			t.Errorf("%+v: %q", c.p, got)
+	for _, p := range []machineconfig.PhoneHome{{}, {URL: "u", Enabled: &no}} {
+		if got := Curl.Report(&machineconfig.Config{PhoneHome: p}, "up", 1); got != "" {
+			t.Errorf("%+v: %q", p, got)
+		}
+	}
+}
+
+// TestTheNextInstanceIsAsked runs what installers ask with, in the shells that they have. The instance of the boot is gone for good, and does
+// not even refuse; another one has the work.
+func TestTheNextInstanceIsAsked(t *testing.T) {
+	var busy atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/busy" && busy.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprint(w, "got "+r.URL.RequestURI())
+	}))
+	defer server.Close()
+	const gone = "http://127.0.0.1:1/boot/key"
+	for _, shell := range [][]string{{"bash", "-ec"}, {"busybox", "sh", "-c"}} {
+		for _, p := range []Program{Curl, Wget} {
+			for _, c := range []struct{ urls, want string }{
+				{server.URL + "/boot/key", "got /boot/key?step=installed"},
+				{gone + " " + server.URL + "/boot/key", "got /boot/key?step=installed"},
+				{gone + " " + server.URL + "/busy " + gone, "got /busy?step=installed"}, // in its third round
+				{gone, ""},
+			} {
+				busy.Store(0)
+				file := t.TempDir() + "/answer"
+				command := strings.ReplaceAll(p.ask(c.urls, "?step=installed", file, 3), "sleep 5", "sleep 0")
+				out, err := exec.CommandContext(t.Context(), shell[0], append(shell[1:], command)...).CombinedOutput()
+				if (err == nil) != (c.want != "") {
+					t.Errorf("%v %s at %s: %v: %s", shell, p, c.urls, err, out)
+				}
+				if got, _ := os.ReadFile(file); string(got) != c.want {
+					t.Errorf("%v %s at %s: the answer is %q: %s", shell, p, c.urls, got, out)
+				}
+			}
 		}
 	}
 }

@@ -207,7 +207,8 @@ type Trust struct {
 // PhoneHome makes the machine report to Slipway; on when Enabled is nil.
 type PhoneHome struct {
 	Enabled *bool `yaml:"enabled,omitempty" json:"enabled,omitempty"`
-	// URL is where it reports, with a marker for what only the boot session knows; set by the renderer, not by layers.
+	// URL is where it reports, with a marker for what only the boot session knows; set by the renderer, not by layers. The marker becomes
+	// several URLs with blanks between them, if there are several instances.
 	URL string `yaml:"-" json:"url,omitempty"`
 }
 

@@ -156,6 +156,30 @@ func (m *machine) askAs(r pxe.ConfigRequest) (string, error) {
 	return string(doc.Data), err
 }
 
+// TestAMachineIsToldWhereElseToReport holds for a boot that began at an instance that may be gone when its system is up.
+func TestAMachineIsToldWhereElseToReport(t *testing.T) {
+	for _, c := range []struct{ base, own, other string }{
+		{"http://10.0.0.1", "http://10.0.0.1", "http://10.0.0.2"},
+		{"http://10.0.0.1:8081", "http://10.0.0.1:8081", "http://10.0.0.2:8081"},
+		{"https://10.0.0.1:8443", "https://10.0.0.1:8443", "https://10.0.0.2:8443"},
+	} {
+		r, _ := configRack(t)
+		r.others = []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("192.168.7.2")} // the second is on another network
+		r.configured("live", inventory.ImageConfig{Format: "cloud-init", Version: "22.4.2"}, inventory.Profile{Config: "packages: {install: [vim]}\n"})
+		m := r.machine(1)
+		m.lease(m.mac())
+		_, s := m.arrive()
+		doc, err := m.r.engine.Document(t.Context(), pxe.ConfigRequest{Session: s, Source: m.address(), Name: "user-data", Base: c.base})
+		path := "/boot/" + string(s) + "/report/" + r.engine.Admission.ReportKey(s)
+		if want := c.own + path + " " + c.other + path + `"`; err != nil || !strings.Contains(string(doc.Data), want) {
+			t.Errorf("%s: %v: no %s in\n%s", c.base, err, want, doc.Data)
+		}
+		if strings.Contains(string(doc.Data), "192.168.7.2") {
+			t.Errorf("%s: it is sent to an instance that it may not reach", c.base)
+		}
+	}
+}
+
 const withSecret = `
 users:
   - name: admin

@@ -99,7 +99,7 @@ func (e wiring) delivery() {
 		Guard: &delivery.Guard{Ledger: e.Ledger, Neighbour: cfg.Neighbour, Confidential: cfg.Confidential},
 		Values: &delivery.Values{
 			Store: cfg.Store, Configurer: e.Configurer, Renderer: cfg.Renderer, Join: cfg.Join, Bootstrapper: e.Bootstrapper,
-			Keys: e.Admission.Keys, Confidential: cfg.Confidential,
+			Keys: e.Admission.Keys, Confidential: cfg.Confidential, Others: cfg.Others,
 		},
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,28 +42,49 @@ func (in ScriptInput) of() string {
 // bases are the URLs of Sources. There is only our own while no other instance is on the network, and over TLS.
 func (in ScriptInput) bases() []string { return Bases(in.of(), in.Base, in.Others) }
 
-// Bases returns the boot servers at which a host loads large files, as Sources has them. All instances use the same port.
-func Bases(of, base string, others []netip.Addr) (bases []string) {
+// Bases returns the boot servers at which a host loads large files, as Sources has them.
+func Bases(of, base string, others []netip.Addr) []string {
+	if !strings.HasPrefix(base, "http://") {
+		return []string{base}
+	}
+	return basesOf(of, base, others)
+}
+
+// OwnFirst returns the boot servers at which a host goes on with what it began at base: there first, because that one answered a moment
+// ago, and then at the others of Sources. Over TLS, too: each instance has a certificate of its addresses, and one authority signs them all.
+func OwnFirst(of, base string, others []netip.Addr) []string {
+	all := []string{base}
+	for _, b := range basesOf(of, base, others) {
+		if b != base {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// basesOf returns base with each address of Sources in place of its own. All instances use the same port.
+func basesOf(of, base string, others []netip.Addr) (bases []string) {
 	u, err := url.Parse(base)
-	if err != nil || u.Scheme != "http" || len(others) == 0 {
+	if err != nil || len(others) == 0 {
 		return []string{base}
 	}
 	ours, err := netip.ParseAddr(u.Hostname())
 	if err != nil {
 		return []string{base}
 	}
-	port := 80
-	if p := u.Port(); p != "" {
-		if port, err = strconv.Atoi(p); err != nil {
-			return []string{base}
-		}
-	}
 	for _, a := range Sources(of, ours, others) {
 		if a == ours.Unmap().WithZone("") {
 			bases = append(bases, base)
 			continue
 		}
-		bases = append(bases, BaseURL(a, port))
+		host := a.String()
+		if a.Is6() {
+			host = "[" + host + "]"
+		}
+		if p := u.Port(); p != "" {
+			host += ":" + p
+		}
+		bases = append(bases, u.Scheme+"://"+host)
 	}
 	return bases
 }

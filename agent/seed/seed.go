@@ -46,7 +46,7 @@ func Place(ctx context.Context, c Config, name string, s wire.Seed) (string, err
 	if s.Kind == "" {
 		return "", nil
 	}
-	docs, err := c.fetch(ctx, s.Documents)
+	docs, err := c.fetch(ctx, s.Documents, s.Elsewhere)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +63,7 @@ func Place(ctx context.Context, c Config, name string, s wire.Seed) (string, err
 }
 
 // fetch gets each document once.
-func (c Config) fetch(ctx context.Context, urls map[string]string) (map[string][]byte, error) {
+func (c Config) fetch(ctx context.Context, urls map[string]string, elsewhere map[string][]string) (map[string][]byte, error) {
 	if len(urls) == 0 || len(urls) > maxDocuments {
 		return nil, inventory.Errorf(inventory.Invalid, "a seed has %d documents; 1 to %d are allowed", len(urls), maxDocuments)
 	}
@@ -72,7 +72,7 @@ func (c Config) fetch(ctx context.Context, urls map[string]string) (map[string][
 		if name != path.Clean(name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "..") || name == "." || inventory.CheckText("name", name, 200) != nil {
 			return nil, inventory.Errorf(inventory.Invalid, "%q is not a name for a document", inventory.Clean(name, 200))
 		}
-		source := &fetch.Source{Client: c.Client, URL: url, Name: "the document " + name, Wait: c.Wait}
+		source := &fetch.Source{Client: c.Client, URL: url, Elsewhere: elsewhere[name], Name: "the document " + name, Wait: c.Wait}
 		b, err := source.Document(ctx, maxDocument)
 		if err != nil {
 			return nil, err

@@ -320,6 +320,20 @@ func TestTheKernelIsReadFromTheSystem(t *testing.T) {
 	}
 }
 
+// TestADocumentComesFromTheNextInstance holds for a machine whose instance is gone when its disk is written.
+func TestADocumentComesFromTheNextInstance(t *testing.T) {
+	o := newOffice(t)
+	c := Config{Wait: func(context.Context, time.Duration) error { return nil }}
+	gone := map[string]string{"user-data": "http://127.0.0.1:1/user-data"}
+	docs, err := c.fetch(t.Context(), gone, map[string][]string{"user-data": {o.URL + "/user-data"}})
+	if err != nil || string(docs["user-data"]) != "content of /user-data" {
+		t.Errorf("%q, %v", docs["user-data"], err)
+	}
+	if _, err := c.fetch(t.Context(), gone, nil); err == nil {
+		t.Error("it came from nowhere")
+	}
+}
+
 func TestASeedThatMakesNoSenseIsRefused(t *testing.T) {
 	o := newOffice(t)
 	for name, s := range map[string]wire.Seed{

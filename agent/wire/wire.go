@@ -128,7 +128,9 @@ type Seed struct {
 	Kind string `json:"kind"`
 	// Documents are fetched from below the session: name on the disk to URL. Each is fetched once.
 	Documents map[string]string `json:"documents,omitempty"`
-	Folder    string            `json:"folder,omitempty"`
+	// Elsewhere are the same documents at other instances of the server, as in ImageFile.
+	Elsewhere map[string][]string `json:"elsewhere,omitempty"`
+	Folder    string              `json:"folder,omitempty"`
 	// Label overrides the label of the file system that the agent looks for, such as OEM.
 	Label string `json:"label,omitempty"`
 }

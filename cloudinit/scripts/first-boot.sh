@@ -15,38 +15,40 @@ with urllib.request.urlopen(sys.argv[1], timeout=30) as r, open(sys.argv[2], "wb
 	fi
 }
 
-# upload URL FILE: sends a file.
-upload() {
+# tell URL [FILE]: tells Slipway something, with a file if there is one. It tries once, and not for long: another instance may answer.
+tell() {
 	if command -v curl >/dev/null; then
-		curl -fsS --connect-timeout 10 --data-binary @"$2" -o /dev/null "$1"
+		curl -fsS --connect-timeout 5 --max-time 15 ${2:+--data-binary "@$2"} -o /dev/null "$1"
 	elif command -v wget >/dev/null; then
-		wget -q -T 30 -t 1 -O /dev/null --post-file="$2" "$1"
+		wget -q -T 15 -t 1 -O /dev/null ${2:+--post-file="$2"} "$1"
 	else
 		python3 -c 'import sys, urllib.request
-urllib.request.urlopen(sys.argv[1], data=open(sys.argv[2], "rb").read(), timeout=30).read()' "$1" "$2"
+data = open(sys.argv[2], "rb").read() if len(sys.argv) > 2 else None
+urllib.request.urlopen(sys.argv[1], data=data, timeout=15).read()' "$@"
 	fi
 }
 
 # report STEP [DETAIL]: tells Slipway, with the end of the log of what joins the machine to something, if that has failed.
+# report-url has a URL of each instance of Slipway. That of this boot is the first, and may be gone for good.
 # A report that does not get through fails nothing.
 report() {
 	[ -s "$dir/report-url" ] || return 0
-	url="$(cat "$dir/report-url")?step=$1"
+	query="?step=$1"
 	if [ -n "${2:-}" ]; then
-		url="$url&detail=$(printf %s "$2" | tr -c 'A-Za-z0-9._-' '+')"
+		query="$query&detail=$(printf %s "$2" | tr -c 'A-Za-z0-9._-' '+')"
 	fi
+	tail=
 	if [ -e "$dir/bootstrap.log" ]; then
-		tail -c 8000 "$dir/bootstrap.log" >"$dir/bootstrap.tail"
-		url="$url&part=bootstrap"
+		tail=$dir/bootstrap.tail
+		tail -c 8000 "$dir/bootstrap.log" >"$tail"
+		query="$query&part=bootstrap"
 	fi
 	# A server that restarts, or whose work another one takes over, answers again within a minute.
 	tries=20
 	while [ "$tries" -gt 0 ]; do
-		if [ -e "$dir/bootstrap.tail" ]; then
-			upload "$url" "$dir/bootstrap.tail" && return 0
-		else
-			download "$url" /dev/null && return 0
-		fi
+		for url in $(cat "$dir/report-url"); do
+			tell "$url$query" ${tail:+"$tail"} && return 0
+		done
 		tries=$((tries - 1))
 		sleep 5
 	done

@@ -188,8 +188,8 @@ func (w *writer) kernel() {
 
 // reports are the commands that report to Slipway, and what each of them says.
 func (w *writer) reports(auto object) object {
-	if u := installer.ReportURL(w.c, "installed"); u != "" {
-		w.late = append(w.late, curl(u))
+	if report := installer.Curl.Report(w.c, installed, installer.Tries); report != "" {
+		w.late = append(w.late, report+orNot)
 	}
 	if len(w.early) > 0 {
 		auto = auto.with("early-commands", lines(w.early))
@@ -198,8 +198,8 @@ func (w *writer) reports(auto object) object {
 		auto = auto.with("late-commands", lines(w.late))
 	}
 	failed := w.scripts(machineconfig.OnError)
-	if u := installer.ReportURL(w.c, "failed"); u != "" {
-		failed = append(failed, curl(u+"&detail=subiquity"))
+	if report := installer.Curl.Report(w.c, failedStep, installer.Tries); report != "" {
+		failed = append(failed, report+orNot)
 	}
 	if len(failed) > 0 {
 		auto = auto.with("error-commands", lines(failed))
@@ -207,11 +207,12 @@ func (w *writer) reports(auto object) object {
 	return auto
 }
 
-// curl asks for a URL of the boot session. Its marker keeps the encoding of the YAML around it, because a URL has
-// nothing that a shell would take for its own.
-func curl(u string) string {
-	return "curl -fsS --retry 5 --retry-connrefused --max-time 60 -o /dev/null '" + u + "' || true"
-}
+// What the installer reports. A report that is lost fails nothing.
+const (
+	installed  = "installed"
+	failedStep = "failed&detail=subiquity"
+	orNot      = " || true"
+)
 
 func lines(commands []string) list {
 	var out list

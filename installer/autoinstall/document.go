@@ -281,11 +281,11 @@ func nearest(word string) string {
 // addTo adds the host name and the reports.
 func (w *writer) addTo(auto *yaml.Node) {
 	w.setHostname(auto)
-	if u := installer.ReportURL(w.c, "installed"); u != "" {
-		appendTo(auto, "late-commands", curl(u))
+	if report := installer.Curl.Report(w.c, installed, installer.Tries); report != "" {
+		appendTo(auto, "late-commands", report+orNot)
 	}
-	if u := installer.ReportURL(w.c, "failed"); u != "" {
-		appendTo(auto, "error-commands", curl(u+"&detail=subiquity"))
+	if report := installer.Curl.Report(w.c, failedStep, installer.Tries); report != "" {
+		appendTo(auto, "error-commands", report+orNot)
 	}
 }
 

@@ -58,7 +58,7 @@ func (w *writer) seed(user, meta []byte) {
 		doc := machineconfig.Document{Name: "seed-" + d.name, ContentType: "text/plain; charset=utf-8", Data: d.data}
 		w.documents = append(w.documents, doc)
 		w.late = append(w.late,
-			"curl -fsS --retry 5 --retry-connrefused -o "+home+d.name+" "+"'"+late.Marker("session://config/"+doc.Name)+"'",
+			installer.Curl.Fetch(doc.Name, home+d.name),
 			"chmod 0600 "+home+d.name)
 	}
 	w.late = append(w.late,

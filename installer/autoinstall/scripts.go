@@ -1,6 +1,7 @@
 package autoinstall
 
 import (
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/late"
 )
@@ -25,7 +26,7 @@ func (w *writer) scripts(stage machineconfig.Stage) []string {
 		if late.HasMarker(s.Text) {
 			doc := machineconfig.Document{Name: "script-" + s.Name, ContentType: "text/plain; charset=utf-8", Data: []byte(s.Text)}
 			w.documents = append(w.documents, doc)
-			put = "curl -fsS --retry 5 --retry-connrefused -o " + file + " '" + late.Marker("session://config/"+doc.Name) + "'"
+			put = installer.Curl.Fetch(doc.Name, file)
 		}
 		command := "( umask 077; " + put + " ) && " + run + " && rm -f " + file
 		if s.IgnoreErrors || stage == machineconfig.OnError {

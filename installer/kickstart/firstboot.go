@@ -34,8 +34,8 @@ func (w *writer) firstBoot() {
 		paths := append([]string{bootstrapStage, bootstrapConf}, a.Cleanup...)
 		step(&b, "cleanup", "rm -rf -- "+installer.Words(paths))
 	}
-	if u := installer.ReportURL(w.c, "up"); u != "" {
-		step(&b, "report", "curl -fsS --retry 40 --retry-delay 3 --retry-all-errors -o /dev/null '"+u+"'")
+	if report := installer.Curl.Report(w.c, "up", installer.TriesLater); report != "" {
+		step(&b, "report", report)
 	}
 	if b.Len() == empty {
 		return
@@ -112,14 +112,9 @@ WantedBy=multi-user.target
 
 // reports writes the sections that tell Slipway how the installation went; they run in the installer itself.
 func reports(b *strings.Builder, c *machineconfig.Config) {
-	if u := installer.ReportURL(c, "installed"); u != "" {
-		section(b, "%post --nochroot --interpreter=/bin/bash", []string{curl(u)})
+	for _, r := range []struct{ header, query string }{{"%post --nochroot", "installed"}, {"%onerror", "failed&detail=anaconda"}} {
+		if report := installer.Curl.Report(c, r.query, installer.Tries); report != "" {
+			section(b, r.header+" --interpreter=/bin/bash", []string{report + " || :"}) // a report that is lost fails nothing
+		}
 	}
-	if u := installer.ReportURL(c, "failed"); u != "" {
-		section(b, "%onerror --interpreter=/bin/bash", []string{curl(u + "&detail=anaconda")})
-	}
-}
-
-func curl(u string) string {
-	return "curl -fsS --retry 5 --retry-connrefused --max-time 60 -o /dev/null '" + u + "' || :"
 }

@@ -40,12 +40,12 @@ func (w *writer) document(text string) {
 	if !own["finish-install/reboot_in_progress"] {
 		w.answer("", "finish-install/reboot_in_progress", "note", "")
 	}
-	if u := installer.ReportURL(w.c, "installed"); u != "" {
+	if report := installer.Wget.Report(w.c, "installed", installer.Tries); report != "" {
 		if theirs != "" {
 			// A shell of its own, as the installer would run it: whatever ends the command ends nothing of ours.
 			w.late = append(w.late, "sh -c "+late.ShellWord(theirs))
 		}
-		w.late = append(w.late, "{ wget -q -O /dev/null "+late.ShellWord(u)+" || true; }")
+		w.late = append(w.late, "{ "+report+" || true; }")
 	} else if theirs != "" {
 		w.late = append(w.late, theirs)
 	}

@@ -147,9 +147,9 @@ func (w *writer) finish() {
 	}
 	w.late = append(w.late, w.scripts(machineconfig.Chroot)...)
 	w.late = append(w.late, w.scripts(machineconfig.LateStage)...)
-	if u := installer.ReportURL(w.c, "installed"); u != "" {
+	if report := installer.Wget.Report(w.c, "installed", installer.Tries); report != "" {
 		// A report that is lost fails nothing.
-		w.late = append(w.late, "{ wget -q -O /dev/null "+late.ShellWord(u)+" || true; }")
+		w.late = append(w.late, "{ "+report+" || true; }")
 	}
 	w.lateCommand()
 	w.answer("", "cdrom-detect/eject", "boolean", "false")

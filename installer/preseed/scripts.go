@@ -3,8 +3,8 @@ package preseed
 import (
 	"strings"
 
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/machineconfig/late"
 	"slipway.dev/slipway/machineconfig/pointer"
 )
 
@@ -29,7 +29,7 @@ func (w *writer) scripts(stage machineconfig.Stage) []string {
 		if stage == machineconfig.Chroot {
 			file, run = "/target"+name, "in-target "+s.Shell()+" "+name
 		}
-		put := "wget -q -O " + file + " " + late.ShellWord(late.Marker("session://config/"+doc.Name))
+		put := installer.Wget.Fetch(doc.Name, file)
 		if w.t.InitrdPath != "" {
 			doc.Path = seedFolder + doc.Name
 			put = "cp " + doc.Path + " " + file

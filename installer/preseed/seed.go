@@ -78,7 +78,7 @@ func (w *writer) plant(name string, data []byte) {
 		doc.Path = seedFolder + name
 		w.late = append(w.late, "cp "+doc.Path+" "+target)
 	} else {
-		w.late = append(w.late, "wget -q -O "+target+" "+late.ShellWord(late.Marker("session://config/"+doc.Name)))
+		w.late = append(w.late, installer.Wget.Fetch(doc.Name, target))
 	}
 	w.late = append(w.late, "chmod 0600 "+target)
 	w.documents = append(w.documents, doc)

@@ -10,9 +10,11 @@
 //	secret://NAME#KIND:WHAT    what the bootstrapper KIND takes out of it
 //	join://TARGET/token        a bootstrap token, minted for this host and boot
 //	join://TARGET/token-id     its public half
-//	session://report           URL that takes reports of this boot: append ?step=up
-//	session://config/NAME      URL of another document of the rendering
+//	session://report           URLs that take reports of this boot: append ?step=up to one
+//	session://config/NAME      URLs of another document of the rendering
 //	session://base             our boot server, without a slash at the end
+//
+// URLs are those of each instance that the machine reaches, with blanks between them. Who uses them tries one after the other.
 package late
 
 import (

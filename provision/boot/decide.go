@@ -69,7 +69,7 @@ func (d *Decider) decide(tx inventory.Tx, q *question, mayRender bool) (a answer
 	}
 	in := pxe.ScriptInput{Client: q.c, Host: &q.host, Plan: a.plan, Decision: a.Decision, Session: q.session.ID, Base: q.base}
 	if a.Boot == pxe.BootImage || a.Boot == pxe.BootAgent {
-		if in.Others, err = operation.OnNetwork(tx, d.others, q.session.Subnet); err != nil {
+		if in.Others, err = delivery.OnNetwork(tx, d.others, q.session.Subnet); err != nil {
 			return a, err
 		}
 	}

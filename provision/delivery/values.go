@@ -3,6 +3,7 @@ package delivery
 import (
 	"cmp"
 	"context"
+	"net/netip"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
@@ -31,6 +32,8 @@ type Values struct {
 	Bootstrapper *Bootstrapper
 	Keys         Keys
 	Confidential *Confidential // nil: secrets are sent over HTTP, too
+	// Others returns the addresses of other instances that live; nil: there are none.
+	Others func() []netip.Addr
 }
 
 // inject puts the late values into the documents asked for and packs several into one archive.
@@ -69,7 +72,7 @@ func (v *Values) lateValue(ctx context.Context, d *delivery, ref string) ([]byte
 	scheme, rest, _ := strings.Cut(ref, "://")
 	switch scheme {
 	case "session":
-		return v.sessionValue(d, rest)
+		return v.sessionValue(ctx, d, rest)
 	case "secret":
 		name, part, hasPart := strings.Cut(rest, "#")
 		var value []byte
@@ -101,14 +104,14 @@ func (v *Values) lateValue(ctx context.Context, d *delivery, ref string) ([]byte
 	return nil, inventory.Errorf(inventory.Internal, "nothing knows the value of %s", inventory.Clean(ref, 80))
 }
 
-func (v *Values) sessionValue(d *delivery, what string) ([]byte, error) {
+func (v *Values) sessionValue(ctx context.Context, d *delivery, what string) ([]byte, error) {
 	switch name, isConfig := strings.CutPrefix(what, "config/"); {
 	case what == "report":
-		return []byte(pxe.URL(d.Base, d.session.ID, "report", v.Keys.ReportKey(d.session.ID))), nil
+		return v.urls(ctx, d, func(base string) string { return pxe.URL(base, d.session.ID, "report", v.Keys.ReportKey(d.session.ID)) })
 	case what == "base":
 		return []byte(strings.TrimRight(d.Base, "/")), nil
 	case isConfig:
-		return []byte(v.Keys.ConfigURL(d.Base, &d.session, name)), nil
+		return v.urls(ctx, d, func(base string) string { return v.Keys.ConfigURL(base, &d.session, name) })
 	}
 	return nil, inventory.Errorf(inventory.Internal, "a boot session has no %s", inventory.Clean(what, 80))
 }

@@ -28,30 +28,6 @@ type TasksConfig struct {
 	Others func() []netip.Addr
 }
 
-// OnNetwork returns those addresses of other instances that are on a subnet: a machine there reaches them as it reaches ours.
-func OnNetwork(tx inventory.Tx, others func() []netip.Addr, subnet string) (on []netip.Addr, err error) {
-	if others == nil || subnet == "" {
-		return nil, nil
-	}
-	all := others()
-	if len(all) == 0 {
-		return nil, nil
-	}
-	s, err := tx.Subnets().Find(subnet)
-	if inventory.IsKind(err, inventory.NotFound) { // it was deleted after the boot began
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read subnet: %w", err)
-	}
-	for _, a := range all {
-		if s.CIDR.Contains(a.Unmap()) {
-			on = append(on, a)
-		}
-	}
-	return on, nil
-}
-
 // Tasks are what our agent is to do.
 type Tasks struct {
 	*Operator
@@ -246,7 +222,7 @@ func (j taskStep) writeTask(t, idle wire.Task, s inventory.BootSession, base str
 	if err := j.o.cfg.Ledger.CloseIssue(j.Tx, BootRefused(j.Host.ID, s.Subnet, pxe.Decision{}), "what it is to become can be rendered"); err != nil {
 		return idle, err
 	}
-	others, err := OnNetwork(j.Tx, j.t.cfg.Others, s.Subnet)
+	others, err := delivery.OnNetwork(j.Tx, j.t.cfg.Others, s.Subnet)
 	if err != nil {
 		return idle, err
 	}
@@ -264,7 +240,7 @@ func (j taskStep) writeTask(t, idle wire.Task, s inventory.BootSession, base str
 		j.P.Digest, j.P.Manifest = "", file.Digest
 	}
 	if config != nil {
-		t.Write.Seed = j.t.seedOf(config, plan.Image, &s, base)
+		t.Write.Seed = j.t.seedOf(config, plan.Image, &s, pxe.OwnFirst(string(j.Host.ID), base, others))
 		j.P.HasSeed = len(t.Write.Seed.Documents) > 0
 		if err := j.t.cfg.Configurer.NoteRendering(j.Tx, &j.Host, &s, config); err != nil {
 			return idle, err
@@ -320,8 +296,8 @@ func imageFile(tx inventory.Tx, i *inventory.Image, s inventory.SessionID, bases
 var noCloud = []string{"user-data", "meta-data", "network-config", "vendor-data"}
 
 // seedOf says where the agent places the documents of a configuration.
-func (o *Tasks) seedOf(r *configuration.Rendered, i *inventory.Image, s *inventory.BootSession, base string) wire.Seed {
-	seed := wire.Seed{Kind: wire.SeedFiles, Label: i.SeedLabel, Documents: map[string]string{}}
+func (o *Tasks) seedOf(r *configuration.Rendered, i *inventory.Image, s *inventory.BootSession, bases []string) wire.Seed {
+	seed := wire.Seed{Kind: wire.SeedFiles, Label: i.SeedLabel, Documents: map[string]string{}, Elsewhere: map[string][]string{}}
 	switch r.Format {
 	case "cloud-init":
 		seed.Kind = wire.SeedNoCloud
@@ -336,7 +312,10 @@ func (o *Tasks) seedOf(r *configuration.Rendered, i *inventory.Image, s *invento
 		case seed.Kind == wire.SeedNoCloud && !slices.Contains(noCloud, name):
 			continue // of EC2's tree, which is for those who fetch it
 		}
-		seed.Documents[name] = o.cfg.Keys.ConfigURL(base, s, own)
+		seed.Documents[name] = o.cfg.Keys.ConfigURL(bases[0], s, own)
+		for _, base := range bases[1:] {
+			seed.Elsewhere[name] = append(seed.Elsewhere[name], o.cfg.Keys.ConfigURL(base, s, own))
+		}
 	}
 	return seed
 }

@@ -67,9 +67,9 @@ R=$1
 mkdir -p $R/usr $R/bb $R/stub $R/tmp $R/dev $R/target/etc/cloud/cloud.cfg.d $R/target/etc/network $R/target/var/lib $R/target/var/log $R/target/tmp $R/var/log
 : > $R/var/log/syslog
 mount --bind /usr $R/usr; for d in bin sbin lib lib64; do ln -sfn usr/$d $R/$d; done; : > $R/dev/null
-for a in sh mkdir cp rm chmod printf echo cat test; do ln -s /usr/bin/busybox $R/bb/$a; done
+for a in sh mkdir cp rm chmod printf echo cat test sleep; do ln -s /usr/bin/busybox $R/bb/$a; done
 printf '#!/bin/sh\necho "in-target $*" >> /log\n' > $R/stub/in-target
-printf '#!/bin/sh\nout=; while [ $# -gt 1 ]; do [ "$1" = -O ] && out=$2; shift; done; echo "wget $1" >> /log; [ "$out" = /dev/null ] || cp "/seed/${1##*/}" "$out"\n' > $R/stub/wget
+printf '#!/bin/sh\n[ "$1" = --help ] && exit 1; out=; while [ $# -gt 1 ]; do [ "$1" = -O ] && out=$2; shift; done; echo "wget $1" >> /log; [ "$out" = /dev/null ] || cp "/seed/${1##*/}" "$out"\n' > $R/stub/wget
 chmod 755 $R/stub/*
 exec chroot $R /bb/sh -c "PATH=/stub:/bb; $2"
 `
