@@ -86,6 +86,8 @@ type Config struct {
 	BootPort int
 	// Others returns the addresses of other instances that live. Machines on their networks load files from them, too. nil: there are none.
 	Others func() []netip.Addr
+	// Gone says in words why no machine is answered at the address of an instance, "" if one may be; nil: there is one instance.
+	Gone func(at netip.Addr) string
 	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
 	KeepHistory time.Duration
 	// Knows says whether a MAC belongs to an accepted host or a reservation; what others may make the server store is bounded.

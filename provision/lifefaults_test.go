@@ -76,6 +76,30 @@ func TestAHostThatNeverBootsFromTheNetworkIsTriedThreeTimesAndQuarantined(t *tes
 	}
 }
 
+// TestAnInstanceThatIsGoneIsTheCause holds for a machine whose first boot knows no other instance: its report is lost.
+func TestAnInstanceThatIsGoneIsTheCause(t *testing.T) {
+	const cause = "; it booted from 10.0.0.1, and instance one gives no sign of life since 2026-11-28T11:59:00Z"
+	for _, isGone := range []bool{true, false} {
+		l := newLife(t)
+		s := l.add("a", true)
+		s.isMute = true
+		l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{Host: "a"}})
+		l.until("its system boots", func() bool { return s.disk == "installed" && s.runs == "disk" })
+		if isGone {
+			l.gone = strings.TrimPrefix(cause, "; it booted from 10.0.0.1, and ")
+		}
+		l.until("it is late", func() bool { return l.notes("attempt 2 of 3 follows: nothing for") > 0 })
+		if got := l.notes(cause); (got > 0) != isGone {
+			l.dump()
+			t.Errorf("gone %t: the timeline names the instance %d times", isGone, got)
+		}
+		i := l.issueOf(inventory.IssueOverdue)
+		if i == nil || strings.Contains(i.Hint, "restart a: it then boots from another instance") != isGone {
+			t.Errorf("gone %t: issue %+v", isGone, i)
+		}
+	}
+}
+
 func TestAMachineSaysWhyItHasNoHost(t *testing.T) {
 	l := newLife(t)
 	l.add("a", true)

@@ -36,6 +36,7 @@ type rack struct {
 
 	renderer *render.Renderer // nil: nothing is rendered
 	others   []netip.Addr     // of other instances
+	gone     string           // why the instance is gone that machines boot from, "" while it lives
 }
 
 const base = "http://10.0.0.1"
@@ -96,7 +97,7 @@ func (r *rack) restart() {
 		Now:     func() time.Time { return r.clock },
 		NewULID: func() string { r.ids++; return fmt.Sprintf("01K%023d", r.ids) },
 		Nodes:   r.nodes, Site: "fra", Secrets: plain{}, Sealer: plain{}, Renderer: r.renderer, OpenBMC: r.open, Pace: bmc.Pace{Every: time.Millisecond, For: 5 * time.Millisecond, Tries: 2, Backoff: time.Millisecond},
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Others: func() []netip.Addr { return r.others },
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Others: func() []netip.Addr { return r.others }, Gone: func(netip.Addr) string { return r.gone },
 	})
 }
 

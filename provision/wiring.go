@@ -126,6 +126,7 @@ func (e wiring) operation() {
 	op.Configure(operation.Config{
 		Ledger: e.Ledger, NewULID: cfg.NewULID, Sessions: e.sessions, Power: e.Controllers, Nodes: cfg.Nodes, Bootstraps: &e.Bootstraps,
 		Limits: operation.Limits{Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour, UnheardAfter: cfg.UnheardAfter}, Claims: e.Claims,
+		Gone: cfg.Gone,
 	})
 	e.Orders = operation.NewOrders(op, operation.OrdersConfig{
 		Ledger: e.Ledger, Configurer: e.Configurer, Power: e.Controllers, Join: cfg.Join, Plan: e.Plan, MayPlace: e.MayPlace,

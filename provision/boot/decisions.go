@@ -89,7 +89,7 @@ func (ds *Decisions) store(tx inventory.Tx, q *question, a *answer) error {
 	if a.operation.ID == "" {
 		return nil
 	}
-	return ds.signs.BootGiven(tx, h, a.operation, a.Decision)
+	return ds.signs.BootGiven(tx, h, a.operation, a.Decision, q.base)
 }
 
 // boots moves a host that is given its image, and ends its other boots.

@@ -166,6 +166,7 @@ func (o *Workers) late(j *Job) error {
 			f.reason, f.hint = f.reason+"; likely: "+why.Sentence, why.Hint
 		}
 	}
+	j.blame(&f)
 	if j.op.Step == inventory.StepWipe && j.isUntouched() {
 		f.reason += "; it has not begun, and the machine is restarted"
 		f.isDeaf = true

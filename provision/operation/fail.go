@@ -2,6 +2,7 @@ package operation
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -59,7 +60,7 @@ func (j *Job) again(pause time.Duration) error {
 	}
 	j.op.DeadlineAt = now.Add(pause + j.o.cfg.Limits.Of(inventory.StepPower).Within)
 	j.op.NextAt, j.op.Reason, j.op.Hint = now.Add(pause), reason, hint
-	j.P.MayRestart = true
+	j.P.MayRestart, j.P.At = true, netip.Addr{}
 	j.op.Params = j.P.Encode()
 	return j.save()
 }

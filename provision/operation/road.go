@@ -62,6 +62,8 @@ type Params struct {
 	Boot    inventory.SessionID `json:"boot,omitempty"`
 	Digest  string              `json:"digest,omitempty"`
 	HasSeed bool                `json:"hasSeed,omitempty"`
+	// At is the address of the instance that the machine booted from in this attempt; invalid before that.
+	At netip.Addr `json:"at,omitzero"`
 	// Manifest is the digest of the image in a registry: the agent shows how that leads to what it wrote.
 	Manifest string `json:"manifest,omitempty"`
 	BMCUser  string `json:"bmcUser,omitempty"` // the agent makes that account on the controller

@@ -80,8 +80,8 @@ func (j *Job) isSilent() bool {
 	return err == nil && len(i.Configs) > 0 && (i.Configs[0].Format == "ignition" || i.Configs[0].Format == "combustion")
 }
 
-// BootGiven moves the operation on that waited for this boot.
-func (o *Signs) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Operation, d pxe.Decision) error {
+// BootGiven moves the operation on that waited for this boot. base is the instance that the machine boots from.
+func (o *Signs) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Operation, d pxe.Decision, base string) error {
 	j, err := o.JobOf(tx, op)
 	if err != nil {
 		return err
@@ -93,6 +93,7 @@ func (o *Signs) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Opera
 			return err
 		}
 		j.op.Step = inventory.StepNetboot
+		j.came(base)
 		return j.forward()
 	case d.Boot == pxe.BootDisk && op.Step == inventory.StepFirstBoot && op.State == inventory.OpWaiting && !h.InMaintenance:
 		if err := j.closeIssues("it boots", inventory.IssueManual); err != nil {

@@ -192,7 +192,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.bank = fake.New(fake.Options{})
 	a.engine = provision.New(provision.Config{
-		Wire: a.record, Ours: func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) }, Others: a.besideUs, BootPort: a.cfg.BootPort,
+		Wire: a.record, Ours: func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) }, Others: a.besideUs, BootPort: a.cfg.BootPort, Gone: a.goneAt,
 		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts, SignersOf: a.loaders.Signers},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
 		Store:      a.store, OnDuty: a.onEngine, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
@@ -397,6 +397,14 @@ func (a *appliance) besideUs() (all []netip.Addr) {
 		}
 	}
 	return all
+}
+
+// goneAt says in words why no machine is answered at the address of an instance, "" if one may be.
+func (a *appliance) goneAt(at netip.Addr) string {
+	if slices.Contains(ourAddresses(a.cfg.Interfaces), at) {
+		return ""
+	}
+	return a.member.Gone(at)
 }
 
 // isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.

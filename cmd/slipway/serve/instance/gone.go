@@ -1,0 +1,38 @@
+package instance
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/provision/duty"
+)
+
+// Gone says in words why no machine is answered at the address of another instance. It is "" if one may be, or if that is not known.
+func (m *Member) Gone(at netip.Addr) string {
+	others, isKnown := m.Duties.Others()
+	return gone(others, isKnown, at, time.Now())
+}
+
+func gone(others []duty.Peer, isKnown bool, at netip.Addr, now time.Time) string {
+	if !isKnown {
+		return ""
+	}
+	for _, p := range others {
+		if !slices.Contains(p.Addresses, at.String()) {
+			continue
+		}
+		since := now.Add(-p.Quiet).UTC().Format(time.RFC3339)
+		switch {
+		case p.Life == duty.Silent && p.IsFirst:
+			return fmt.Sprintf("instance %s gives no sign of life since before %s", p.Name, since)
+		case p.Life == duty.Silent:
+			return fmt.Sprintf("instance %s gives no sign of life since %s", p.Name, since)
+		case p.Life == duty.Stopped:
+			return fmt.Sprintf("instance %s has stopped", p.Name)
+		}
+		return ""
+	}
+	return "no instance in the list has that address any more"
+}
