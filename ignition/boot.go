@@ -303,9 +303,11 @@ esac
 for ((i = 0; i < 120; i++)); do
 	for url in "${urls[@]}"; do
 		if command -v curl > /dev/null; then
-			printf 'url = "%s"\n' "$url$query" | curl --config - --data-binary @"$log" --fail --silent --show-error --connect-timeout 5 --max-time 30 --output /dev/null && exit 0
+			printf 'url = "%s"\n' "$url$query" | curl --config - --data-binary @"$log" --fail --silent --show-error \
+				--connect-timeout 5 --max-time 30 --output /dev/null && exit 0
 		else
-			printf '%s\n' "$url$query" | wget --post-file="$log" --quiet --timeout=30 --tries=1 --output-document=/dev/null --input-file=- && exit 0
+			printf '%s\n' "$url$query" | wget --post-file="$log" --quiet --timeout=30 --tries=1 \
+				--output-document=/dev/null --input-file=- && exit 0
 		fi
 	done
 	sleep 5

@@ -31,8 +31,8 @@ func (p Program) ask(urls, query, file string, tries int) string {
 	if p == Wget {
 		word, limit, into = late.ShellWord(urls), `t=; case "$(wget --help 2>&1)" in *"-T SEC"*) t="-T 60";; esac; `, "-O"
 	}
-	return fmt.Sprintf(`( urls=%s; %sn=0; while [ $n -lt %d ]; do for u in $urls; do %s %s %s "$u%s" && exit 0; done; n=$((n+1)); sleep 5; done; exit 1 )`,
-		word, limit, tries, p, into, file, query)
+	once := fmt.Sprintf(`for u in $urls; do %s %s %s "$u%s" && exit 0; done`, p, into, file, query)
+	return fmt.Sprintf(`( urls=%s; %sn=0; while [ $n -lt %d ]; do %s; n=$((n+1)); sleep 5; done; exit 1 )`, word, limit, tries, once)
 }
 
 // Report is the command with which the machine reports a step of its boot, and what went wrong there. It is "" if it does not report.

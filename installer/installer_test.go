@@ -111,8 +111,7 @@ func TestWhoDoesNotReportHasNoCommand(t *testing.T) {
 	}
 }
 
-// TestTheNextInstanceIsAsked runs what installers ask with, in the shells that they have. The instance of the boot is gone for good, and does
-// not even refuse; another one has the work.
+// TestTheNextInstanceIsAsked runs what installers ask with, in the shells that they have. The instance of the boot is gone for good.
 func TestTheNextInstanceIsAsked(t *testing.T) {
 	var busy atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

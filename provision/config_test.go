@@ -165,7 +165,8 @@ func TestAMachineIsToldWhereElseToReport(t *testing.T) {
 	} {
 		r, _ := configRack(t)
 		r.others = []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("192.168.7.2")} // the second is on another network
-		r.configured("live", inventory.ImageConfig{Format: "cloud-init", Version: "22.4.2"}, inventory.Profile{Config: "packages: {install: [vim]}\n"})
+		profile := inventory.Profile{Config: "packages: {install: [vim]}\n"}
+		r.configured("live", inventory.ImageConfig{Format: "cloud-init", Version: "22.4.2"}, profile)
 		m := r.machine(1)
 		m.lease(m.mac())
 		_, s := m.arrive()

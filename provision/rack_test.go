@@ -97,7 +97,8 @@ func (r *rack) restart() {
 		Now:     func() time.Time { return r.clock },
 		NewULID: func() string { r.ids++; return fmt.Sprintf("01K%023d", r.ids) },
 		Nodes:   r.nodes, Site: "fra", Secrets: plain{}, Sealer: plain{}, Renderer: r.renderer, OpenBMC: r.open, Pace: bmc.Pace{Every: time.Millisecond, For: 5 * time.Millisecond, Tries: 2, Backoff: time.Millisecond},
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Others: func() []netip.Addr { return r.others }, Gone: func(netip.Addr) string { return r.gone },
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Others: func() []netip.Addr { return r.others },
+		Gone: func(netip.Addr) string { return r.gone },
 	})
 }
 

@@ -126,7 +126,6 @@ func (e wiring) operation() {
 	op.Configure(operation.Config{
 		Ledger: e.Ledger, NewULID: cfg.NewULID, Sessions: e.sessions, Power: e.Controllers, Nodes: cfg.Nodes, Bootstraps: &e.Bootstraps,
 		Limits: operation.Limits{Deadlines: cfg.Deadlines, InstallsPerHour: cfg.InstallsPerHour, UnheardAfter: cfg.UnheardAfter}, Claims: e.Claims,
-		Gone: cfg.Gone,
 	})
 	e.Orders = operation.NewOrders(op, operation.OrdersConfig{
 		Ledger: e.Ledger, Configurer: e.Configurer, Power: e.Controllers, Join: cfg.Join, Plan: e.Plan, MayPlace: e.MayPlace,
@@ -143,6 +142,6 @@ func (e wiring) operation() {
 	})
 	e.Signs = operation.NewSigns(op, operation.SignsConfig{Ledger: e.Ledger, Sessions: e.sessions, Recorder: e.recorder, Plan: e.Plan})
 	e.Workers = operation.NewWorkers(op, operation.WorkersConfig{
-		Ledger: e.Ledger, Diagnoser: e.Diagnoser, Place: e.Place,
+		Ledger: e.Ledger, Diagnoser: e.Diagnoser, Gone: e.cfg.Gone, Place: e.Place,
 	})
 }

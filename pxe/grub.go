@@ -60,7 +60,8 @@ func grubRoot(server netip.Addr) string {
 }
 
 // GRUBScript is the grub.cfg for GRUB. It reports the machine to the server, runs the answer, and asks again where the
-// answer requires it. After about a minute without an answer it exits, so that the firmware continues.
+// answer requires it. An answer names other instances, in slipway_others: from then on it asks them in turn. After about a minute
+// without an answer it exits, so that the firmware continues. A machine that was told to wait (slipway_waits) goes on asking.
 func GRUBScript(server netip.Addr) []byte {
 	g := grub{in: ScriptInput{Client: Client{Server: server}}}
 	g.line("# Slipway: asks what to boot")
@@ -69,14 +70,18 @@ func GRUBScript(server netip.Addr) []byte {
 	g.line("smbios --type 1 --get-string 7 --set slipway_serial")
 	g.line("smbios --type 1 --get-string 4 --set slipway_maker")
 	g.line("smbios --type 1 --get-string 5 --set slipway_product")
-	g.line("set slipway_go=y")
+	g.line("set slipway_go=y; set slipway_others=; set slipway_waits=")
 	g.line(`while [ "$slipway_go" = y ]; do`)
 	g.line("  for slipway_pause in 2 4 8 16 32 0; do")
 	g.line("    set slipway_said=")
-	g.line(`    source "` + grubRoot(server) + `/grub/ask?mac=$net_default_mac&cpu=$grub_cpu&platform=$grub_platform&lockdown=$lockdown` +
+	g.line("    for slipway_server in", grubQuote(grubRoot(server)), "$slipway_others; do")
+	g.line(`      source "$slipway_server/grub/ask?mac=$net_default_mac&cpu=$grub_cpu&platform=$grub_platform&lockdown=$lockdown` +
 		`&uuid=$slipway_uuid&serial=$slipway_serial&manufacturer=$slipway_maker&product=$slipway_product"`)
+	g.line(`      if [ -n "$slipway_said" ]; then break; fi`)
+	g.line("    done")
 	g.line(`    if [ -n "$slipway_said" ]; then break; fi`)
 	g.line(`    if [ "$slipway_pause" = 0 ]; then`)
+	g.line(`      if [ "$slipway_waits" = y ]; then break; fi`)
 	g.line("      echo 'Slipway: the boot server does not answer; leaving the network boot'")
 	g.line("      exit 1")
 	g.line("    fi")
@@ -91,7 +96,8 @@ func GRUBScript(server netip.Addr) []byte {
 // grubScript writes a decision for GRUB, which the loop of GRUBScript runs: it asks again unless slipway_go says no.
 func grubScript(in ScriptInput) ([]byte, error) {
 	g := grub{in: in}
-	g.line("set slipway_said=y")
+	g.line("set slipway_said=y; set slipway_waits=")
+	g.others()
 	switch in.Decision.Boot {
 	case BootImage:
 		if err := g.image(in.Plan.Image, in.Plan.Profile); err != nil {
@@ -105,6 +111,7 @@ func grubScript(in ScriptInput) ([]byte, error) {
 	case BootMenu:
 		g.menu()
 	case BootWait:
+		g.line("set slipway_waits=y")
 		g.say(in.hostName() + " waits")
 		g.why()
 		g.wait(in.Decision.Again + jitter(in.Client.MAC))
@@ -121,6 +128,19 @@ func grubScript(in ScriptInput) ([]byte, error) {
 		return nil, fmt.Errorf("no GRUB script for the decision %q", in.Decision.Boot)
 	}
 	return []byte(g.String()), nil
+}
+
+// others names the instances that are asked when the one that answers now is gone.
+func (g *grub) others() {
+	var roots []string
+	if ours := g.in.Client.Server; ours.IsValid() {
+		for _, a := range Sources(g.in.of(), ours, g.in.Others) {
+			if a != ours.Unmap().WithZone("") {
+				roots = append(roots, grubRoot(a))
+			}
+		}
+	}
+	g.line("set slipway_others=" + grubQuote(strings.Join(roots, " ")))
 }
 
 func (g *grub) why() {

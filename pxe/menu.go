@@ -109,7 +109,7 @@ func (s *script) menu() {
 	s.line(":continue")
 	s.line("set choice:string", string(ChoiceContinue))
 	s.line(":chosen")
-	s.chain(URL(s.in.Base, s.in.Session, "script") + "?" + askQuery + "&choice=${choice}")
+	s.chain(s.asks("script", "?"+askQuery+"&choice=${choice}"), false)
 }
 
 // askFile is what GRUB asks for with a choice made: who it is, as its first question said it.

@@ -19,7 +19,8 @@ type ScriptInput struct {
 	Decision Decision
 	Session  inventory.SessionID
 	Base     string // our boot server as that machine reaches it, such as http://10.0.0.1
-	// Others are the addresses of other instances on the network of the machine. It loads the files of its image there, too.
+	// Others are the addresses of other instances on the network of the machine. It loads the files of its image there, too, and asks there
+	// when ours is gone.
 	Others   []netip.Addr
 	AgentKey string // for BootAgent: what proves that a report is of this boot's agent
 }
@@ -50,8 +51,8 @@ func Bases(of, base string, others []netip.Addr) []string {
 	return basesOf(of, base, others)
 }
 
-// OwnFirst returns the boot servers at which a host goes on with what it began at base: there first, because that one answered a moment
-// ago, and then at the others of Sources. Over TLS, too: each instance has a certificate of its addresses, and one authority signs them all.
+// OwnFirst returns the boot servers at which a host goes on with what it began at base. That one comes first, because it answered a moment
+// ago. The others of Sources follow, over TLS, too: each instance has a certificate of its addresses, and one authority signs them all.
 func OwnFirst(of, base string, others []netip.Addr) []string {
 	all := []string{base}
 	for _, b := range basesOf(of, base, others) {
@@ -131,27 +132,45 @@ func (s *script) report(step ReportStep, detail string) {
 	s.line("imgfetch --name report --timeout 5000", URL(s.in.Base, s.in.Session, "report")+"?"+q.Encode(), "&& imgfree report ||")
 }
 
-// How the loop of chain tries: after 2, 4, 8, 16 and 32 s, and then no more.
+// How the loop of chain asks: at once, after 2, 4, 8, 16 and 32 s, and then no more. A machine that waits goes on, every 32 s.
 const (
 	firstSleep = "2"
 	lastSleep  = "32"
 )
 
-// chain replaces the running script by the one at a URL, which is tried six times within about a minute; then iPXE
-// ends with an error, so that UEFI firmware goes on to its next boot entry instead of showing its menu. It ends a
-// script. --replace keeps scripts that fetch the next one from nesting until memory is full.
-func (s *script) chain(address string) {
+// chain replaces the running script by the one that an instance answers with. All are asked in turn, six times within about a minute; then
+// iPXE ends with an error, so that UEFI firmware goes on to its next boot entry instead of showing its menu. A machine that waits goes on
+// asking: it was told to wait, so that only an answer ends that. It ends a script. --replace keeps scripts that fetch the next one from
+// nesting until memory is full.
+func (s *script) chain(urls []string, waits bool) {
 	s.line("set pause:int32", firstSleep)
 	s.line(":ask")
-	s.line("chain --replace --autofree --timeout 15000", address, "||")
-	s.line("iseq ${pause} " + lastSleep + " && goto silent ||")
+	for _, u := range urls {
+		s.line("chain --replace --autofree --timeout 15000", u, "||")
+	}
+	if !waits {
+		s.line("iseq ${pause} " + lastSleep + " && goto silent ||")
+	}
 	s.line("echo Slipway: no answer; asking again in ${pause} s")
 	s.line("sleep ${pause} ||")
+	if waits {
+		s.line("iseq ${pause} " + lastSleep + " || inc pause ${pause}")
+		s.line("goto ask")
+		return
+	}
 	s.line("inc pause ${pause}")
 	s.line("goto ask")
 	s.line(":silent")
 	s.line("echo Slipway: the boot server does not answer; leaving the network boot")
 	s.line("exit 1")
+}
+
+// asks are the URLs at which a machine asks again what to boot.
+func (s *script) asks(path, query string) (urls []string) {
+	for _, base := range OwnFirst(s.in.of(), s.in.Base, s.in.Others) {
+		urls = append(urls, URL(base, s.in.Session, path)+query)
+	}
+	return urls
 }
 
 // askQuery is what a machine reports of itself. A MAC, a UUID and a number print as text already; other text goes
@@ -172,9 +191,9 @@ var askQuery = func() string {
 
 // AskScript makes iPXE report what the machine is and run the script it is answered with. It is what DHCP names to
 // iPXE, and what iPXE 2.0 finds as autoexec.ipxe; the latter may not have an address yet. `dhcp` would wait up to 16 s
-// for IPv6 routers, `ifconf -c dhcp` does not.
-func AskScript(base string, session inventory.SessionID) []byte {
-	s := script{}
+// for IPv6 routers, `ifconf -c dhcp` does not. others are the addresses of other instances on the network of the machine.
+func AskScript(base string, session inventory.SessionID, others ...netip.Addr) []byte {
+	s := script{in: ScriptInput{Base: base, Session: session, Others: others}}
 	s.line("#!ipxe")
 	if strings.Contains(base, "://[") { // asking for an IPv4 address would take the IPv6 one away
 		s.line("isset ${ip6} || ifconf ||")
@@ -182,7 +201,7 @@ func AskScript(base string, session inventory.SessionID) []byte {
 		s.line("isset ${ip} || ifconf -c dhcp ||")
 	}
 	s.say("asking " + cleanURL(base) + " what to boot")
-	s.chain(URL(base, session, "script") + "?" + askQuery)
+	s.chain(s.asks("script", "?"+askQuery), false)
 	return []byte(s.String())
 }
 
@@ -288,7 +307,7 @@ func (s *script) image(i *inventory.Image, p *inventory.Profile) error {
 	s.line("imgfree")
 	s.report(ReportProgress, "iPXE could not load or start "+i.Name)
 	s.sleep(AskAgain)
-	s.chain(URL(s.in.Base, s.in.Session, "ask"))
+	s.chain(s.asks("ask", ""), false)
 	return nil
 }
 
@@ -308,7 +327,7 @@ func (s *script) wait() {
 	d += jitter(s.in.Client.MAC)
 	s.line(fmt.Sprintf("echo Slipway: asking again in %d s", int(d/time.Second)))
 	s.sleep(d)
-	s.chain(URL(s.in.Base, s.in.Session, "ask"))
+	s.chain(s.asks("ask", ""), true)
 }
 
 // jitter spreads machines that were switched on together over four seconds.

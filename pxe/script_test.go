@@ -117,6 +117,7 @@ func TestScripts(t *testing.T) {
 		{"image-one-other", beside(configured(asking(uefi()), ConfigOffer{HasInitrd: true}), "10.0.0.2")},
 		{"image-two-others", beside(configured(asking(bios()), ConfigOffer{HasInitrd: true}), "10.0.0.2", "10.0.0.3")},
 		{"wait", input(asking(uefi()), Decision{Boot: BootWait, Reason: "not accepted", Hint: "slipway host accept web1", Again: AskAgain})},
+		{"wait-two-others", beside(input(asking(uefi()), Decision{Boot: BootWait, Reason: "not accepted"}), "10.0.0.2", "10.0.0.3")},
 		{"park", input(asking(uefi()), Decision{Boot: BootPark, Reason: "quarantined: 5 boots in vain", Hint: "slipway host release web1", Again: ParkFor})},
 		{"disk-exit", input(asking(uefi()), Decision{Boot: BootDisk, Disk: inventory.DiskExit, Reason: "installed: it boots from its own disk"})},
 		{"disk-sanboot", input(asking(bios()), Decision{Boot: BootDisk, Disk: inventory.DiskSanboot, Reason: "not accepted: it boots from its own disk"})},
@@ -136,6 +137,14 @@ func TestScripts(t *testing.T) {
 		got := AskScript("http://10.0.0.1:8081", testSession)
 		checkScript(t, string(got))
 		golden(t, "ask", got)
+	})
+	t.Run("ask beside another instance", func(t *testing.T) {
+		got := string(AskScript("http://10.0.0.1:8081", testSession, netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")))
+		checkScript(t, got)
+		ours, other := strings.Index(got, " http://10.0.0.1:8081/boot/"), strings.Index(got, " http://10.0.0.2:8081/boot/")
+		if n := strings.Count(got, "\nchain "); n != 2 || ours < 0 || other < ours {
+			t.Error(got)
+		}
 	})
 	t.Run("ask without a session", func(t *testing.T) {
 		got := string(AskScript("http://10.0.0.1", ""))

@@ -255,7 +255,9 @@ func TestALateCommandRunsAsItIsWritten(t *testing.T) {
 			}
 			log := filepath.Join(t.TempDir(), "log")
 			shell := t.TempDir()
-			for name, does := range map[string]string{"in-target": `echo "in-target $*" >>"$LOG"`, "wget": `[ "$1" = --help ] || echo wget >>"$LOG"`} {
+			for name, does := range map[string]string{
+				"in-target": `echo "in-target $*" >>"$LOG"`, "wget": `[ "$1" = --help ] || echo wget >>"$LOG"`,
+			} {
 				if err := os.WriteFile(filepath.Join(shell, name), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
 					t.Fatal(err)
 				}

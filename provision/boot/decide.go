@@ -68,10 +68,8 @@ func (d *Decider) decide(tx inventory.Tx, q *question, mayRender bool) (a answer
 		a.Decision = held(&q.host, q.verdict)
 	}
 	in := pxe.ScriptInput{Client: q.c, Host: &q.host, Plan: a.plan, Decision: a.Decision, Session: q.session.ID, Base: q.base}
-	if a.Boot == pxe.BootImage || a.Boot == pxe.BootAgent {
-		if in.Others, err = delivery.OnNetwork(tx, d.others, q.session.Subnet); err != nil {
-			return a, err
-		}
+	if in.Others, err = delivery.OnNetwork(tx, d.others, q.session.Subnet); err != nil {
+		return a, err
 	}
 	if a.script, err = d.script(in); err != nil {
 		// A script that cannot be written must not leave the machine without an answer: it waits, and the issue says why.
@@ -84,6 +82,9 @@ func (d *Decider) decide(tx inventory.Tx, q *question, mayRender bool) (a answer
 	}
 	return a, d.conclude(tx, q, &a)
 }
+
+// hasOthers reports whether other instances serve machines.
+func (d *Decider) hasOthers() bool { return d.others != nil && len(d.others()) > 0 }
 
 // image looks at a host that is about to get its image, for its configuration and for what speaks against the boot, and
 // decides again.

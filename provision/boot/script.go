@@ -32,16 +32,27 @@ type Scripts struct {
 // Ask returns the small script that makes iPXE report what the machine is and fetch its decision. The session may be
 // "": a machine that found the script by itself is known by the MAC that it reports.
 func (s *Scripts) Ask(ctx context.Context, id inventory.SessionID, source netip.Addr, base string) ([]byte, error) {
-	running, _ := s.timeline.SessionAt(source)
-	if id == "" || id == running.ID {
-		// The address shows which boot it is. An id in the request would prove nothing more.
-		return pxe.AskScript(base, running.ID), nil
+	running, isRunning := s.timeline.SessionAt(source)
+	// The address shows which boot it is. An id in the request would prove nothing more.
+	isShown := id == "" || id == running.ID
+	if isShown {
+		id = running.ID
 	}
-	err := s.Store.Read(ctx, func(tx inventory.Tx) error {
-		_, err := s.admission.Admitted(tx, id, source, "", "ask")
-		return ledger.IgnoreNotFound(err) // of a boot that was lost the script begins another
+	if isShown && !(isRunning && s.decider.hasOthers()) {
+		return pxe.AskScript(base, id), nil
+	}
+	var others []netip.Addr
+	err := s.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		if !isShown {
+			running, err = s.admission.Admitted(tx, id, source, "", "ask")
+			if err = ledger.IgnoreNotFound(err); err != nil { // of a boot that was lost the script begins another
+				return err
+			}
+		}
+		others, err = delivery.OnNetwork(tx, s.decider.others, running.Subnet)
+		return err
 	})
-	return pxe.AskScript(base, id), err
+	return pxe.AskScript(base, id, others...), err
 }
 
 // Script decides what the machine boots and returns it as a script. Everything that follows from the decision is on disk

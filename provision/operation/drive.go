@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 type WorkersConfig struct {
 	*ledger.Ledger // with the store, the time and the log
 	Diagnoser      *watch.Diagnoser
+	// Gone says in words why no machine is answered at the address of an instance, "" if one may be. nil: there is one instance.
+	Gone func(at netip.Addr) string
 	// Place finds hosts for the machines that wait for one.
 	Place func(ctx context.Context) error
 }
@@ -149,6 +152,22 @@ func (o *Workers) silent(j *Job) error {
 	return j.save()
 }
 
+// blame adds to a failure that the instance is gone from which the machine has booted. What the machine runs may know no other one: the
+// programs of installers keep to the address in their kernel arguments.
+func (o *Workers) blame(j *Job, f *failure) {
+	switch j.op.Step {
+	case inventory.StepFence, inventory.StepPower, inventory.StepRest, inventory.StepSet:
+		return // these wait for a controller
+	}
+	if o.cfg.Gone == nil || !j.P.At.IsValid() {
+		return
+	}
+	if why := o.cfg.Gone(j.P.At); why != "" {
+		f.reason += fmt.Sprintf("; it booted from %s, and %s", j.P.At, why)
+		f.hint = "start that instance again, or restart " + j.Host.Name + ": it then boots from another instance"
+	}
+}
+
 // late is what happens when the next event did not come in time: the attempt has failed, with what was expected and what
 // was seen last.
 func (o *Workers) late(j *Job) error {
@@ -166,7 +185,7 @@ func (o *Workers) late(j *Job) error {
 			f.reason, f.hint = f.reason+"; likely: "+why.Sentence, why.Hint
 		}
 	}
-	j.blame(&f)
+	o.blame(j, &f)
 	if j.op.Step == inventory.StepWipe && j.isUntouched() {
 		f.reason += "; it has not begun, and the machine is restarted"
 		f.isDeaf = true

@@ -11,7 +11,6 @@ package operation
 import (
 	"cmp"
 	"context"
-	"net/netip"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -32,8 +31,6 @@ type Config struct {
 	Nodes          Nodes // nil: Kubernetes nodes are left alone
 	Bootstraps     *delivery.Bootstraps
 	Claims         Claims
-	// Gone says in words why no machine is answered at the address of an instance, "" if one may be. nil: there is one instance.
-	Gone func(at netip.Addr) string
 }
 
 // Claims are the room above, which knows what becomes of a machine when its host is free or does not work.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
 	"time"
 
@@ -107,6 +108,13 @@ func ParamsOf(o *inventory.Operation) (p Params) {
 
 // ImageOf returns the image that an operation installs, "" if it installs none.
 func ImageOf(o *inventory.Operation) string { return ParamsOf(o).Image }
+
+// cameTo keeps from which instance the machine has booted.
+func (p *Params) cameTo(base string) {
+	if u, err := url.Parse(base); err == nil {
+		p.At, _ = netip.ParseAddr(u.Hostname()) // invalid for a name, which no machine is given
+	}
+}
 
 // Encode returns the parameters as an operation stores them.
 func (p Params) Encode() json.RawMessage {

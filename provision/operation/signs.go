@@ -93,7 +93,8 @@ func (o *Signs) BootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Opera
 			return err
 		}
 		j.op.Step = inventory.StepNetboot
-		j.came(base)
+		j.P.cameTo(base)
+		j.op.Params = j.P.Encode()
 		return j.forward()
 	case d.Boot == pxe.BootDisk && op.Step == inventory.StepFirstBoot && op.State == inventory.OpWaiting && !h.InMaintenance:
 		if err := j.closeIssues("it boots", inventory.IssueManual); err != nil {

@@ -81,7 +81,7 @@ func (o *Tasks) handOut(ctx context.Context, op inventory.Operation, s inventory
 			return err
 		}
 		j.P.Boot = s.ID
-		j.came(base)
+		j.P.cameTo(base)
 		j.op.Params = j.P.Encode()
 		return tx.UpdateOperation(&j.op, o.cfg.Now())
 	})

@@ -43,7 +43,6 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/provision/delivery"
-	"slipway.dev/slipway/provision/duty"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/httpboot"
@@ -192,7 +191,8 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.bank = fake.New(fake.Options{})
 	a.engine = provision.New(provision.Config{
-		Wire: a.record, Ours: func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) }, Others: a.besideUs, BootPort: a.cfg.BootPort, Gone: a.goneAt,
+		Wire: a.record, Ours: func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) }, Others: a.besideUs, BootPort: a.cfg.BootPort,
+		Gone:       a.goneAt,
 		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts, SignersOf: a.loaders.Signers},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
 		Store:      a.store, OnDuty: a.onEngine, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
@@ -381,30 +381,6 @@ func (a *appliance) share(ctx context.Context, all []inventory.Artefact, note fu
 		return nil
 	}
 	return a.copies.Share(ctx, all, note)
-}
-
-// besideUs returns the addresses of other instances that serve machines, too. One that an admin drains stops soon.
-func (a *appliance) besideUs() (all []netip.Addr) {
-	others, _ := a.member.Duties.Others()
-	for _, p := range others {
-		if p.Life != duty.Alive || p.IsDrained {
-			continue
-		}
-		for _, text := range p.Addresses {
-			if at, err := netip.ParseAddr(text); err == nil {
-				all = append(all, at)
-			}
-		}
-	}
-	return all
-}
-
-// goneAt says in words why no machine is answered at the address of an instance, "" if one may be.
-func (a *appliance) goneAt(at netip.Addr) string {
-	if slices.Contains(ourAddresses(a.cfg.Interfaces), at) {
-		return ""
-	}
-	return a.member.Gone(at)
 }
 
 // isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.

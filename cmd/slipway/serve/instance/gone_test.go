@@ -19,7 +19,10 @@ func TestWhichInstanceIsGone(t *testing.T) {
 	}{
 		{at: "10.0.0.2", sight: duty.Sight{Life: duty.Alive}},
 		{at: "10.0.0.2", sight: duty.Sight{Life: duty.Unknown}},
-		{at: "10.0.0.2", sight: duty.Sight{Life: duty.Silent, Quiet: time.Minute}, want: "instance b gives no sign of life since 2026-11-28T11:59:00Z"},
+		{
+			at: "10.0.0.2", sight: duty.Sight{Life: duty.Silent, Quiet: time.Minute},
+			want: "instance b gives no sign of life since 2026-11-28T11:59:00Z",
+		},
 		{
 			at: "fd00::2", sight: duty.Sight{Life: duty.Silent, Quiet: time.Minute, IsFirst: true},
 			want: "instance b gives no sign of life since before 2026-11-28T11:59:00Z",
