@@ -57,11 +57,11 @@ func (s *Server) decideLoop(ctx context.Context) error {
 			}
 		case <-misses:
 			misses = nil
-			s.missed.answer(s.cfg.Now(), s.cfg.Answers, func(x *exchange) { s.answer(ctx, x, out) })
+			s.answerMissed(s.cfg.Now(), func(x *exchange) { s.answer(ctx, x, out) })
 		}
 		out.flush()
-		if len(s.missed) > 0 && misses == nil {
-			misses = time.After(missedTick)
+		if misses == nil && s.missed.N() > 0 {
+			misses = time.After(pxe.MissedTick)
 		}
 		switch isRunning := s.probes.running.Load() > 0; {
 		case isRunning && ticker == nil:
@@ -101,7 +101,7 @@ func (s *Server) handle(ctx context.Context, e *entry, out *outbox) {
 func (s *Server) answer(ctx context.Context, x *exchange, out *outbox) {
 	if why := s.locate(x); why != "" {
 		if why == lease.Elsewhere {
-			s.missed.note(x)
+			s.miss(x)
 		}
 		s.unanswered(x, string(why))
 		return

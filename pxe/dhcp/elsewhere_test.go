@@ -79,7 +79,7 @@ func TestAMachineNeedNotAskAgainWhenItsNetworkComes(t *testing.T) {
 			d := newDesk(t, withAnswers(&held, &told))
 			late := func() string {
 				before := len(d.wire.sent)
-				d.missed.answer(d.now, d.cfg.Answers, func(x *exchange) { d.answer(t.Context(), x, d.out) })
+				d.answerMissed(d.now, func(x *exchange) { d.answer(t.Context(), x, d.out) })
 				d.settle()
 				return kinds(d.wire.sent[before:])
 			}
@@ -101,21 +101,6 @@ func TestAMachineNeedNotAskAgainWhenItsNetworkComes(t *testing.T) {
 				t.Errorf("it answers once more, with %s", got)
 			}
 		})
-	}
-}
-
-func TestAFloodOfMissedPacketsLeavesRoomForKnownMachines(t *testing.T) {
-	m := missed{}
-	for n := range 2000 {
-		m.note(&exchange{query: &query{kind: discover, mac: hardwareAddr{1, byte(n >> 8), byte(n)}}})
-	}
-	if len(m) != missedUnknown {
-		t.Errorf("%d are kept", len(m))
-	}
-	known := &exchange{query: &query{kind: discover, mac: hardwareAddr{2}}}
-	known.isKnown = true
-	if m.note(known); !known.isKept || m[known.mac] != known {
-		t.Error("a known machine finds no room")
 	}
 }
 

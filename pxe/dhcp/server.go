@@ -115,9 +115,9 @@ type Server struct {
 	serving      atomic.Int32
 
 	// Of the deciding goroutine:
-	toldFull map[string]time.Time // by subnet, when it was last told to be full
-	missed   missed
-	spare    *exchange // to be used for the next packet; nil when the last one is kept
+	toldFull map[string]time.Time                // by subnet, when it was last told to be full
+	missed   pxe.Missed[hardwareAddr, *exchange] // only the deciding goroutine uses it
+	spare    *exchange                           // to be used for the next packet; nil when the last one is kept
 }
 
 const (
@@ -149,7 +149,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, open: openPort, state: readLink, ping: openPing, queue: newQueue(cfg.QueueN), buffers: newBuffers(),
 		booting: make(chan *exchange, bootsWaiting), bootingKnown: make(chan *exchange, bootsWaiting), notes: rate.NewLimiter(50, 500),
-		hearsay: rate.NewLimiter(200, 1000), toldFull: map[string]time.Time{}, missed: missed{},
+		hearsay: rate.NewLimiter(200, 1000), toldFull: map[string]time.Time{},
 		probing: probing{replies: make(chan relayedReply, 64)},
 	}
 	s.Metrics = newMetrics(s.queue.len)

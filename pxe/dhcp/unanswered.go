@@ -146,41 +146,20 @@ func (s *Server) exhausted(subnet string, now time.Time) {
 	s.cfg.Boots.Exhausted(subnet)
 }
 
-// missed are the last DISCOVERs of machines on networks that another instance answers on. If that instance dies, its networks come here some
-// seconds later. These machines still listen: firmware asks again only after 4, 8 or more seconds (UEFI 24.3, iPXE), so that an answer to
-// what it sent before comes sooner. Only the deciding goroutine uses them.
-type missed map[hardwareAddr]*exchange
-
-const (
-	missedFor     = 8 * time.Second // a machine listens for so long, or asks again
-	missedAtMost  = 1024
-	missedUnknown = 768 // of machines that are not known: a flood of them leaves room for the others
-	missedTick    = 100 * time.Millisecond
-)
-
-// note remembers a packet that another instance answers. Any other packet of the machine shows that its DISCOVER was answered.
-func (m missed) note(x *exchange) {
-	_, has := m[x.mac]
-	switch {
-	case x.kind != discover || x.isPXE:
-		delete(m, x.mac)
-	case has, len(m) < missedUnknown, x.isKnown && len(m) < missedAtMost:
-		x.isKept = true
-		m[x.mac] = x
+// miss remembers a packet that another instance answers. Any other packet of the machine shows that its DISCOVER was answered.
+func (s *Server) miss(x *exchange) {
+	if x.kind != discover || x.isPXE {
+		s.missed.Drop(x.mac)
+		return
 	}
+	x.isKept = s.missed.Note(x.mac, x, x.subnet.Name, x.at, x.isKnown)
 }
 
-// answer has each called for those on networks that this instance answers on now, and forgets the old ones.
-func (m missed) answer(now time.Time, answers func(subnet string) bool, each func(*exchange)) {
-	for mac, x := range m {
-		switch {
-		case answers(x.subnet.Name):
-			delete(m, mac)
-			*x = exchange{query: x.query}
-			x.at = now
-			each(x)
-		case now.Sub(x.at) > missedFor:
-			delete(m, mac)
-		}
+// answerMissed answers the machines on networks that this instance answers on now.
+func (s *Server) answerMissed(now time.Time, answer func(*exchange)) {
+	for _, x := range s.missed.Take(now, s.cfg.Answers) {
+		*x = exchange{query: x.query}
+		x.at = now
+		answer(x)
 	}
 }

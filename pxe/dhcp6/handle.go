@@ -53,6 +53,7 @@ func (s *Server) handle(ctx context.Context, a arrival) {
 		what := ignored
 		if why == lease6.Elsewhere {
 			what = elsewhere
+			s.miss(x)
 		}
 		s.Metrics.result(x.kind, what)
 		return

@@ -4,8 +4,9 @@
 //
 // Start reading at Server.Serve, then Server.handle.
 //
-// Goroutines: each interface has a reader, which fills the queue. workers take messages from it and answer them. A
-// probe of a new address runs in a goroutine of its own. One goroutine writes the leases and sends the REPLYs.
+// Goroutines: each interface has a reader, which fills the queue. workers take messages from it and answer them. One
+// more answers what was missed while another instance had the network. A probe of a new address runs in a goroutine of its own. One goroutine
+// writes the leases and sends the REPLYs.
 package dhcp6
 
 import (
@@ -92,6 +93,8 @@ type Server struct {
 	others    pxe.Foreigners
 	probing   chan struct{} // holds one for each probe that runs
 	probes    sync.WaitGroup
+	missed    pxe.Missed[string, arrival] // by DUID
+	misses    chan struct{}               // has one when there is something in missed
 
 	mu       sync.Mutex
 	toldFull map[string]time.Time // by subnet
@@ -133,6 +136,7 @@ func New(cfg Config) *Server {
 		cfg: cfg, Metrics: newMetrics(), queue: make(chan arrival, queueSize), toldFull: map[string]time.Time{}, taken: map[string]bool{},
 		strangers: rate.NewLimiter(rate.Limit(cfg.Strangers), 10*cfg.Strangers), notes: rate.NewLimiter(50, 500), reasons: rate.NewLimiter(50, 500),
 		warnings: rate.NewLimiter(rate.Every(10*time.Second), 5), probing: make(chan struct{}, probesAtMost),
+		misses: make(chan struct{}, 1),
 	}
 	s.asking.replies = make(chan relayedReply, probeAnswersAtMost)
 	s.commits = &commits{cfg: &s.cfg, metrics: s.Metrics, woken: make(chan struct{}, 1)}
@@ -150,6 +154,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	for range workers {
 		decisions.Go(func() error { s.work(deciding); return nil })
 	}
+	decisions.Go(func() error { s.answerMissed(deciding); return nil })
 	// On a stop the readers end first, then the workers, then the probes, then the writer of leases. In this order
 	// every message that was taken in still gets its REPLY, and no REPLY leaves without its lease.
 	readers, rctx := errgroup.WithContext(ctx)

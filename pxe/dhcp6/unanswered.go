@@ -1,9 +1,11 @@
 package dhcp6
 
 import (
+	"context"
 	"slices"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sleep"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease6"
 )
@@ -31,3 +33,46 @@ func (s *Server) unanswered(x *exchange, why string) {
 }
 
 func (s *Server) knows(m inventory.MAC) bool { return s.cfg.Knows != nil && s.cfg.Knows(m) }
+
+// miss remembers a message that another instance answers. Any other message of the machine shows that it has what it wanted.
+func (s *Server) miss(x *exchange) {
+	who := string(x.options.get(optClientID))
+	if who == "" { // who asks for information only may leave it out
+		who = "at " + x.source.String()
+		if n := len(x.hops); n > 0 {
+			who = "at " + x.hops[n-1].peer.String()
+		}
+	}
+	switch x.kind {
+	case solicit, request, renew, rebind, inform:
+	default:
+		s.missed.Drop(who)
+		return
+	}
+	if s.missed.Note(who, x.arrival, x.client.Subnet, x.at, x.client.MAC != "" && s.knows(x.client.MAC)) {
+		select {
+		case s.misses <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// answerMissed answers what was missed when its network comes, until ctx is done. All instances have one DUID, so that a REQUEST that names
+// the other instance is for this one, too.
+func (s *Server) answerMissed(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.misses:
+		}
+		for s.missed.N() > 0 {
+			if sleep.For(ctx, pxe.MissedTick) != nil {
+				return
+			}
+			for _, a := range s.missed.Take(s.cfg.Now(), s.cfg.Answers) {
+				s.handle(ctx, a)
+			}
+		}
+	}
+}

@@ -117,6 +117,73 @@ func TestWhyAMachineGetsNoAddress(t *testing.T) {
 	}
 }
 
+// TestAMachineNeedNotAskAgainOverIPv6 lets another instance die while a machine waits for its answer.
+func TestAMachineNeedNotAskAgainOverIPv6(t *testing.T) {
+	at := netip.MustParseAddr
+	subnet := inventory.Subnet{
+		Name: "six", CIDR: netip.MustParsePrefix("fd00::/64"), Mode: inventory.ModeFull, LeaseFor: inventory.Duration(time.Hour),
+		Ranges: []inventory.Range{{First: at("fd00::1000"), Last: at("fd00::1fff")}},
+	}
+	as := func(kind dhcpv6.MessageType, hasServer bool) []byte {
+		m := discover(t)
+		if m.MessageType = kind; hasServer {
+			m.AddOption(dhcpv6.OptServerID(&dhcpv6.DUIDOpaque{Type: 9, Data: []byte{1}}))
+		}
+		if kind == dhcpv6.MessageTypeInformationRequest {
+			m.Options.Del(dhcpv6.OptionIANA)
+		}
+		return m.ToBytes()
+	}
+	first := as(dhcpv6.MessageTypeSolicit, false)
+	for _, c := range []struct {
+		name  string
+		asks  []byte
+		then  []byte        // what it sends before the network comes
+		after time.Duration // when the network comes
+		wants kind
+	}{
+		{"SOLICIT", first, nil, 4 * time.Second, solicit},
+		{"REQUEST", as(dhcpv6.MessageTypeRequest, true), nil, 4 * time.Second, request},
+		{"RENEW", as(dhcpv6.MessageTypeRenew, true), nil, 4 * time.Second, renew},
+		{"REBIND", as(dhcpv6.MessageTypeRebind, false), nil, 4 * time.Second, rebind},
+		{"INFORMATION-REQUEST", as(dhcpv6.MessageTypeInformationRequest, false), nil, 4 * time.Second, inform},
+		{"the last one counts", first, as(dhcpv6.MessageTypeRequest, true), 4 * time.Second, request},
+		{"it wants nothing any more", first, as(dhcpv6.MessageTypeRelease, true), 4 * time.Second, 0},
+		{"too late", first, nil, 9 * time.Second, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			isOurs, now := false, time.Now()
+			s := New(Config{
+				Book: lease6.New(lease6.Network{Subnets: []inventory.Subnet{subnet}, Ours: []netip.Addr{at("fd00::1")}}, nil), DUID: []byte{0, 9, 1},
+				Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }, Answers: func(string) bool { return isOurs },
+			})
+			for _, packet := range [][]byte{c.asks, c.then} {
+				if packet != nil {
+					s.handle(t.Context(), arrival{
+						port: &port{link: link{name: "eth9", addrs: []netip.Addr{at("fd00::1")}}}, at: now,
+						source: netip.MustParseAddrPort("[fe80::5054:ff:fe01:203]:546"), local: at("ff02::1:2"), packet: packet,
+					})
+				}
+			}
+			if now = now.Add(c.after); c.wants != 0 && len(s.misses) != 1 {
+				t.Error("nobody is woken")
+			}
+			isOurs = true
+			all := s.missed.Take(now, s.cfg.Answers)
+			var got kind
+			if len(all) > 0 {
+				m, err := parse(all[0].packet)
+				if got = m.kind; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(all) > 1 || got != c.wants || s.missed.N() != 0 {
+				t.Errorf("it answers %v, %d packets, and keeps %d; want %v", got, len(all), s.missed.N(), c.wants)
+			}
+		})
+	}
+}
+
 // A flood of made-up MACs is told of up to a rate; a known machine always.
 func TestStrangersAreToldOfUpToARate(t *testing.T) {
 	n := map[inventory.MAC]int{}
