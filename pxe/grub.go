@@ -61,7 +61,7 @@ func grubRoot(server netip.Addr) string {
 
 // GRUBScript is the grub.cfg for GRUB. It reports the machine to the server, runs the answer, and asks again where the
 // answer requires it. An answer names other instances, in slipway_others: from then on it asks them in turn. After about a minute
-// without an answer it exits, so that the firmware continues. A machine that was told to wait (slipway_waits) goes on asking.
+// without an answer it exits, so that the firmware continues. After an answer to wait (slipway_waits) it goes on asking.
 func GRUBScript(server netip.Addr) []byte {
 	g := grub{in: ScriptInput{Client: Client{Server: server}}}
 	g.line("# Slipway: asks what to boot")

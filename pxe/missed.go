@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Missed are the last questions of machines on networks that another instance answers on. If that instance dies, its networks come here some
-// seconds later. These machines still listen: firmware asks again only after 4, 8 or more seconds (UEFI 24.3, iPXE), so that an answer to
-// what it sent before comes sooner. The zero value is empty and ready. K tells machines apart, Q is a question.
+// Missed are the last questions of machines on networks that another instance answers on. If that instance dies, its networks come here
+// some seconds later. These machines still listen: firmware asks again only after 4, 8 or more seconds (UEFI 24.3, iPXE), so that an answer
+// to what it sent before comes sooner. The zero value is empty and ready. K tells machines apart, Q is a question.
 type Missed[K comparable, Q any] struct {
 	mu  sync.Mutex
 	all map[K]missed[Q]

@@ -22,7 +22,8 @@ func TestAFloodOfMissedPacketsLeavesRoomForKnownMachines(t *testing.T) {
 		t.Errorf("a machine that is there finds no room, or takes another one: %d", m.N())
 	}
 	m.Drop(-1)
-	if got := m.Take(now, func(subnet string) bool { return subnet == "far" }); len(got) != 1 || got[0] != "second" || m.N() != MissedAtMost-2 {
+	got := m.Take(now, func(subnet string) bool { return subnet == "far" })
+	if len(got) != 1 || got[0] != "second" || m.N() != MissedAtMost-2 {
 		t.Errorf("%v, and %d are left", got, m.N())
 	}
 	if got := m.Take(now.Add(MissedFor+1), func(string) bool { return true }); len(got) != 0 || m.N() != 0 {

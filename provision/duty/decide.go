@@ -97,6 +97,8 @@ func decide(q question) (v verdict, reason string, wait time.Duration) {
 		return keep, "", 0
 	case q.duty.Holder == q.self.ID && q.self.IsDrained:
 		return give, fmt.Sprintf("instance %s was drained", q.self.Name), 0
+	case q.duty.Holder == q.self.ID && q.self.CutOff != "":
+		return give, fmt.Sprintf("instance %s gets no answer from the instance with the engine", q.self.Name), 0
 	case q.duty.Holder == q.self.ID:
 		return give, fmt.Sprintf("instance %s does not do that work any more", q.self.Name), 0
 	case !q.wants || q.self.IsDrained:

@@ -16,7 +16,8 @@ const rack1 = "network/rack1"
 
 func TestDecide(t *testing.T) {
 	self := inventory.Instance{ID: "1", Name: "a", Run: "r1"}
-	drained := self
+	drained, cutOff := self, self
+	cutOff.CutOff = "no answer from 10.0.0.1:8069"
 	drained.IsDrained = true
 	other := &inventory.Instance{ID: "2", Name: "b", Run: "r2"}
 	stopped := &inventory.Instance{ID: "2", Name: "b"}
@@ -38,6 +39,13 @@ func TestDecide(t *testing.T) {
 		{"our own, and just drained", question{self: drained, wants: true, duty: of(rack1, "1"), holder: &self}, keep, "", 0},
 		{"our own, drained and not in use", question{self: drained, duty: of(rack1, "1"), holder: &self}, give, "instance a was drained", 0},
 		{"our own, no longer wanted", question{self: self, duty: of(rack1, "1"), holder: &self}, give, "instance a does not do that work any more", 0},
+		{"our own, cut off", question{self: cutOff, wants: true, duty: of(rack1, "1"), holder: &cutOff}, keep, "", 0},
+		{
+			"our own, cut off and left to others",
+			question{self: cutOff, duty: of(rack1, "1"), holder: &cutOff},
+			give,
+			"instance a gets no answer from the instance with the engine", 0,
+		},
 		{"our own of before", question{self: self, wants: true, isFormer: true, duty: of("engine", "1"), holder: &self, silent: 8 * time.Second}, leave, "", time.Second},
 		{"our own of before, silent", question{self: self, wants: true, isFormer: true, duty: of("engine", "1"), holder: &self, silent: 9 * time.Second}, take, "instance a was started again", 0},
 		{"another's", question{self: self, wants: true, duty: of(rack1, "2"), holder: other, silent: 2 * time.Second}, leave, "", time.Second},

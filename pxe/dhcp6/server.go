@@ -5,8 +5,8 @@
 // Start reading at Server.Serve, then Server.handle.
 //
 // Goroutines: each interface has a reader, which fills the queue. workers take messages from it and answer them. One
-// more answers what was missed while another instance had the network. A probe of a new address runs in a goroutine of its own. One goroutine
-// writes the leases and sends the REPLYs.
+// more answers what was missed while another instance had the network. A probe of a new address runs in a goroutine
+// of its own. One goroutine writes the leases and sends the REPLYs.
 package dhcp6
 
 import (

@@ -154,8 +154,9 @@ func TestAMachineNeedNotAskAgainOverIPv6(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			isOurs, now := false, time.Now()
 			s := New(Config{
-				Book: lease6.New(lease6.Network{Subnets: []inventory.Subnet{subnet}, Ours: []netip.Addr{at("fd00::1")}}, nil), DUID: []byte{0, 9, 1},
-				Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }, Answers: func(string) bool { return isOurs },
+				Book: lease6.New(lease6.Network{Subnets: []inventory.Subnet{subnet}, Ours: []netip.Addr{at("fd00::1")}}, nil),
+				DUID: []byte{0, 9, 1}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+				Answers: func(string) bool { return isOurs },
 			})
 			for _, packet := range [][]byte{c.asks, c.then} {
 				if packet != nil {

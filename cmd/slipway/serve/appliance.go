@@ -152,7 +152,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.answering = lookup.NewAnswering(lookup.AnsweringConfig{
 		Networks: a.networks, Duties: a.member.Duties, Besides: []string{inventory.DutyEngine}, Interfaces: a.cfg.Interfaces,
-		Links: a.cfg.links, Log: a.log,
+		Links: a.cfg.links, IsCutOff: func() bool { return a.member.IsCutOff() && !a.member.Leads() }, Log: a.log,
 	})
 	a.check.networks = a.networks
 	if a.catalogue, err = readCatalogue(a.cfg.Catalogue); err != nil {
@@ -381,6 +381,19 @@ func (a *appliance) share(ctx context.Context, all []inventory.Artefact, note fu
 		return nil
 	}
 	return a.copies.Share(ctx, all, note)
+}
+
+// besideUs returns the addresses of all instances that serve machines, if there are several.
+func (a *appliance) besideUs() []netip.Addr {
+	return a.member.Serving(func() []netip.Addr { return ourAddresses(a.cfg.Interfaces) })
+}
+
+// goneAt says in words why no machine is answered at the address of an instance, "" if one may be.
+func (a *appliance) goneAt(at netip.Addr) string {
+	if slices.Contains(ourAddresses(a.cfg.Interfaces), at) {
+		return ""
+	}
+	return a.member.Gone(at)
 }
 
 // isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.

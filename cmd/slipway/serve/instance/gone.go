@@ -9,6 +9,31 @@ import (
 	"slipway.dev/slipway/provision/duty"
 )
 
+// Serving returns the addresses of all instances that serve machines, if there are several. A machine may have booted from any of them, so
+// that ours are among them.
+func (m *Member) Serving(ours func() []netip.Addr) []netip.Addr {
+	others, _ := m.Duties.Others()
+	return serving(others, ours)
+}
+
+// serving returns the addresses of the other instances that live, and ours. An instance that an admin drains stops soon.
+func serving(others []duty.Peer, ours func() []netip.Addr) (all []netip.Addr) {
+	for _, p := range others {
+		if p.Life != duty.Alive || p.IsDrained {
+			continue
+		}
+		for _, text := range p.Addresses {
+			if at, err := netip.ParseAddr(text); err == nil {
+				all = append(all, at)
+			}
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return append(all, ours()...)
+}
+
 // Gone says in words why no machine is answered at the address of another instance. It is "" if one may be, or if that is not known.
 func (m *Member) Gone(at netip.Addr) string {
 	others, isKnown := m.Duties.Others()

@@ -21,6 +21,7 @@ type AnsweringConfig struct {
 	Besides    []string // the duties that the instance would have besides those of networks
 	Interfaces []string
 	Links      func() []string // where other instances reach this one now
+	IsCutOff   func() bool     // the instance with the engine lives, and does not answer this one; nil: it does
 	Log        *slog.Logger
 }
 
@@ -223,7 +224,7 @@ func (a *Answering) serve(ctx, working context.Context, all *sync.WaitGroup) {
 
 // look returns the networks that this instance would answer on now.
 func (a *Answering) look(ctx context.Context) (wanted []*place) {
-	v := view{}
+	v := view{isCutOff: a.cfg.IsCutOff != nil && a.cfg.IsCutOff()}
 	var reached []string
 	for _, name := range a.cfg.Interfaces {
 		if !a.hears(name) {

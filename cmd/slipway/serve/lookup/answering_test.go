@@ -69,6 +69,23 @@ func TestWhichNetworksAnInstanceWants(t *testing.T) {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
+	alsoCutOff := peer(func(p *duty.Peer) { p.CutOff = "no answer" }, "10.0.0.2")
+	for name, c := range map[string]struct {
+		peers []duty.Peer
+		want  bool
+	}{
+		"another one is in the network":         {[]duty.Peer{far, near}, false},
+		"nobody else is in the network":         {[]duty.Peer{far}, true},
+		"the other one is cut off as well":      {[]duty.Peer{alsoCutOff}, true},
+		"one of two others is cut off":          {[]duty.Peer{alsoCutOff, near}, false},
+		"the other one is dead":                 {[]duty.Peer{dead}, true},
+		"the other one may be dead":             {[]duty.Peer{unknown}, true},
+		"the other one is drained, or stopped ": {[]duty.Peer{drained, stopped}, true},
+	} {
+		if got := (view{ours: in, peers: c.peers, isMet: true, isCutOff: true}).wants(rack, false); got != c.want {
+			t.Errorf("cut off from the engine, %s: %v", name, got)
+		}
+	}
 	if (view{ours: elsewhere}).wants(rack, true) || !(view{ours: in}).wants(rack, false) {
 		t.Error("while it does not know of the others, it wants networks that it is not in")
 	}

@@ -30,13 +30,13 @@ func instanceIssues(h *Health) (all []inventory.Issue) {
 		cause := fmt.Sprintf("instance %s gets no answer from the instance with the engine since %s: %s", c.Name,
 			c.SinceAt.UTC().Format(time.RFC3339), c.Reason)
 		if len(c.Answers) > 0 {
-			cause += "; machines of " + strings.Join(c.Answers, ", ") + " wait"
+			cause += "; machines of " + strings.Join(c.Answers, ", ") + " wait: no other instance there reaches it"
 		}
 		all = append(all, inventory.Issue{
 			Key: inventory.IssueCutOff + "/" + c.Name, Type: inventory.IssueCutOff, Severity: inventory.SeverityError,
 			Cause: inventory.Clean(cause, CauseAtMost),
 			Hint: "open port 8069 between the two machines; slipway instance show lists the links of an instance. " +
-				"Until then another instance can answer there: slipway instance drain " + c.Name,
+				"An instance that reaches the engine, and has an address in the same networks, answers there within seconds",
 		})
 	}
 	return all

@@ -67,7 +67,8 @@ func TestConditions(t *testing.T) {
 		}, "instance-silent/b warning since 2026-11-28T01:00:00Z; instance a took its duty engine; nobody has taken over network/dmz"},
 		"another instance is cut off": {func(h *Health) {
 			h.CutOff = []instance.CutOff{{Name: "b", SinceAt: at, Reason: "no answer from 10.0.0.1:8069 (i/o timeout)", Answers: []string{"network/dmz"}}}
-		}, "instance-cut-off/b error since 2026-11-28T01:00:00Z: no answer from 10.0.0.1:8069 (i/o timeout); machines of network/dmz wait"},
+		}, "instance-cut-off/b error since 2026-11-28T01:00:00Z: no answer from 10.0.0.1:8069 (i/o timeout); machines of network/dmz wait: " +
+			"no other instance there reaches it"},
 		"files are on one instance": {func(h *Health) {
 			h.Alone = files.Alone{Images: []string{"debian-12", "talos"}, Reason: "instance b: it does not answer"}
 		}, "image-on-one-instance warning images debian-12, talos: instance b: it does not answer"},
