@@ -14,7 +14,7 @@
 //	session://config/NAME      URLs of another document of the rendering
 //	session://base             our boot server, without a slash at the end
 //
-// URLs are those of each instance that the machine reaches, with blanks between them. Who uses them tries one after the other.
+// URLs are those of each instance that the machine reaches, with blanks between them. Scripts try one after the other.
 package late
 
 import (

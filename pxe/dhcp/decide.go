@@ -57,7 +57,7 @@ func (s *Server) decideLoop(ctx context.Context) error {
 			}
 		case <-misses:
 			misses = nil
-			s.answerMissed(s.cfg.Now(), func(x *exchange) { s.answer(ctx, x, out) })
+			s.missed.answer(s.cfg.Now(), s.cfg.Answers, func(x *exchange) { s.answer(ctx, x, out) })
 		}
 		out.flush()
 		if misses == nil && s.missed.N() > 0 {
@@ -101,7 +101,7 @@ func (s *Server) handle(ctx context.Context, e *entry, out *outbox) {
 func (s *Server) answer(ctx context.Context, x *exchange, out *outbox) {
 	if why := s.locate(x); why != "" {
 		if why == lease.Elsewhere {
-			s.miss(x)
+			s.missed.note(x)
 		}
 		s.unanswered(x, string(why))
 		return

@@ -79,7 +79,7 @@ func TestAMachineNeedNotAskAgainWhenItsNetworkComes(t *testing.T) {
 			d := newDesk(t, withAnswers(&held, &told))
 			late := func() string {
 				before := len(d.wire.sent)
-				d.answerMissed(d.now, func(x *exchange) { d.answer(t.Context(), x, d.out) })
+				d.missed.answer(d.now, d.cfg.Answers, func(x *exchange) { d.answer(t.Context(), x, d.out) })
 				d.settle()
 				return kinds(d.wire.sent[before:])
 			}

@@ -115,9 +115,9 @@ type Server struct {
 	serving      atomic.Int32
 
 	// Of the deciding goroutine:
-	toldFull map[string]time.Time                // by subnet, when it was last told to be full
-	missed   pxe.Missed[hardwareAddr, *exchange] // only the deciding goroutine uses it
-	spare    *exchange                           // to be used for the next packet; nil when the last one is kept
+	toldFull map[string]time.Time // by subnet, when it was last told to be full
+	missed   missed
+	spare    *exchange // to be used for the next packet; nil when the last one is kept
 }
 
 const (

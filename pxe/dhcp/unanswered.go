@@ -146,20 +146,25 @@ func (s *Server) exhausted(subnet string, now time.Time) {
 	s.cfg.Boots.Exhausted(subnet)
 }
 
-// miss remembers a packet that another instance answers. Any other packet of the machine shows that its DISCOVER was answered.
-func (s *Server) miss(x *exchange) {
-	if x.kind != discover || x.isPXE {
-		s.missed.Drop(x.mac)
-		return
-	}
-	x.isKept = s.missed.Note(x.mac, x, x.subnet.Name, x.at, x.isKnown)
+// missed are the last DISCOVERs of machines on networks that another instance answers on. Only the deciding goroutine uses them.
+type missed struct {
+	pxe.Missed[hardwareAddr, *exchange]
 }
 
-// answerMissed answers the machines on networks that this instance answers on now.
-func (s *Server) answerMissed(now time.Time, answer func(*exchange)) {
-	for _, x := range s.missed.Take(now, s.cfg.Answers) {
+// note remembers a packet that another instance answers. Any other packet of the machine shows that its DISCOVER was answered.
+func (m *missed) note(x *exchange) {
+	if x.kind != discover || x.isPXE {
+		m.Drop(x.mac)
+		return
+	}
+	x.isKept = m.Note(x.mac, x, x.subnet.Name, x.at, x.isKnown)
+}
+
+// answer has each called for those on networks that this instance answers on now.
+func (m *missed) answer(now time.Time, answers func(subnet string) bool, each func(*exchange)) {
+	for _, x := range m.Take(now, answers) {
 		*x = exchange{query: x.query}
 		x.at = now
-		answer(x)
+		each(x)
 	}
 }
