@@ -1,13 +1,10 @@
 package delivery
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/pxe"
 )
 
 // OnNetwork returns those addresses of other instances that are on a subnet: a machine there reaches them as it reaches ours.
@@ -32,22 +29,4 @@ func OnNetwork(tx inventory.Tx, others func() []netip.Addr, subnet string) (on [
 		}
 	}
 	return on, nil
-}
-
-// urls returns a URL of the boot at each instance that the machine reaches, with blanks between them. The one that it asked comes first. A
-// machine asks the next one when one does not answer: its instance may be gone for good before the machine reports.
-func (v *Values) urls(ctx context.Context, d *delivery, at func(base string) string) ([]byte, error) {
-	var others []netip.Addr
-	err := v.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		others, err = OnNetwork(tx, v.Others, d.session.Subnet)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	all := pxe.OwnFirst(string(d.host.ID), d.Base, others)
-	for i, base := range all {
-		all[i] = at(base)
-	}
-	return []byte(strings.Join(all, " ")), nil
 }

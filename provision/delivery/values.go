@@ -116,6 +116,24 @@ func (v *Values) sessionValue(ctx context.Context, d *delivery, what string) ([]
 	return nil, inventory.Errorf(inventory.Internal, "a boot session has no %s", inventory.Clean(what, 80))
 }
 
+// urls returns a URL of the boot at each instance that the machine reaches, with blanks between them. The one that it asked comes first. A
+// machine asks the next one when one does not answer: its instance may be gone for good before the machine reports.
+func (v *Values) urls(ctx context.Context, d *delivery, at func(base string) string) ([]byte, error) {
+	var others []netip.Addr
+	err := v.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		others, err = OnNetwork(tx, v.Others, d.session.Subnet)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := pxe.OwnFirst(string(d.host.ID), d.Base, others)
+	for i, base := range all {
+		all[i] = at(base)
+	}
+	return []byte(strings.Join(all, " ")), nil
+}
+
 // joinValue mints, or returns again, what a host needs to join a target.
 func (v *Values) joinValue(ctx context.Context, d *delivery, name, what string) ([]byte, error) {
 	if v.Join == nil {
