@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/ahead"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/machineconfig/render"
@@ -358,7 +359,7 @@ const holdersAtOnce = 50
 // left out.
 func (c *Configurer) noteAll(ctx context.Context, keys []string) error {
 	for some := range slices.Chunk(keys, holdersAtOnce) {
-		err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		err := ahead.Write(ctx, c.cfg.Store, expectHolders(some), func(tx inventory.Tx) error {
 			b, err := c.book(tx, false)
 			if err != nil {
 				return err
@@ -382,6 +383,23 @@ func (c *Configurer) noteAll(ctx context.Context, keys []string) error {
 		}
 	}
 	return nil
+}
+
+// expectHolders calls what noteAll reads of holders; see package ahead. A start does so for each host of the site.
+func expectHolders(keys []string) func(inventory.Tx) {
+	return func(tx inventory.Tx) {
+		for _, key := range keys {
+			switch kind, id, _ := strings.Cut(key, "/"); kind {
+			case "machine":
+				_, _ = tx.FindMachineByUID(id)
+			default:
+				_, _ = tx.FindHost(inventory.HostID(id))
+			}
+			owner := inventory.AddressFilter{Owner: key}
+			_, _ = tx.ListAllocations(owner)
+			_, _ = tx.ListHoldings(owner)
+		}
+	}
 }
 
 // FixAddress keeps an address that a person has chosen for a machine or a host without one.

@@ -3,6 +3,7 @@ package instances
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -18,6 +19,8 @@ import (
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/pxe"
 	testserver "slipway.dev/slipway/test/postgres"
 )
@@ -185,5 +188,40 @@ func TestPostgreSQLBootsTakeFewWays(t *testing.T) {
 	t.Logf("%d boots: %.1f ways and %.1f statements each", len(all), each(ways), each(statements))
 	if each(ways) > mostWays || each(statements) > mostStatements {
 		t.Errorf("%.1f ways and %.1f statements for each boot, want at most %v and %v", each(ways), each(statements), mostWays, mostStatements)
+	}
+}
+
+// A start looks at the names and addresses of all hosts. It asks for some fifty of them in one way.
+func TestPostgreSQLAStartTakesFewWays(t *testing.T) {
+	f := newFleet(t)
+	const n = 200
+	err := f.store.Write(t.Context(), func(tx inventory.Tx) (err error) {
+		for i := range n - len(f.machines) {
+			err = errors.Join(err, tx.CreateHost(&inventory.Host{
+				ID: inventory.HostID(fmt.Sprintf("01930000-0000-7000-8001-%012d", i)), Name: fmt.Sprintf("db-%03d", i), State: inventory.Available, StateSinceAt: time.Now(),
+				NICs: []inventory.NIC{{MAC: f.macOf(3, i), IsBoot: true}},
+			}, time.Now()))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // its own start
+	c := &configuration.Configurer{}
+	now := &ledger.Ledger{}
+	now.Configure(ledger.Config{Base: ledger.Base{Store: f.store, Now: time.Now, Log: slog.New(slog.DiscardHandler)}})
+	c.Configure(configuration.Config{Ledger: now})
+	clashes := configuration.Clashes{Configurer: c}
+	c.HeldElsewhere()
+	db := f.store.DB.(*postgres.DB)
+	was, _ := db.Traffic()
+	if err := clashes.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	is, _ := db.Traffic()
+	t.Logf("%d ways for %d hosts", is-was, n)
+	if is-was > n/4 {
+		t.Errorf("%d ways for %d hosts, want at most %d", is-was, n, n/4)
 	}
 }
