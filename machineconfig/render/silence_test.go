@@ -122,13 +122,13 @@ func TestADocumentKeepsWhatItDoesNotSay(t *testing.T) {
 		added               []string // the only lines that the rendering has beside the document's
 	}{
 		{"autoinstall", "ubuntu", "24.04", inventory.DocAutoinstall, "#cloud-config\nautoinstall:\n  version: 1\n  identity:\n    hostname: web-1\n    username: u\n    password: $6$a$b\n", []string{
-			"  late-commands:", "    - \"curl", "  error-commands:", "    - \"curl",
+			"  late-commands:", "    - \"( urls=", "  error-commands:", "    - \"( urls=",
 		}},
 		{"kickstart", "rocky", "9", inventory.DocKickstart, "lang de_DE.UTF-8\nnetwork --hostname=web-1\npoweroff\n", []string{
-			"%post --nochroot", "curl", "%end", "%onerror", "curl", "%end",
+			"%post --nochroot", "( urls=", "%end", "%onerror", "( urls=", "%end",
 		}},
 		{"preseed", "debian", "12", inventory.DocPreseed, "d-i netcfg/get_domain string own.example\nd-i pkgsel/upgrade select safe-upgrade\nd-i finish-install/reboot_in_progress note\n", []string{
-			"# Added by Slipway", "d-i netcfg/get_hostname string web-1", "d-i netcfg/hostname string web-1", "d-i preseed/late_command string { wget",
+			"# Added by Slipway", "d-i netcfg/get_hostname string web-1", "d-i netcfg/hostname string web-1", "d-i preseed/late_command string { ( urls=",
 		}},
 	} {
 		t.Run(c.format, func(t *testing.T) {
