@@ -43,10 +43,11 @@ report() {
 		tail -c 8000 "$dir/bootstrap.log" >"$tail"
 		query="$query&part=bootstrap"
 	fi
+	urls=$(cat "$dir/report-url")
 	# A server that restarts, or whose work another one takes over, answers again within a minute.
 	tries=20
 	while [ "$tries" -gt 0 ]; do
-		for url in $(cat "$dir/report-url"); do
+		for url in $urls; do
 			tell "$url$query" ${tail:+"$tail"} && return 0
 		done
 		tries=$((tries - 1))
