@@ -172,7 +172,7 @@ test-long: build/testsum build ## what takes long and is not in test: every disk
 	@tools/postgres.sh 14 16 17 18
 	@for v in 14 16 17 18; do echo "== PostgreSQL $$v"; $(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=$$v $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),Postgre,$(RUN))' $(POSTGRES) ./test/net || exit 1; done
 	@$(ROOT) env SLIPWAY_POSTGRES=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestPostgresLongHistories,$(RUN))' ./test/instances
-	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestPostgreSQL(FailsOver|LongHistories|ALateMachine|ADeletedInstance|LogsOfMachines|AFullDisk|TwoVersions),$(RUN))' ./test/net
+	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestPostgreSQL(FailsOver|LongHistories|ALateMachine|ADeletedInstance|LogsOfMachines|AFullDisk|ASlowDatabase|TwoVersions),$(RUN))' ./test/net
 	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_POSTGRES=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestPostgreSQLALeaderThatWakesUp,$(RUN))' ./test/attack
 	@SLIPWAY_LONG=1 $(LONG) -timeout 60m -run '$(if $(filter .,$(RUN)),TestOneInstanceAtATimeDoesAWork,$(RUN))' ./provision/duty
 	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestADayOfARack|TestARackIsInstalled,$(RUN))' ./test/chaos
