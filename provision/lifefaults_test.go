@@ -247,3 +247,25 @@ func TestAnAgentThatDoesNotBeginToWipeIsRestartedAndSaidToBeWaitedFor(t *testing
 		t.Errorf("wiped %d times, issues %+v", s.wipes, open)
 	}
 }
+
+// The list of what is due is read before a worker takes the host. The worker before it may have switched the machine on meanwhile.
+func TestAnOrderThatWasDueBeforeIsNotCarriedOutOnceMore(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	l.create(inventory.Machine{Name: "web-1"})
+	l.must(l.engine.Place(context.Background()))
+	listed, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID)
+	l.must(err)
+	if listed.Step != inventory.StepPower || s.isOn {
+		t.Fatalf("it is at %s, power %v", listed.Step, s.isOn)
+	}
+	l.must(l.engine.Advance(context.Background(), listed))
+	if op, err := l.engine.Operator.OpenOperation(context.Background(), s.host().ID); err != nil || op.Step != inventory.StepNetboot || !s.isOn {
+		t.Fatalf("it is at %s, power %v, %v", op.Step, s.isOn, err)
+	}
+	offs := s.offs
+	l.must(l.engine.Advance(context.Background(), listed))
+	if s.offs != offs || !s.isOn {
+		t.Errorf("the machine was switched off %d times more while it booted", s.offs-offs)
+	}
+}

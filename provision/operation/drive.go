@@ -92,7 +92,9 @@ func (o *Workers) DriveOnce(ctx context.Context, slots chan struct{}, workers *s
 	return nil
 }
 
-// Advance does what a due operation is due for.
+// Advance does what a due operation is due for. The worker before may have moved it on after it was listed as due, and an order to a
+// controller cannot be taken back: a machine that had begun to boot was switched off once more. So it is read again, now that no other worker
+// has the host.
 func (o *Workers) Advance(ctx context.Context, op inventory.Operation) error {
 	h, err := o.cfg.Ledger.FindHost(ctx, op.HostID)
 	if inventory.IsKind(err, inventory.NotFound) {
@@ -100,6 +102,12 @@ func (o *Workers) Advance(ctx context.Context, op inventory.Operation) error {
 	}
 	if err != nil {
 		return err
+	}
+	switch now, err := o.OpenOperation(ctx, op.HostID); {
+	case err != nil:
+		return err
+	case now.ID != op.ID || now.Version != op.Version:
+		return nil // the next round sees what it is due for
 	}
 	if h.InMaintenance {
 		return o.WithJob(ctx, op.ID, func(j *Job) error {

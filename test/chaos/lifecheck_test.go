@@ -94,6 +94,16 @@ func (k *rack) check() {
 		}
 		for _, o := range all {
 			ops[o.ID] = o
+			if !o.IsOpen() {
+				continue
+			}
+			events, err := tx.ListEvents(inventory.EventFilter{HostID: o.HostID}, 0, 1000)
+			if err != nil {
+				return err
+			}
+			for _, e := range events {
+				k.t.Logf("%s %s %s %s", o.HostID, e.At.Format(time.TimeOnly), e.Kind, e.Detail)
+			}
 		}
 		rows, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
 		for _, h := range rows {
