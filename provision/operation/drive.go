@@ -92,9 +92,8 @@ func (o *Workers) DriveOnce(ctx context.Context, slots chan struct{}, workers *s
 	return nil
 }
 
-// Advance does what a due operation is due for. The worker before may have moved it on after it was listed as due, and an order to a
-// controller cannot be taken back: a machine that had begun to boot was switched off once more. So it is read again, now that no other worker
-// has the host.
+// Advance does what a due operation is due for. It reads the operation again, now that no other worker has the host. The worker before
+// may have moved it on after it was listed. Nobody can take an order to a controller back, and the machine may have begun to boot.
 func (o *Workers) Advance(ctx context.Context, op inventory.Operation) error {
 	h, err := o.cfg.Ledger.FindHost(ctx, op.HostID)
 	if inventory.IsKind(err, inventory.NotFound) {
