@@ -37,7 +37,7 @@ func (s *sources) of(p string) string {
 // SourceOf returns the layer and line that says the value at a path, "" when nothing does.
 func (c *Config) SourceOf(path string) string { return (&sources{provenance: c.Provenance}).of(path) }
 
-// EachAddress calls f with every address of the network, its path and the layer that says it.
+// EachAddress calls f with every address of the network, its path, and the layer that it comes from.
 func (c *Config) EachAddress(f func(path, source, address string)) {
 	where := sources{provenance: c.Provenance}
 	c.Network.EachLink(func(path string, l *L3) {

@@ -140,7 +140,7 @@ const (
 
 // chain replaces the running script by the one that an instance answers with. All are asked in turn, six times within about a minute; then
 // iPXE ends with an error, so that UEFI firmware goes on to its next boot entry instead of showing its menu. A machine that waits goes on
-// asking: it was told to wait, so that only an answer ends that. It ends a script. --replace keeps scripts that fetch the next one from
+// asking until an instance answers. chain ends a script. --replace keeps scripts that fetch the next one from
 // nesting until memory is full.
 func (s *script) chain(urls []string, waits bool) {
 	s.line("set pause:int32", firstSleep)

@@ -26,7 +26,7 @@ func (v *checker) invalid(p, hint, format string, args ...any) {
 	v.r.Errorf(p, "invalid", format, args...).Hint = hint
 }
 
-// match reports whether s has the form of re, and says so otherwise.
+// match reports whether s matches re. If not, it adds a finding.
 func (v *checker) match(p, s string, re *regexp.Regexp, what, hint string) bool {
 	if re.MatchString(s) {
 		return true

@@ -37,7 +37,7 @@ func (s *Server) knows(m inventory.MAC) bool { return s.cfg.Knows != nil && s.cf
 // miss remembers a message that another instance answers. Any other message of the machine shows that it has what it wanted.
 func (s *Server) miss(x *exchange) {
 	who := string(x.options.get(optClientID))
-	if who == "" { // who asks for information only may leave it out
+	if who == "" { // an INFORMATION-REQUEST may lack it (RFC 8415 section 18.2.6)
 		who = "at " + x.source.String()
 		if n := len(x.hops); n > 0 {
 			who = "at " + x.hops[n-1].peer.String()

@@ -79,9 +79,9 @@ func epochs(server moving.Database) map[string]int64 {
 	return all
 }
 
-// free takes all duties from the instances in a backup, raises their epochs above those before the restore, and marks the instances as
-// stopped. Invitations of new instances end. One that was away during the restore still lives, and knows more than the backup. With its old epoch it could go on to write, if
-// that came again. Now it finds that it has lost its place, and ends.
+// free takes all duties from the instances in a backup, raises their epochs above those before the restore, marks the instances as stopped,
+// and ends the invitations of new instances. An instance that was cut off during the restore still runs, with an epoch of before. If the same
+// epoch came back with the backup, that instance could write again. Now it finds that another epoch counts, and ends.
 func free(tx inventory.Tx, before map[string]int64, now time.Time) error {
 	instances, err := tx.ListInstances()
 	if err != nil {

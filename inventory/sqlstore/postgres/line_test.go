@@ -153,7 +153,7 @@ func TestPostgresAServerWithoutFreeConnections(t *testing.T) {
 		take()
 		return put(t.Context(), d, fmt.Sprint("tried ", time.Now()), "1") != nil
 	})
-	// A server that is busy may take longer to say so than a write waits.
+	// A busy server may refuse the connection only after the write has timed out. Then the reason is another one.
 	var refused error
 	eventually(t, "the refusal says why", func() bool {
 		refused = put(t.Context(), d, "refused", "1")

@@ -1,7 +1,8 @@
 // Package invite lets a machine become an instance. An admin makes an invitation on a running instance, and carries its code to the new
 // machine. That machine shows the code over the link (package peer), and is handed secret.key and all that a start needs.
 //
-// Book has the invitations of the leader. They are in the database, too, so that a new leader knows them. Answerer answers new machines at the link of each instance, and asks the leader.
+// Book has the invitations of the leader. They are in the database, too, so that a new leader knows them. Answerer answers new machines at
+// the link of each instance, and asks the leader.
 // Ask is the end of the new machine. Package newcomer checks and writes what that machine gets.
 //
 // Start reading at Code, then Book.HandOver.

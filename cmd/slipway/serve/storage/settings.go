@@ -186,7 +186,7 @@ func (s Settings) Open(ctx context.Context, log *slog.Logger, lost func(commitN 
 	return store, nil
 }
 
-// place returns the primary that was used last, as far as a file says so.
+// place returns the primary that the data directory names as the one in use last; none if it has no such file.
 func (s Settings) place() (p postgres.Place) {
 	text, err := os.ReadFile(filepath.Join(s.DataDir, placeFile))
 	if err == nil {

@@ -76,7 +76,7 @@ func (r *Reporter) Serve(ctx context.Context) error {
 // unheard is why the leader did not hear the troubles of this machine, as the log has it; "" if it did.
 type unheard string
 
-// isNew notes whether the leader has heard of some troubles, and reports whether the log has to say so. Nobody misses no troubles.
+// isNew notes whether the leader has heard of some troubles, and reports whether to log that. No trouble needs no line in the log.
 func (u *unheard) isNew(troubleN int, err error) bool {
 	switch {
 	case err == nil:
